@@ -74,8 +74,8 @@ def in_process_of_its_own(program: Path, *arguments: str) -> JsonObject:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", str(program), *arguments], stdout=subprocess.PIPE, check=True
     )
-    told: JsonObject = json.loads(done.stdout.splitlines()[-1])
-    return told
+    printed: JsonObject = json.loads(done.stdout.splitlines()[-1])
+    return printed
 
 
 def answer(value: JsonMapping) -> None:
@@ -111,9 +111,9 @@ def row(*cells: object) -> None:
     CONSOLE.print(f"| {' | '.join(map(str, cells))} |")
 
 
-def costs(what: str, found: Sequence[Cost], *more: object) -> None:
+def costs(what: str, measured: Sequence[Cost], *more: object) -> None:
     """One line: CPU and wall seconds as minimum, median and maximum."""
-    row(what, spread([c.cpu for c in found]), spread([c.wall for c in found]), *more)
+    row(what, spread([c.cpu for c in measured]), spread([c.wall for c in measured]), *more)
 
 
 def machine(*packages: str) -> None:

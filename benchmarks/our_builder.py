@@ -44,8 +44,8 @@ def build(files: list[Path], input_format: str, sample: Sample, folder: Path, ti
     job = folder / "job.json"
     values = {"files": [*map(str, files)], "format": input_format, "folder": str(folder), "times": times}
     job.write_text(json.dumps({**values, "schema": sample.schema, "tableConfig": sample.table_config}))
-    found = in_process_of_its_own(Path(__file__), str(job))
-    return Built([Cost(**cost) for cost in found["costs"]], Cost(**found["whole"]), found["peak"])
+    printed = in_process_of_its_own(Path(__file__), str(job))
+    return Built([Cost(**cost) for cost in printed["costs"]], Cost(**printed["whole"]), printed["peak"])
 
 
 def _segment(job: JsonObject, path: Path) -> Segment:
@@ -65,17 +65,17 @@ def main() -> None:
     folder = Path(job["folder"])
     take_memory_from_system()  # as every task does
     keep_freed_memory()
-    found = []
+    per_build = []
     for _ in range(job["times"]):
         meter = Meter()
         for path in job["files"]:
             segment = _segment(job, Path(path))
             write_tar(segment, folder / "ours.tar.gz")
-        found.append(meter.read())
+        per_build.append(meter.read())
         del segment
     process = psutil.Process()
     whole = Cost(worked(process), time.time() - process.create_time())
-    answer({"costs": [*map(asdict, found)], "whole": asdict(whole), "peak": peak_bytes()})
+    answer({"costs": [*map(asdict, per_build)], "whole": asdict(whole), "peak": peak_bytes()})
 
 
 if __name__ == "__main__":

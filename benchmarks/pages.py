@@ -63,8 +63,8 @@ def measure(url: str, key: str) -> dict[str, float] | None:
     seconds: dict[str, float] = defaultdict(float)
 
     def note(request: Request) -> None:
-        if (found := re.search(r"/graphql\b", request.url)) and request.timing["responseEnd"] > 0:
-            operation = (request.post_data_json or {}).get("operationName", found[0])
+        if (match := re.search(r"/graphql\b", request.url)) and request.timing["responseEnd"] > 0:
+            operation = (request.post_data_json or {}).get("operationName", match[0])
             seconds[operation] = max(seconds[operation], request.timing["responseEnd"] / 1000)
 
     with sync_playwright() as playwright:

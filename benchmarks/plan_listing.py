@@ -70,9 +70,9 @@ def planned(store: BucketObjectStore, count: int, ledger: Path) -> None:
     assert sha256_hex(data) == ledger.stem
     snapshot = Snapshot(1, "t_OFFLINE", "cp1", "SYNC", "", None, "", "", 0, PublishedFiles(data))
     inventory = take_inventory(store, include="glob:**/*.parquet")
-    found = changes_of(store, inventory, snapshot)
+    changes = changes_of(store, inventory, snapshot)
     assert (len(inventory.files), len(snapshot.files)) == (count, count)
-    assert [*map(len, (found.new, found.rewritten, found.deleted))] == [CHANGED] * 3
+    assert [*map(len, (changes.new, changes.rewritten, changes.deleted))] == [CHANGED] * 3
 
 
 def write_ledger(folder: Path, count: int) -> Path:
@@ -142,23 +142,23 @@ def main() -> None:
     machine("obstore", "pyarrow")
     # Keys that are none: nothing here looks at them.
     os.environ |= {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench"}
-    found: dict[str, list[Cost]] = {"bare": [], "planned": []}
+    measured: dict[str, list[Cost]] = {"bare": [], "planned": []}
     peaks: dict[str, list[float]] = {"bare": [], "planned": []}
     with tempfile.TemporaryDirectory(prefix="bench-plan-") as scratch, serving(arguments.objects) as url:
         ledger = write_ledger(Path(scratch), arguments.objects)
         job = json.dumps({"url": url, "count": arguments.objects, "ledger": str(ledger)})
         for _ in rounds(arguments.rounds, f"{arguments.objects:,} objects"):
-            for name in found:
+            for name in measured:
                 one = in_process_of_its_own(Path(__file__), name, job)
-                found[name].append(Cost(**one["cost"]))
+                measured[name].append(Cost(**one["cost"]))
                 peaks[name].append(one["peak"] / 1e9)
         megabytes = ledger.stat().st_size / 1e6
     CONSOLE.print(f"{arguments.objects:,} objects, a ledger of as many rows ({megabytes:.0f} MB)\n")
     head("what", "CPU s (min / median / max)", "wall s", "peak GB")
-    costs("the listing alone, with the same client", found["bare"], spread(peaks["bare"]))
-    costs("listed, ledger read, compared", found["planned"], spread(peaks["planned"]))
+    costs("the listing alone, with the same client", measured["bare"], spread(peaks["bare"]))
+    costs("listed, ledger read, compared", measured["planned"], spread(peaks["planned"]))
     row("memory goal", "", "", GOAL_GB)
-    cpu = {name: [c.cpu for c in costs_of] for name, costs_of in found.items()}
+    cpu = {name: [c.cpu for c in costs_of] for name, costs_of in measured.items()}
     CONSOLE.print(f"\nplan overhead: {median_ratio(cpu['planned'], cpu['bare']):.2f}")
 
 

@@ -68,32 +68,32 @@ class Bench:
 
         :raises AssertionError: the two segments differ.
         """
-        found = Measured()
+        measured = Measured()
         for _ in rounds(count, f"{self.sample.rows.num_rows:,} rows"):
             ours = our_builder.build([self.parquet], "parquet", self.sample, self.folder, 2)
             (cold, warm), peak = ours.costs, ours.peak
-            found.ours[0].append(cold)
-            found.ours[1].append(warm)
-            found.peaks.append(peak / 1e9)
+            measured.ours[0].append(cold)
+            measured.ours[1].append(warm)
+            measured.peaks.append(peak / 1e9)
             with tarfile.open(self.folder / "ours.tar.gz") as tar:
                 tar.extractall(self.folder / "segment", filter="data")
             with pinot_builder(self.jar, self.folder) as pinot:
-                self._peer(pinot, found)
-        return found
+                self._peer(pinot, measured)
+        return measured
 
-    def _peer(self, pinot: PinotBuilder, found: Measured) -> None:
+    def _peer(self, pinot: PinotBuilder, measured: Measured) -> None:
         segment = self.folder / "segment" / NAME
-        for costs_of in found.pinot:
+        for costs_of in measured.pinot:
             costs_of.append(pinot.build(pinot.from_memory(segment, self.sample), self.sample))
             for name, content in pinot.built.items():
                 assert content == (segment / "v3" / name).read_bytes(), f"{name} differs"
         if self.sample.is_flat:
-            found.pinot_reading.append(pinot.build(pinot.from_parquet(self.parquet), self.sample))
-        found.pinot_peaks.append(pinot.peak_bytes / 1e9)
+            measured.pinot_reading.append(pinot.build(pinot.from_parquet(self.parquet), self.sample))
+        measured.pinot_peaks.append(pinot.peak_bytes / 1e9)
 
     def text_files(self) -> list[tuple[str, int, Cost]]:
         """Format, bytes and cost of the same rows as csv.gz and json.gz, ours alone."""
-        rows, found = self.sample.rows, []
+        rows, built = self.sample.rows, []
         with igzip.open(self.folder / "rows.csv.gz", "wb") as out:  # type: ignore[no-untyped-call]
             pyarrow.csv.write_csv(rows, out)
         with igzip.open(self.folder / "rows.json.gz", "wb") as out:  # type: ignore[no-untyped-call]
@@ -102,8 +102,8 @@ class Bench:
         for kind in ("csv", "json"):
             path = self.folder / f"rows.{kind}.gz"
             (cost,) = our_builder.build([path], kind, self.sample, self.folder).costs
-            found.append((kind, path.stat().st_size, cost))
-        return found
+            built.append((kind, path.stat().st_size, cost))
+        return built
 
 
 def _json_lines(batch: pyarrow.RecordBatch) -> bytes:
@@ -112,7 +112,7 @@ def _json_lines(batch: pyarrow.RecordBatch) -> bytes:
     return "".join(json.dumps(r, default=lambda t: t.isoformat()) + "\n" for r in batch.to_pylist()).encode()
 
 
-def show(what: str, bench: Bench, found: Measured) -> None:
+def show(what: str, bench: Bench, measured: Measured) -> None:
     """The rows of one table."""
     count = bench.sample.rows.num_rows
     sizes = (
@@ -128,20 +128,22 @@ def show(what: str, bench: Bench, found: Measured) -> None:
     )
     head("what", "CPU s (min / median / max)", "wall s", "rows a CPU second", "peak GB")
     for name, parts, peaks in (
-        ("ours, Parquet to tar.gz", found.ours, found.peaks),
-        ("Pinot, rows from memory to tar.gz", found.pinot, found.pinot_peaks),
+        ("ours, Parquet to tar.gz", measured.ours, measured.peaks),
+        ("Pinot, rows from memory to tar.gz", measured.pinot, measured.pinot_peaks),
     ):
         costs(f"{name}, cold", parts[0], _rate(count, parts[0]), "")
         costs(f"{name}, warm", parts[1], _rate(count, parts[1]), spread(peaks))
-    if found.pinot_reading:
-        costs("Pinot, Parquet to tar.gz, warm", found.pinot_reading, _rate(count, found.pinot_reading), "")
-        row("ratio with the same reading, warm", f"{found.reading:.1f}", "", "", "")
-    row("ratio, Pinot favoured, warm", f"{found.warm:.1f}", "", "", "")
-    row("ratio, Pinot favoured, cold", f"{found.cold:.1f}", "", "", "")
+    if measured.pinot_reading:
+        costs(
+            "Pinot, Parquet to tar.gz, warm", measured.pinot_reading, _rate(count, measured.pinot_reading), ""
+        )
+        row("ratio with the same reading, warm", f"{measured.reading:.1f}", "", "", "")
+    row("ratio, Pinot favoured, warm", f"{measured.warm:.1f}", "", "", "")
+    row("ratio, Pinot favoured, cold", f"{measured.cold:.1f}", "", "", "")
 
 
-def _rate(count: int, found: list[Cost]) -> str:
-    return f"{count / statistics.median(c.cpu for c in found):,.0f}"
+def _rate(count: int, measured: list[Cost]) -> str:
+    return f"{count / statistics.median(c.cpu for c in measured):,.0f}"
 
 
 def main() -> None:
@@ -158,8 +160,8 @@ def main() -> None:
         with pinot_builder(jar, folder) as pinot:
             CONSOLE.print(f"Pinot 1.5.1 on Java {pinot.java}, -Xmx{HEAP}, default JIT and collector")
         plain = Bench(events(arguments.rows), jar, folder / "events")
-        found = plain.measure(arguments.rounds)
-        show("13 columns with dictionary", plain, found)
+        measured = plain.measure(arguments.rounds)
+        show("13 columns with dictionary", plain, measured)
         for kind, size, cost in plain.text_files():
             costs(
                 f"ours, {kind}.gz ({size / 1e6:.0f} MB) to tar.gz, cold",
@@ -169,8 +171,8 @@ def main() -> None:
             )
         other = Bench(mixed(arguments.mixed_rows), jar, folder / "mixed")
         show("nulls, multi-values, columns without dictionary", other, other.measure(arguments.rounds))
-    CONSOLE.print(f"\npeak memory of a worker: {max(found.peaks):.2f} GB (goal: {GOAL_PEAK:.1f})")
-    CONSOLE.print(f"build CPU ratio: {found.warm:.1f} (cold {found.cold:.1f})")
+    CONSOLE.print(f"\npeak memory of a worker: {max(measured.peaks):.2f} GB (goal: {GOAL_PEAK:.1f})")
+    CONSOLE.print(f"build CPU ratio: {measured.warm:.1f} (cold {measured.cold:.1f})")
 
 
 if __name__ == "__main__":

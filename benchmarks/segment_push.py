@@ -109,7 +109,7 @@ class Bench:
         spec = SegmentSpec.from_pinot(schema, config, min_server="0.11")
         noise = np.random.default_rng(count).integers(0, 256, (10, size // 10), dtype=np.uint8)
         rows = pa.table({"id": range(10), "body": [line.tobytes() for line in noise]})  # gzip gains nothing
-        found = []
+        outputs = []
         for n in range(count):
             name = f"staged__cp1-{size:x}_0_{n}_0"
             segment = build_segment(
@@ -118,7 +118,7 @@ class Bench:
             tar, metadata = self._folder / f"{name}.tar.gz", self._folder / f"{name}.metadata.tar.gz"
             info = write_tar(segment, tar)
             metadata.write_bytes(metadata_tar(segment))
-            found.append(
+            outputs.append(
                 Output(
                     name,
                     segment.crc,
@@ -129,7 +129,7 @@ class Bench:
                     metadata.as_uri(),
                 )
             )
-        return found
+        return outputs
 
     def measure(
         self, push: Callable[[HttpPinotClient, str, Sequence[Output]], list[float]], what: Sequence[Output]
@@ -221,38 +221,38 @@ def bench() -> Iterator[Bench]:
         ControllerCluster(Path(folder) / "controller") as cluster,
     ):
         (tars := Path(folder) / "tars").mkdir()
-        found = Bench(cluster, tars)
+        opened = Bench(cluster, tars)
         try:
-            yield found
+            yield opened
         finally:
-            found.close()
+            opened.close()
 
 
-def show(what: str, found: Sequence[Pushed]) -> None:
+def show(what: str, pushes: Sequence[Pushed]) -> None:
     """One line of the table."""
-    count = len(found[0].seconds)
+    count = len(pushes[0].seconds)
     row(
         what,
-        spread([1000 * sum(f.seconds) / count for f in found], 1),
-        spread([1000 * f.cpu / count for f in found], 1),
-        spread([f.bytes / count for f in found], 0),
-        spread([f.writes for f in found], 0),
-        spread([f.slope for f in found]),
+        spread([1000 * sum(f.seconds) / count for f in pushes], 1),
+        spread([1000 * f.cpu / count for f in pushes], 1),
+        spread([f.bytes / count for f in pushes], 0),
+        spread([f.writes for f in pushes], 0),
+        spread([f.slope for f in pushes]),
     )
 
 
-def computed(found: Pushed, segments: int) -> float:
+def computed(pushed: Pushed, segments: int) -> float:
     """How many times fewer writes so many segments take, each batch as large as the session makes it.
 
     A batch costs a segment what the last one measured did; the first, a single segment, what the first did.
     """
     left = [Output(f"segment{n}", 0, 0, "", 0, "", "") for n in range(segments)]
-    pace, seconds, calls = BatchSizer(), found.seconds[0], 0
+    pace, seconds, calls = BatchSizer(), pushed.seconds[0], 0
     while left:
         batch = pace.next_of(left)
         sent = tuple(output.segment for output in batch)
         report = PushReport(sent, (), PushMode.METADATA, None, 1, seconds * len(sent))
-        pace, seconds, calls = pace.after(batch, report, DEADLINE_S), found.seconds[-1], calls + 1
+        pace, seconds, calls = pace.after(batch, report, DEADLINE_S), pushed.seconds[-1], calls + 1
         left = left[len(sent) :]
     return segments / calls
 
@@ -262,17 +262,17 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--segments", type=int, default=SEGMENTS)
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
-    wanted = arguments.parse_args()
+    options = arguments.parse_args()
     machine("httpx")
     with bench() as run:
-        small, large = run.staged(wanted.segments, 600), run.staged(LARGE_SEGMENTS, LARGE_BYTES)
+        small, large = run.staged(options.segments, 600), run.staged(LARGE_SEGMENTS, LARGE_BYTES)
         single, batched = [], []
-        for _ in rounds(wanted.rounds, f"{wanted.segments:,} segments"):
+        for _ in rounds(options.rounds, f"{options.segments:,} segments"):
             single.append(run.measure(one_by_one, small))
             batched.append(run.measure(ours, small))
         tars, large_batched = run.measure(whole_tars, large), run.measure(ours, large)
     head("push", "ms a segment", "controller's CPU ms", "bytes to it", "ideal-state writes", "slope")
-    show(f"{wanted.segments:,} segments, one by one", single)
+    show(f"{options.segments:,} segments, one by one", single)
     show("ours", batched)
     show(f"{LARGE_SEGMENTS} tars of {large[0].tar_bytes / 1e6:.0f} MB, whole", [tars])
     show("ours", [large_batched])

@@ -83,9 +83,9 @@ class Sensor:
 
     def sweep(self) -> CompleteListing:
         """All ticks up to the one that has the whole listing."""
-        while isinstance(found := self._list_on(), ListingCursor):
-            self._cursor = replace(FilesCursor.read(self._cursor.text), sweep=found)
-        return found
+        while isinstance(listed := self._list_on(), ListingCursor):
+            self._cursor = replace(FilesCursor.read(self._cursor.text), sweep=listed)
+        return listed
 
     def _list_on(self) -> ListingCursor | CompleteListing:
         self.ticks += 1
@@ -105,11 +105,13 @@ class Sensor:
         assert sha256_hex(data) == ledger.stem
         snapshot = Snapshot(1, "t_OFFLINE", "cp1", "SYNC", "", None, "", "", 0, PublishedFiles(data))
         pointer = Pointer(current_snapshot=SnapshotRef("snapshot", ""))
-        seen = Observation(pointer, None, (), {}, None, snapshot, NO_HOLD)
+        observation = Observation(pointer, None, (), {}, None, snapshot, NO_HOLD)
         picture = PartitionEvents.take(self.spec, sweep.inventory.files, snapshot, ["dir:day=00000"])
         # A thousand files a directory; and the table as a whole.
         assert len(picture.source) == -(-len(sweep.inventory.files) // PAGE) + 1
-        tick = decide_tick(self.spec, sweep.inventory, seen, self._cursor.text, 0, picture.rows.differing)
+        tick = decide_tick(
+            self.spec, sweep.inventory, observation, self._cursor.text, 0, picture.rows.differing
+        )
         assert tick.message == f"{CHANGED} new, {CHANGED} rewritten, {CHANGED} deleted; launched"
         self.kept.drop(sweep.parts)
 
@@ -151,7 +153,7 @@ def main() -> None:
     machine("obstore", "pyarrow")
     # Keys that are none: nothing here looks at them.
     os.environ |= {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench"}
-    found: dict[str, list[Cost]] = {name: [] for name in WHAT}
+    measured: dict[str, list[Cost]] = {name: [] for name in WHAT}
     peaks: dict[str, list[float]] = {name: [] for name in WHAT}
     with tempfile.TemporaryDirectory(prefix="bench-sensor-") as scratch, serving(arguments.objects) as url:
         ledger = write_ledger(Path(scratch), arguments.objects)
@@ -159,15 +161,15 @@ def main() -> None:
         for _ in rounds(arguments.rounds, f"{arguments.objects:,} objects"):
             for name in WHAT:
                 one = in_process_of_its_own(Path(__file__), name, json.dumps(job))
-                found[name].append(Cost(**one["cost"]))
+                measured[name].append(Cost(**one["cost"]))
                 peaks[name].append(one["peak"] / 1e9)
                 job["settled"] = one.get("settled", "")
     CONSOLE.print(f"{arguments.objects:,} objects, a ledger of as many rows, {one['ticks']} ticks\n")
     head("what", "CPU s (min / median / max)", "wall s", "peak GB")
     for name, text in WHAT.items():
-        costs(text, found[name], spread(peaks[name]))
+        costs(text, measured[name], spread(peaks[name]))
     row("goal", f"{GOAL} times the listing", "", GOAL_GB)
-    cpu = {name: [c.cpu for c in costs_of] for name, costs_of in found.items()}
+    cpu = {name: [c.cpu for c in costs_of] for name, costs_of in measured.items()}
     CONSOLE.print(f"\nload {os.getloadavg()[0]:.1f} at the end")
     CONSOLE.print(f"where it finds changes: {median_ratio(cpu['changed'], cpu['bare']):.2f}")
     CONSOLE.print(f"sensor overhead: {median_ratio(cpu['settled'], cpu['bare']):.2f}")

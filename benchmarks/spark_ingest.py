@@ -125,8 +125,8 @@ def run(name: str, folder: Path, sample: Sample, files: int) -> tuple[Cost, Cost
         job = {"in": str(folder / "in"), "out": out, "jar": str(folder / "peer.jar"), "files": files}
         path = folder / "job.json"
         path.write_text(json.dumps({**job, "schema": sample.schema, "tableConfig": sample.table_config}))
-        found = in_process_of_its_own(Path(__file__), name, str(path))
-    return Cost(**found["whole"]), Cost(**found["job"])
+        printed = in_process_of_its_own(Path(__file__), name, str(path))
+    return Cost(**printed["whole"]), Cost(**printed["job"])
 
 
 def bare_writer(files: list[Path], sample: Sample, folder: Path) -> Cost:
@@ -138,8 +138,8 @@ def bare_writer(files: list[Path], sample: Sample, folder: Path) -> Cost:
         return our_builder.build(files[number::CORES], "parquet", sample, own).whole
 
     with ThreadPoolExecutor(CORES) as pool:
-        found = [*pool.map(some, range(CORES))]
-    return Cost(sum(cost.cpu for cost in found), max(cost.wall for cost in found))
+        costs_of_all = [*pool.map(some, range(CORES))]
+    return Cost(sum(cost.cpu for cost in costs_of_all), max(cost.wall for cost in costs_of_all))
 
 
 def bench(rows: int, count: int, folder: Path) -> None:
@@ -155,9 +155,9 @@ def bench(rows: int, count: int, folder: Path) -> None:
     bare: list[Cost] = []
     for _ in rounds(count, f"{rows:,} rows"):
         bare.append(bare_writer(files, sample, folder))
-        for name, found in whole.items():
+        for name, costs_of in whole.items():
             all_of_it, job = run(name, folder, sample, FILES)
-            found.append(all_of_it)
+            costs_of.append(all_of_it)
             if name == "ours":
                 jobs.append(job)
     megabytes = sum(path.stat().st_size for path in files) / 1e6
@@ -169,7 +169,7 @@ def bench(rows: int, count: int, folder: Path) -> None:
     costs("ours, its job alone", jobs)
     costs(f"ours, the bare writer in {CORES} processes", bare)
     costs("Pinot's builder, whole application", whole["pinot"])
-    cpu = {name: [c.cpu for c in found] for name, found in whole.items()}
+    cpu = {name: [c.cpu for c in costs_of] for name, costs_of in whole.items()}
     over = statistics.median(j.cpu / b.cpu for j, b in zip(jobs, bare, strict=True))
     CONSOLE.print(f"\noverhead of our job over the bare writer: {over:.2f} (goal: 1.25)")
     CONSOLE.print(f"spark CPU ratio: {median_ratio(cpu['pinot'], cpu['ours']):.1f}")

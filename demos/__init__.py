@@ -1,4 +1,4 @@
-"""What `make demo` is made of: real sample files and the query load that watches the switch.
+"""The demos of `make demo`: they use real sample files, and a query load that watches the switch.
 
-Nothing is imported here, so that `python -m pinot_assets.local.sample_data` runs its module once.
+This file imports nothing, so that `python -m pinot_assets.local.sample_data` runs its module only once.
 """

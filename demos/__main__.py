@@ -1,4 +1,4 @@
-"""`python -m demos [audit | realtime]`: the stories of `make demo`, `audit-demo` and `realtime-demo`."""
+"""`python -m demos [audit | realtime]`: run the demo of `make demo`, `audit-demo` or `realtime-demo`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pinot_assets.core.interrupts import SAID, end_at_once_from_now_on, take_sig
 from pinot_assets.errors import PinotAssetsError
 
 FOLDERS = {"story": "demo", "audit": "audit-demo", "realtime": "realtime-demo"}
-"""Where the stack of each story lives, below `.pinot-assets`; each is a module with a function `tell`."""
+"""The folder of each demo's stack, below `.pinot-assets`; each demo is a module with a function `tell`."""
 
 
 def main() -> int:
-    """Tell a story on a stack of its own.
+    """Run a demo on its own stack.
 
-    :returns: the exit code: 0 if all was as it must be, 130 after Ctrl-C, which leaves nothing running
-        either.
+    :returns: the exit code: 0 if the demo showed what it promises, 1 if not or after an error, 130 after
+        Ctrl-C, after which nothing keeps running, either.
     """
     name = sys.argv[1] if len(sys.argv) > 1 else "story"
     if name not in FOLDERS:
         sys.exit(f"there is no demo {name!r}; there are {', '.join(FOLDERS)}")
-    # A log has no width of its own: wide enough for the table at the end.
+    # A log has no width. This one has room for the table at the end.
     console = Terminal(width=None if sys.stdout.isatty() else 120, soft_wrap=name == "realtime")
     take_signals()
     try:

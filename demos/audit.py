@@ -1,8 +1,8 @@
-"""Half of a file's rows are lost, three times: each time another tier of the audit keeps the gate shut, while
-four threads ask both brokers.
+"""Three times a file loses half of its rows, and each time another tier of the audit keeps the gate shut.
+Meanwhile four threads query both brokers.
 
-Tier 1 looks at what was built, tier 2 at what the servers loaded, tier 3 asks queries of it. Every case goes
-on to the repaired file, which the same audit lets through: one that stops everything would prove nothing.
+Tier 1 checks the built files, tier 2 what the servers loaded, and tier 3 queries it. In each case the same
+audit then passes the repaired file: an audit that stops everything would prove nothing.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ DAYS = 10
 CASES = 3
 
 BY_FILE: Final = [{"check": "row_change", "of": "file", "min": "-20%"}]
-"""Tier 1: a file that is written again does not lose more than a fifth of its rows."""
+"""Tier 1: a rewritten file may not lose more than a fifth of its rows."""
 BY_SERVERS: Final = [
     {"sql": f"SELECT month, day, COUNT(*) FROM {TABLE} GROUP BY month, day", "expect": "after >= 0.8 * live"}
 ]
-"""Tier 3: nor does any day, asked of the servers."""
+"""Tier 3: no day may lose more than a fifth of its rows; the servers are queried."""
 BY_SHADOW: Final = [
     {
         "sql": f"SELECT month, day, DISTINCTCOUNT(tailnum) FROM {TABLE} GROUP BY month, day",
@@ -54,15 +54,15 @@ BY_SHADOW: Final = [
         "via": "shadow",
     }
 ]
-"""Tier 3: nor do a fifth of the aircraft of any day stay away, which only a broker can count."""
+"""Tier 3: no day may lose more than a fifth of its aircraft, which only a broker can count."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditLine:
     """One line of the table at the end.
 
-    :ivar tier: the tier that it shows, 0 for none.
-    :ivar stopped_by: names of the findings that kept the gate shut; none: it was switched.
+    :ivar tier: the tier that the step shows, 0 for none.
+    :ivar stopped_by: names of the findings that kept the gate shut; empty if the run switched.
     """
 
     key: str
@@ -74,12 +74,12 @@ class AuditLine:
 
 @dataclass(frozen=True, slots=True)
 class StorySummary:
-    """What the steps and the load come to.
+    """The result of all steps and of the load.
 
-    :ivar stopped: tiers that stopped their bad file.
-    :ivar mixed: answers that were neither the table before a step nor the one after it.
+    :ivar stopped: number of tiers that stopped their bad file.
+    :ivar mixed: answers that match neither the table before a step nor the one after it.
     :ivar errors: queries without an answer.
-    :ivar answers: those that were judged.
+    :ivar answers: number of answers that were judged.
     """
 
     stopped: int
@@ -97,16 +97,16 @@ class StorySummary:
 
 
 def verdict(steps: Sequence[AuditLine], report: LoadReport) -> StorySummary:
-    """What is counted at the end."""
+    """Return the numbers that decide whether the demo succeeded."""
     stopped = {step.tier for step in steps if step.tier and step.stopped_by}
     return StorySummary(len(stopped), report.mixed, report.errors, report.queries - report.errors)
 
 
 def tell(home: Path, console: Console) -> bool:
-    """Start a stack of its own, tell the story on it, stop and purge it.
+    """Start a stack for the demo, run all steps on it, stop and purge it.
 
     :param home: folder for stack, files and tables; removed before and after.
-    :returns: whether each tier stopped its case, and no query saw any of it.
+    :returns: whether each tier stopped its case, and no query saw any of the bad data.
     :raises PinotAssetsError: a step did not do what it promises.
     """
     with flights_under_load(home, console) as (pinot, load):
@@ -115,7 +115,7 @@ def tell(home: Path, console: Console) -> bool:
 
 
 def write_spec(folder: Path, audit: Sequence[dict[str, str]]) -> None:
-    """The sample table with this `audit:` block; none where it is empty."""
+    """Write the spec of the sample table with this `audit:` block, or without one if it is empty."""
     name = f"{TABLE}.yaml"
     text = (tables_directory() / name).read_text()
     block = dumped({"audit": list(audit)}) if audit else ""
@@ -123,19 +123,19 @@ def write_spec(folder: Path, audit: Sequence[dict[str, str]]) -> None:
 
 
 def wrong_on_the_way(pinot: PinotClient, other: Path) -> PinotClient:
-    """A Pinot to which another tar comes than the one that lies in the staging area.
+    """Return a Pinot client whose push sends another tar than the one in the staging area.
 
-    While a push is under way another segment's tar stands in the place of each, under its name; before and
-    after it, everything is as it was built. Every other call goes on as it is.
+    During a push, each staged tar is replaced by another segment's tar under the same name. Before and after
+    it, the staging area is as it was built. All other calls go to the real client unchanged.
 
-    :param pinot: the real one.
-    :param other: the tar that stands there instead.
+    :param pinot: the real client.
+    :param other: the tar that is sent instead.
     """
     return cast("PinotClient", _WrongOnTheWay(pinot, other))
 
 
 class _WrongOnTheWay:
-    """It has the methods of `PinotClient` by passing on whatever it is asked for."""
+    """Has the methods of `PinotClient`: it delegates all of them except `push`."""
 
     def __init__(self, pinot: PinotClient, other: Path) -> None:
         self._pinot = pinot
@@ -145,7 +145,7 @@ class _WrongOnTheWay:
         return getattr(self._pinot, name)
 
     def push(self, table: str, outputs: Sequence[Output], **options: object) -> PushReport:
-        """The push, of the wrong tars."""
+        """Push the wrong tars, then restore the right ones."""
         tars = {output.segment: tar_of(output) for output in outputs}
         built = {tar: tar.read_bytes() for tar in tars.values()}
         push: Callable[..., PushReport] = self._pinot.push
@@ -159,12 +159,12 @@ class _WrongOnTheWay:
 
 
 def tar_of(output: Output) -> Path:
-    """Where the tar lies on this machine."""
+    """Return the path of the tar on this machine."""
     return Path(unquote(urlsplit(output.tar_uri).path))
 
 
 class AuditStory(Story[AuditLine]):
-    """Three cases under load, each a bad file and then the good one."""
+    """Three cases under load: in each a bad file is stopped, and then the good one is published."""
 
     def __init__(self, home: Path, console: Console, pinot: HttpPinotClient, load: QueryLoad) -> None:
         super().__init__(console, pinot, load)
@@ -175,7 +175,7 @@ class AuditStory(Story[AuditLine]):
         self._served: QueryAnswer = ()
 
     def tell(self) -> list[AuditLine]:
-        """All steps, in order."""
+        """Run all steps in order, and return a line for each."""
         write_spec(self._tables, ())
         apply_plan(plan_apply(self._spec(), self._pinot), self._pinot)
         for number in range(DAYS):
@@ -196,7 +196,7 @@ class AuditStory(Story[AuditLine]):
         self._passes("1b", "the file, whole", 1)
 
     def _lost_on_the_way(self) -> None:
-        """The file is whole, and so is its tar; what Pinot got is neither."""
+        """Stop a push in which file and staged tar are complete, but Pinot got another tar."""
         self._world.rewrite(self._world.day(4))
         title = "a tar lost half of its rows on its way to Pinot"
         self._stops(
@@ -214,7 +214,7 @@ class AuditStory(Story[AuditLine]):
         self._passes("3c", "the file, whole", 3)
 
     def _bad_file(self, number: int) -> date:
-        """A day is written again, and half of it is lost."""
+        """Rewrite the file of a day and lose half of its rows; return the day."""
         day = self._world.day(number)
         self._world.rewrite(day)
         self._world.halve(day)
@@ -230,7 +230,7 @@ class AuditStory(Story[AuditLine]):
         by: Sequence[str],
         meddle: Callable[[PinotClient], PinotClient] = lambda pinot: pinot,
     ) -> None:
-        """A run that has to end at the gate, by these checks alone; queries see what they saw."""
+        """Run, and require that only these checks keep the gate shut and that queries see no change."""
         with self._step(key, title, tier, [self._served]) as stopped_by:
             stopped_by += self._run(meddle)
             as_expected = bool(stopped_by) and set(stopped_by) <= set(by)
@@ -238,7 +238,7 @@ class AuditStory(Story[AuditLine]):
             self._require_answer(self._served)
 
     def _passes(self, key: str, title: str, tier: int) -> None:
-        """A run that has to end in a switch."""
+        """Run, and require that the run switches."""
         after = self._world.answer()
         self._require(after != self._served, "the step would change nothing")
         with self._step(key, title, tier, [self._served, after]) as stopped_by:
@@ -258,7 +258,7 @@ class AuditStory(Story[AuditLine]):
         self._require(not left, f"{left} were left behind")
 
     def _run(self, meddle: Callable[[PinotClient], PinotClient]) -> list[str]:
-        """Build, stage, audit and, if the gate lets it, switch; what kept the gate shut, by name."""
+        """Build, stage, audit and, if the gate is open, switch; return the checks that kept the gate shut."""
         spec, settings = self._spec(), load_settings()
         with open_clients(spec, settings, self._builder) as clients:
             clients = replace(clients, pinot=meddle(clients.pinot))
@@ -284,12 +284,12 @@ class AuditStory(Story[AuditLine]):
 
 
 def kind_of(finding: Finding) -> str:
-    """The check, without what it was asked."""
+    """Return the kind of check from a finding's name, without its arguments."""
     return finding.name.partition(":")[0].partition(" (")[0]
 
 
 def show(console: Console, steps: Sequence[AuditLine], report: LoadReport) -> bool:
-    """The table of steps and the line that counts; returns whether it is as it must be."""
+    """Print the table of steps and the result; return whether the demo shows what it promises."""
     phases = {phase.name: phase for phase in report.phases}
     table = Table("step", "", "seconds", "stopped by", "queries", "errors", "mixed answers")
     for name in ("seconds", "queries", "errors", "mixed answers"):

@@ -1,8 +1,8 @@
-"""The instrument that would see a half-switched table: one query, asked over and over at every broker.
+"""The query load: it sends one query again and again to every broker, to detect a half-switched table.
 
-An answer is *mixed* when it is none of those that the phase allows, that is neither the table before nor
-the table after the change. A refused query is an *error*, never an answer. `make demo` proves the
-instrument by a control: the same change pushed without a lineage must show mixed answers.
+An answer is *mixed* if the phase does not allow it: it matches neither the table before nor the table after
+the change. A refused query is an *error*, never an answer. `make demo` verifies the load with a control: if
+the same change is pushed without a lineage, the load must see mixed answers.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ FLIGHTS_SQL: Final = (
 
 Cell = str | int | float
 QueryAnswer = tuple[tuple[Cell, ...], ...]
-"""Rows in the query's own order; whole numbers compare equal to the floats that Pinot makes of them."""
+"""Rows in the order of the query. Integers compare equal to the floats that Pinot may return for them."""
 
 
 def answer(rows: Iterable[Sequence[Cell]]) -> QueryAnswer:
-    """Rows as a comparable value. The query must order its rows."""
+    """Return the rows as a value that can be compared. The query must order its rows."""
     return tuple(tuple(row) for row in rows)
 
 
 @dataclass(slots=True)
 class PhaseReport:
-    """What one phase saw.
+    """The answers of one phase.
 
-    :ivar allowed: the answers that are right in it.
-    :ivar counts: how often each allowed answer came, in the order in which they were given.
+    :ivar allowed: the answers that are correct in this phase.
+    :ivar counts: how often each allowed answer came, in the order of `allowed`.
     :ivar in_flight: queries that are under way.
-    :ivar mixed: answers that were none of those.
+    :ivar mixed: answers that are not allowed.
     :ivar errors: queries without an answer.
     :ivar first_mixed: the first mixed answer.
     :ivar first_error: the first error's text.
@@ -57,11 +57,11 @@ class PhaseReport:
 
     @property
     def queries(self) -> int:
-        """How many were asked and came back, errors included."""
+        """The number of queries that are completed, errors included."""
         return sum(self.counts) + self.mixed + self.errors
 
     def record(self, result: QueryAnswer | Exception) -> None:
-        """One query came back."""
+        """Count the result of one query."""
         if isinstance(result, Exception):
             self.errors += 1
             self.first_error = self.first_error or f"{type(result).__name__}: {result}"
@@ -74,7 +74,7 @@ class PhaseReport:
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """All phases, in order."""
+    """The answers of all phases, in order."""
 
     phases: tuple[PhaseReport, ...]
 
@@ -95,15 +95,15 @@ class LoadReport:
 
 
 class QueryLoad:
-    """Asks `sql` at all brokers in turn, from several threads, while the `with` block runs.
+    """Send `sql` to all brokers in turn, from several threads, while the `with` block runs.
 
-    The threads rest until the first `phase`.
+    The threads wait until the first `phase`.
 
     :param broker_urls: base URLs, `http://host:port`.
     :param sql: the query; it must order its rows.
-    :param threads: how many ask at the same time.
-    :param pause_s: rest of each thread between two queries, so that a small machine keeps room for the work
-        that is being watched.
+    :param threads: number of threads that query at the same time.
+    :param pause_s: pause of each thread between two queries, so that a small machine has resources left for
+        the work under test.
     :param timeout_s: a query that takes longer counts as an error.
     """
 
@@ -145,10 +145,10 @@ class QueryLoad:
             thread.join()
 
     def phase(self, name: str, allowed: Sequence[QueryAnswer]) -> None:
-        """From now on judge answers by `allowed`, commonly the table before and after one change.
+        """From now on compare answers with `allowed`, usually the table before and after one change.
 
-        Returns when no query of the phase before is under way, so that each answer is judged by the phase in
-        which the broker gave it.
+        Return when no query of the former phase is under way, so that each answer is compared with the phase
+        in which the broker gave it.
         """
         with self._changed:
             before = self._phases[-1] if self._phases else None
@@ -158,7 +158,7 @@ class QueryLoad:
                 self._changed.wait_for(lambda: before.in_flight == 0)
 
     def wait_for(self, queries: int, timeout_s: float = 60.0) -> None:
-        """Wait until this phase has seen that many queries.
+        """Wait until this phase has completed that many queries.
 
         :raises PinotAssetsError: it did not within the timeout.
         """
@@ -173,13 +173,13 @@ class QueryLoad:
                     )
 
     def report(self) -> LoadReport:
-        """What was seen so far; complete once the `with` block has ended."""
+        """Return the answers so far; the report is complete after the `with` block."""
         with self._changed:
             return LoadReport(tuple(replace(phase, counts=[*phase.counts]) for phase in self._phases))
 
     def _ask_on(self, number: int) -> None:
         urls = itertools.islice(itertools.cycle(self._urls), number, None)
-        # A proxy of the environment has no business between this machine and itself.
+        # Ignore a proxy in the environment: the brokers run on this machine.
         with httpx.Client(timeout=self._timeout_s, trust_env=False) as client:
             while (phase := self._begin()) is not None:
                 result = self._ask(client, next(urls))
@@ -199,7 +199,7 @@ class QueryLoad:
             return phase
 
     def _ask(self, client: httpx.Client, url: str) -> QueryAnswer | Exception:
-        # Whatever goes wrong is a result: a thread that dies quietly would make the load look clean.
+        # Every error is a result: if a thread died silently, the load would look clean.
         try:
             response = client.post(url, json={"sql": self._sql})
             response.raise_for_status()
@@ -208,8 +208,8 @@ class QueryLoad:
                 return PinotAssetsError(
                     "the broker answered with exceptions", why=str(body["exceptions"])[:500]
                 )
-            # A broker with no segment to ask answers without a table: no rows. The phase says whether an
-            # empty table is an answer; in every other phase it counts as mixed.
+            # If a broker has no segment to query, its answer has no table: no rows. In a phase that does not
+            # allow an empty table, this counts as mixed.
             table = body.get("resultTable") or {"rows": []}
             return answer(table["rows"])
         except Exception as error:

@@ -1,7 +1,7 @@
-"""Two drills on a REALTIME table, on real Kafka and Pinot: the deep store goes, then a committer dies.
+"""Two drills on a REALTIME table, on real Kafka and Pinot: the deep store fails, then a committer dies.
 
-Everything is done with what the commands use: the preflight before the table is made, the drill, health, the
-repair. A backlog waits at all times, so that it is Pinot, not the producer, that sets the pace.
+The demo uses the same code as the commands: the preflight before the table is created, the drill, health, the
+repair. There is always a backlog of messages, so that Pinot and not the producer limits the rate.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ TABLE: Final = "clicks"
 PARTITIONS: Final = 2
 ROWS_A_SEGMENT: Final = 5_000
 MESSAGES_A_SECOND: Final = 1_000
-"""All that the servers take, of any backlog: so commits come at a known pace, every ten seconds."""
+"""The servers' rate limit. With a backlog, it makes commits come at a known rate, every ten seconds."""
 PRODUCED_A_SECOND: Final = 1_500
-"""At most: a server that starts takes all that it finds, its rate limit comes later."""
+"""The producer's limit: a server that starts consumes all it finds, before its rate limit takes effect."""
 GIVEN_UP_S: Final = 10
-"""When a committer that died is given up, beside the 6.6 s of an election. Pinot's default is 120."""
+"""Seconds until Pinot gives up a dead committer, plus 6.6 s for an election. Pinot's default is 120."""
 
 _SPEC: Final = """\
 schema:
@@ -101,7 +101,7 @@ def write_spec(folder: Path, kafka: str) -> None:
 
 
 def create_topic(kafka: str) -> None:
-    """The topic that the table reads."""
+    """Create the topic that the table consumes."""
     from kafka.admin import KafkaAdminClient, NewTopic
 
     admin = KafkaAdminClient(bootstrap_servers=kafka)
@@ -113,11 +113,11 @@ def create_topic(kafka: str) -> None:
 
 @dataclass
 class Producer:
-    """Fills the topic, in a thread of its own, up to what is wanted and no further.
+    """Fill the topic up to a target number of messages, in a separate thread.
 
-    :ivar target: messages that there shall be, all partitions.
+    :ivar target: how many messages there should be in all partitions together.
     :ivar produced: messages that Kafka has acknowledged.
-    :ivar failure: why it went no further.
+    :ivar failure: the error that stopped the producer.
     """
 
     kafka: str
@@ -126,12 +126,12 @@ class Producer:
     failure: Exception | None = None
 
     def have_waiting(self, backlog: int, consumed: int) -> None:
-        """See to it that so many messages wait beyond those that were consumed."""
+        """Raise the target, so that at least `backlog` messages wait beyond the consumed ones."""
         self.target = max(self.target, consumed + backlog)
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Produce until the end; what is wanted by then is produced still."""
+        """Produce while the block runs, and then until the target is reached."""
         over = Event()
         thread = Thread(target=self._run, args=[over], name="producer")
         thread.start()
@@ -169,21 +169,21 @@ class Producer:
 # --- the drills -----------------------------------------------------------------------------------
 
 BACKLOG: Final = 10_000
-"""Messages that wait: more than Pinot takes between two looks."""
+"""Waiting messages: more than Pinot consumes between two looks."""
 LENGTHS: Final = Lengths(before=45, outage=45, downloads=10, longest=180)
 PATIENCE_S: Final = 180.0
 PAUSE_S: Final = 1.0
 ROUNDS: Final = 20
 VICTIM: Final = 1
-"""Which server loses its disk, counted from 0."""
+"""Index of the server that loses its disk, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrillSummary:
-    """What the line at the end says.
+    """The result of the demo, for the last line.
 
-    :ivar queryable: rows that whichever broker finds fewest of them finds.
-    :ivar ratio: messages a second in the outage, divided by those before.
+    :ivar queryable: rows that queries find, at the broker that finds the fewest.
+    :ivar ratio: messages per second in the outage, divided by those before it.
     :ivar missing: committed segments without a copy in the deep store, after the repair.
     """
 
@@ -194,7 +194,7 @@ class DrillSummary:
 
     @property
     def well(self) -> bool:
-        """Whether all is as it must be."""
+        """Whether the demo shows what it promises."""
         return self.produced == self.queryable and self.ratio >= LENGTHS.ratio and self.missing == 0
 
     def __str__(self) -> str:
@@ -205,9 +205,9 @@ class DrillSummary:
 
 
 def tell(home: Path, console: Console) -> bool:
-    """Run the demo from a clean start; nothing of it is left at the end.
+    """Run the demo from a clean start, and remove everything at the end.
 
-    :param home: for the stack and the spec; removed before and after.
+    :param home: folder for the stack and the spec; removed before and after.
     :returns: whether no row was lost, ingestion kept its rate, and every segment is in the deep store.
     :raises PinotAssetsError: a step did not do what it promises.
     """
@@ -228,7 +228,7 @@ def tell(home: Path, console: Console) -> bool:
 
 
 class DrillStory:
-    """The drills."""
+    """The drills on one table and one stack."""
 
     def __init__(
         self, console: Console, stack: Stack, state: StackState, work: TableOperation, producer: Producer
@@ -241,7 +241,7 @@ class DrillStory:
         self._keeps_waiting = True
 
     def tell(self) -> DrillSummary:
-        """All of it, in order."""
+        """Run all drills in order, and return the result."""
         self._producer.have_waiting(BACKLOG, 0)
         self._until(
             "each partition has committed a segment",
@@ -255,7 +255,7 @@ class DrillStory:
         with self._repair() as repair:
             for _ in repair.rounds(ROUNDS):
                 pass
-        # While commits go on, some replica always is under way.
+        # Only now, after the last commit: during commits some replica is always in transition.
         end = self._until(
             "every replica is as it should be",
             lambda s: all(r.ideal == r.external for segment in s.segments for r in segment.replicas),
@@ -272,7 +272,7 @@ class DrillStory:
     # --- the deep store goes -----------------------------------------------------------------------
 
     def _outage_drill(self) -> float:
-        """The ratio; that alone is judged at the end."""
+        """Run the outage drill and return the ratio of rates; only the end of the demo judges it."""
         self._console.print("[bold](b) outage drill: the deep store goes while a backlog waits[/]")
         outage, address = StoreOutage(self._state), self._state.server_admin_urls[VICTIM]
         victim = next(one.name for one in self._look().servers.values() if one.admin_url == address)
@@ -294,7 +294,7 @@ class DrillStory:
                 lambda: self._work.pinot.answered_rows(broker, self._work.table),
                 repair,
                 load_from_peers,
-                # With its disk lost and the store away, there is no other place that it has them from.
+                # Without its disk and the deep store, the server can only have them from its peers.
                 lambda: len(lost & self._loaded_by(victim)),
                 LENGTHS,
                 self._say,
@@ -336,7 +336,7 @@ class DrillStory:
     # --- looking -----------------------------------------------------------------------------------
 
     def _look(self) -> RealtimeState:
-        """The table's state; sees to the backlog as well."""
+        """Return the table's state, and keep the backlog full."""
         state = self._work.read()
         if self._keeps_waiting:
             self._producer.have_waiting(BACKLOG, sample_of(state).consumed)
@@ -344,7 +344,7 @@ class DrillStory:
 
     @contextmanager
     def _looking(self) -> Iterator[None]:
-        """Look at the table all the time, so that messages never cease to wait."""
+        """Look at the table repeatedly while the block runs, so that the backlog never gets empty."""
         over = Event()
 
         def look() -> None:
@@ -379,7 +379,7 @@ class DrillStory:
 
     @contextmanager
     def _repair(self) -> Iterator[Repair]:
-        """What `realtime repair --apply` does its work with."""
+        """Yield the repair that `realtime repair --apply` uses, under the table's lease."""
         with self._work.hold("pinot-assets realtime demo") as lease:
             yield replace(self._work.repair(lease), read=self._look, tell=self._say)
 
@@ -388,7 +388,7 @@ class DrillStory:
 
 
 def _all_serve(state: RealtimeState) -> bool:
-    """Whether servers and replicas are well, as health judges that."""
+    """Whether the health checks of servers, replicas and error segments pass."""
     return not {"servers", "replicas", "error_segments"} & set(_failing(state))
 
 

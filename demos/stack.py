@@ -1,6 +1,6 @@
-"""A local stack for one demo: started, pointed at, and gone at the end, however the demo ends.
+"""Start a local stack for one demo, and remove it at the end, in whatever way the demo ends.
 
-And what is done to it in the realtime demo, and in tests: the deep store goes, servers die.
+It also has the failures for the realtime demo and for tests: the deep store fails, servers die.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from pinot_assets.realtime.model.state import SegmentStatus
 from pinot_assets.settings.local_stack import SERVERS, StackState
 
 _LOOK_S: Final = 0.001
-_TRIES: Final = 20  # on a busy machine a commit is often over before it is seen
-# Where the demo was killed, or did not come to the end of its own clearing up.
+_TRIES: Final = 20  # on a busy machine, a commit often ends before the demo sees it
+# Cleans up if the demo was killed, or did not complete its own cleaning up.
 _AFTERWARDS: Final = r"""
 read -r over && exit
 "$1" -m pinot_assets local down --purge --home "$2/stack"
@@ -37,10 +37,10 @@ rm -rf -- "$2"
 
 @contextmanager
 def own_stack(home: Path, console: Console, *, realtime: bool = False) -> Iterator[tuple[Stack, StackState]]:
-    """Start a stack and have this process, and the commands that it starts, talk to it.
+    """Start a stack, and make this process and the commands that it starts use it.
 
-    :param home: for the stack and all else that the demo writes; removed before and after.
-    :param realtime: with Kafka, and with servers that put committed segments into the deep store themselves.
+    :param home: folder for the stack and all other files of the demo; removed before and after.
+    :param realtime: with Kafka, and with servers that copy committed segments to the deep store themselves.
     """
     os.environ["PINOT_ASSETS_HOME"] = str(home / "stack")
     stack = Stack(home / "stack", progress=StartProgress(done=lambda text: console.print(text, style="dim")))
@@ -66,9 +66,9 @@ def own_stack(home: Path, console: Console, *, realtime: bool = False) -> Iterat
 
 
 class StoreOutage:
-    """The deep store of a local stack, away for a while: a plain file stands where its folder was.
+    """Makes the deep store of a local stack unusable for a while: a plain file replaces its folder.
 
-    Taking permissions away would not do: root writes all the same.
+    Removing permissions would not be enough, because root can still write.
     """
 
     def __init__(self, stack: StackState) -> None:
@@ -76,12 +76,12 @@ class StoreOutage:
         self._kept = stack.deep_store.with_name(f"{stack.deep_store.name}.away")
 
     def begin(self) -> None:
-        """From now on nothing can be written there, nor read."""
+        """Begin the outage: from now on nothing can be written to the deep store, or read from it."""
         self._folder.rename(self._kept)
         self._folder.touch()
 
     def end(self) -> None:
-        """All is there again. Does nothing while it is not away."""
+        """End the outage and restore all files. Does nothing if there is no outage."""
         if not self._kept.exists():
             return
         self._folder.unlink(missing_ok=True)
@@ -89,9 +89,9 @@ class StoreOutage:
 
 
 def kill(stack: Stack, state: StackState, server: str) -> None:
-    """End a server without a word (SIGKILL), and have the cluster notice at once.
+    """Kill a server (SIGKILL), and make the cluster notice at once.
 
-    ZooKeeper alone would wait for its session's time-out, half a minute.
+    Otherwise ZooKeeper would wait for the time-out of the server's session, half a minute.
     """
     if (pid := next(part.pid for part in stack.status() if part.name == server)) is None:
         raise LocalStackError(f"{server} does not run")
@@ -100,20 +100,19 @@ def kill(stack: Stack, state: StackState, server: str) -> None:
 
 
 def lose_disk(state: StackState, server: str) -> None:
-    """Delete the segments of a server that is dead."""
+    """Delete the segments of a dead server from its disk."""
     shutil.rmtree(state.home / "data" / server / "segments")
 
 
 def kill_committer(stack: Stack, pinot: RealtimePinot, table: str, seconds: float) -> tuple[str, str]:
-    """Kill the server that commits the next segment, once it has built the tar, before its commit is over.
+    """Kill the server that commits the next segment, after it built the tar and before its commit ends.
 
-    A commit that was quicker than the signal does not count: that server is started again, and the next
-    commit waited for.
+    If the commit ends before the signal arrives, start that server again and wait for the next commit.
 
-    :param table: with `_REALTIME`; must be committing all the time.
-    :param seconds: how long each next commit is waited for.
-    :returns: the server, still dead, and the segment, still IN_PROGRESS.
-    :raises LocalStackError: none could be caught.
+    :param table: the table with `_REALTIME`; it must commit all the time.
+    :param seconds: how long to wait for each next commit.
+    :returns: the server, which is dead, and the segment, which is IN_PROGRESS.
+    :raises LocalStackError: no commit could be interrupted.
     """
     state = stack.up()
     for _ in range(_TRIES):
@@ -130,7 +129,7 @@ def kill_committer(stack: Stack, pinot: RealtimePinot, table: str, seconds: floa
 
 
 def _next_committer(state: StackState, table: str, seconds: float) -> tuple[str, str]:
-    """Who has just built the tar of a segment: in 0.11.0 the committer alone does, beside the segments."""
+    """Return the server that just built a tar, and its segment; in 0.11.0 only the committer builds one."""
     folders = {server: state.home / "data" / server / "segments" / table for server in SERVERS}
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -142,13 +141,13 @@ def _next_committer(state: StackState, table: str, seconds: float) -> tuple[str,
 
 
 def tar_in(folder: Path) -> str | None:
-    """The segment whose tar lies there, if one does."""
+    """Return the segment whose tar is in the folder, None if there is none."""
     with os.scandir(folder) as entries:
         return next((e.name.removesuffix(".tar.gz") for e in entries if e.name.endswith(".tar.gz")), None)
 
 
 def end_process(pid: int) -> None:
-    """Kill a process and wait until it is gone, or waits for its parent only."""
+    """Kill a process, and wait until it is gone or a zombie."""
     process = psutil.Process(pid)
     process.kill()
     with suppress(psutil.NoSuchProcess):

@@ -1,7 +1,7 @@
-"""What the demos under load have in common: files and what queries must answer, steps, the load, its end.
+"""What the demos under load share: the files, the expected answers, the steps, the load and its result.
 
-The expected answers are counted from the rows themselves with the standard library (`sample_data.totals`):
-nothing of the product has a part in them.
+The expected answers are counted from the rows themselves with the standard library (`sample_data.totals`),
+without any code of the project's readers.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.settings.environment import load_settings
 
 StepT = TypeVar("StepT")
-"""One line of the table at the end."""
+"""The type of one line of the table at the end."""
 
 TABLE: Final = "flights"
 LEAST_ANSWERS: Final = 1_000
 LEAST_PER_STEP: Final = 40
-"""Queries that a step must see before its change and again after it."""
+"""Number of queries that must complete before a step's change, and again after it."""
 
 
 class StoryBroken(PinotAssetsError):
@@ -37,7 +37,7 @@ class StoryBroken(PinotAssetsError):
 
 @contextmanager
 def flights_under_load(home: Path, console: Console) -> Iterator[tuple[HttpPinotClient, QueryLoad]]:
-    """A stack of its own, asked for its flights by four threads; stopped and purged at the end.
+    """Start a stack for the demo and query its flights from four threads; stop and purge it at the end.
 
     :param home: folder for stack, files and tables; removed before and after.
     """
@@ -53,7 +53,7 @@ def flights_under_load(home: Path, console: Console) -> Iterator[tuple[HttpPinot
 
 
 class Story(Generic[StepT]):
-    """Steps that are told one after the other, on one Pinot under load."""
+    """The steps of a demo, one after the other, on one Pinot under load."""
 
     def __init__(self, console: Console, pinot: HttpPinotClient, load: QueryLoad) -> None:
         self._console = console
@@ -62,14 +62,14 @@ class Story(Generic[StepT]):
         self._steps: list[StepT] = []
 
     def _require(self, holds: bool, otherwise: str) -> None:
-        """:raises StoryBroken: it does not."""
+        """:raises StoryBroken: the condition does not hold."""
         if not holds:
             raise StoryBroken(f"the demo stops in step {len(self._steps) + 1}", why=otherwise)
 
     def _require_answer(self, expected: QueryAnswer) -> None:
-        """Both brokers, asked apart from the load.
+        """Query both brokers, separately from the load.
 
-        :raises StoryBroken: one says something else.
+        :raises StoryBroken: one of them gives another answer.
         """
         for url in self._pinot.brokers(TABLE):
             found = answer(self._pinot.broker(url).query(FLIGHTS_SQL).rows)
@@ -77,7 +77,7 @@ class Story(Generic[StepT]):
 
     @contextmanager
     def _under_load(self, key: str, title: str, allowed: Sequence[QueryAnswer]) -> Iterator[None]:
-        """One step, which queries see before its change and again after it."""
+        """Run one step, with enough queries of the load before its change and after it."""
         self._console.print(f"[bold]({key}) {title}[/]")
         self._load.phase(key, allowed)
         self._load.wait_for(LEAST_PER_STEP)
@@ -86,9 +86,9 @@ class Story(Generic[StepT]):
 
 
 def show_queries(console: Console, report: LoadReport, answers: int) -> None:
-    """Where queries failed first, and whether there were enough of them.
+    """Print the first error of each phase, and whether there were too few answers.
 
-    :param answers: those that count.
+    :param answers: number of answers that count.
     """
     for phase in report.phases:
         if phase.errors:
@@ -98,7 +98,7 @@ def show_queries(console: Console, report: LoadReport, answers: int) -> None:
 
 
 class World:
-    """Files of flights, one per day.
+    """The files of flights, one per day, and the answer that queries must give.
 
     :param folder: the table's input directory.
     :param days: how many days of the year the demo may use.
@@ -112,48 +112,48 @@ class World:
         folder.mkdir(parents=True, exist_ok=True)
 
     def day(self, number: int) -> date:
-        """The n-th day of the year, from 0."""
+        """Return the n-th day of the year, from 0."""
         return self._days[number]
 
     def path(self, day: date) -> Path:
-        """The file of one day."""
+        """Return the path of one day's file."""
         return self._folder / f"flights-{day}.csv.gz"
 
     def add(self, day: date) -> None:
-        """A new file, as the airlines wrote it."""
+        """Write a new file with all flights of the day."""
         self._put(day, self._year[day])
 
     def rewrite(self, day: date) -> None:
-        """The same file with every tenth flight taken out."""
+        """Write the file again, without every tenth flight."""
         self._put(day, [row for n, row in enumerate(self._present[day]) if n % 10])
 
     def delete(self, day: date) -> None:
-        """The file goes."""
+        """Delete the file."""
         self.path(day).unlink()
         del self._present[day]
 
     def corrupt(self, day: date) -> None:
-        """The file loses its second half on the way; the answer to be expected still counts all of it."""
+        """Cut off the second half of the file; the expected answer still counts the whole file."""
         path = self.path(day)
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
     def halve(self, day: date) -> None:
-        """Every second row of the file gets lost; the answer to be expected still counts all of them."""
+        """Drop every second row of the file; the expected answer still counts all rows."""
         write_flights(self.path(day), self._present[day][::2])
 
     def repair(self, day: date) -> None:
-        """The file arrives whole."""
+        """Write the complete file."""
         self._put(day, self._present[day])
 
     def replace_all(self, days: Sequence[date]) -> None:
-        """Other files altogether."""
+        """Delete all files, and write those of other days."""
         for day in list(self._present):
             self.delete(day)
         for day in days:
             self.add(day)
 
     def answer(self) -> QueryAnswer:
-        """What the load's query must answer when the table equals the directory."""
+        """Return the answer of the load's query for a table that has exactly these files."""
         counted = totals(row for rows in self._present.values() for row in rows)
         return answer((carrier, *figures) for carrier, figures in counted.items())
 

@@ -1,8 +1,8 @@
-"""The main job, told in six steps on a real Pinot, while four threads ask both brokers the same question.
+"""The main demo: six steps on a real Pinot, while four threads send the same query to both brokers.
 
-The pushes go through Dagster, the rollback through the command line, the control straight to Pinot. Every
-answer is compared with figures counted from the source files without the product. One that is neither the
-table before a step nor the table after it is *mixed*.
+Dagster does the pushes, the command line does the rollback, and the control goes directly to Pinot. The demo
+compares each answer with figures counted from the source files without the project's readers. An answer is
+*mixed* if it matches neither the table before a step nor the table after it.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from pinot_assets.snapshot.receipt import Output
 from pinot_assets.table_spec import TableSpec, load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 
-# --- Dagster: the shipped code location on a directory of tables of its own, and one instance ---------
+# --- Dagster: the shipped code location with the demo's own directory of tables, and one instance ------
 
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
     """One run of the table's job.
 
-    :ivar segments: what the trigger said of the whole table, empty when there was nothing to do.
-    :ivar gate: whether the check `consistent_push` passed, None when it did not run.
-    :ivar gate_text: what the check said.
-    :ivar snapshot: metadata of the `snapshot` asset, empty when it was not switched.
+    :ivar segments: the trigger's metadata for the whole table, empty if there was nothing to do.
+    :ivar gate: whether the check `consistent_push` passed, None if it did not run.
+    :ivar gate_text: description of the check's result.
+    :ivar snapshot: metadata of the asset `snapshot`, empty if the run did not switch.
     """
 
     success: bool
@@ -65,9 +65,9 @@ class JobRun:
 
 @dataclass(slots=True)
 class Location:
-    """Runs the table's job and its files sensor as Dagster does.
+    """Run the table's job and its files sensor as Dagster does.
 
-    :param tables: directory of table specs; read again at every use, as a reload does.
+    :param tables: directory of table specs; read again at each use, as by a reload.
     """
 
     tables: Path
@@ -76,7 +76,7 @@ class Location:
     cursor: str | None = None
 
     def tick(self) -> tuple[bool, str]:
-        """One evaluation of the files sensor: whether it asks for a run, and what it says."""
+        """Evaluate the files sensor once; return whether it requests a run, and its message."""
         definitions = build_definitions(self.tables)
         sensor = definitions.resolve_sensor_def(f"{self.table}_files")
         context = dg.build_sensor_context(
@@ -92,11 +92,11 @@ class Location:
         return False, result.skip_message or ""
 
     def run(self) -> JobRun:
-        """One run of the job `<table>_ingest`, to its end."""
+        """Run the job `<table>_ingest` to its end."""
         job = build_definitions(self.tables).resolve_job_def(f"{self.table}_ingest")
         self.instance.add_dynamic_partitions(f"{self.table}_files", [ALL_FILES])
         result = job.execute_in_process(
-            # The story is told by the demo; the events are in the instance.
+            # The demo prints its own lines; the instance has the events.
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
             instance=self.instance,
             partition_key=ALL_FILES,
@@ -125,7 +125,7 @@ class Location:
 
 
 def _values(events: Sequence[dg.AssetMaterialization | dg.AssetObservation], asset: str) -> JsonObject:
-    """Metadata of the event of an asset."""
+    """Return the metadata of an asset's events."""
     of_asset = (event for event in events if event.asset_key.path[-1] == asset)
     return {key: value.value for event in of_asset for key, value in event.metadata.items()}
 
@@ -152,7 +152,7 @@ class StoryLine:
 
 
 def tell(home: Path, console: Console) -> bool:
-    """Start a stack of its own, tell the story on it, stop and purge it.
+    """Start a stack for the demo, run all steps on it, stop and purge it.
 
     :param home: folder for stack, files, tables and Dagster; removed before and after.
     :returns: whether no query saw a mixed answer, and the control did.
@@ -186,7 +186,7 @@ class FlightsStory(Story[StoryLine]):
         self._answers: list[QueryAnswer] = [()]
 
     def tell(self) -> list[StoryLine]:
-        """All steps, in order."""
+        """Run all steps in order, and return a line for each."""
         apply_plan(plan_apply(self._spec(), self._pinot), self._pinot)
         self._first_push()
         self._sync()
@@ -257,7 +257,7 @@ class FlightsStory(Story[StoryLine]):
         with self._step(CONTROL, "control: the swap again, pushed plainly", self._answers[-2]):
             new, old = list(swapped.segments.values()), list(former.segments)
             push_plainly(self._pinot, TABLE, open_staging(self._spec()), new, old)
-            # Brokers come to know of plain deletions one by one: until then they tell too much, or fail.
+            # Brokers learn of plain deletions one by one: until then they count too much, or fail.
             for again in Retrying(
                 retry=retry_if_exception_type(PinotAssetsError),
                 stop=stop_after_delay(CATCH_UP_S),
@@ -271,7 +271,7 @@ class FlightsStory(Story[StoryLine]):
 
     @contextmanager
     def _step(self, key: str, title: str, after: QueryAnswer) -> Iterator[list[str]]:
-        """A change under load, to this answer; the block adds "built of listed" where it builds."""
+        """Change the table under load, to this answer; the block adds "built of listed" if it builds."""
         before, built = self._answers[-1], list[str]()
         self._require(before != after, "the step would change nothing")
         with self._under_load(key, title, [before, after]):
@@ -291,7 +291,7 @@ class FlightsStory(Story[StoryLine]):
         self._console.print(f"   files sensor: {message}", highlight=False)
 
     def _switch(self, built: int, names: set[str] | None = None) -> list[str]:
-        """A run of the job that ends in a switch; returns "built of listed"."""
+        """Run the job, require that it switches, and return "built of listed"."""
         outcome = self._location.run()
         self._require(outcome.success and bool(outcome.snapshot), f"not switched: {outcome.gate_text}")
         found = set(outcome.built)
@@ -316,8 +316,8 @@ def push_plainly(
 ) -> None:
     """Push the new segments one by one, then delete the old ones one by one, without a lineage.
 
-    It shows that the query load would have seen mixed answers, had there been any. The new ones get fresh
-    names: those that a rollback took back are spent.
+    This shows that the query load detects mixed answers. The new segments get fresh names, because names that
+    a rollback took back cannot be used again.
     """
     for number, output in enumerate(new):
         name = f"{table}_plain_{number}"
@@ -339,7 +339,7 @@ def push_plainly(
 
 
 class _Files:
-    """Objects that do not lie in the staging area: files by URI."""
+    """Stands in for the staging area: files by URI."""
 
     def __init__(self, paths: Mapping[str, Path]) -> None:
         self._paths = paths
@@ -355,7 +355,7 @@ class _Files:
 
 
 def show(console: Console, steps: list[StoryLine], report: LoadReport) -> bool:
-    """The table of steps and the line that counts; returns whether it is as it must be."""
+    """Print the table of steps and the result; return whether the demo shows what it promises."""
     phases = {phase.name: phase for phase in report.phases}
     table = Table("step", "", "seconds", "files built", "rows", "queries", "errors", "mixed answers")
     for column in table.columns[2:]:

@@ -1,7 +1,7 @@
-"""Files into Apache Pinot, all or nothing.
+"""Load files into Apache Pinot, all or nothing.
 
-What a code location of your own needs (docs/library.md) can be imported from here. It is loaded when it is
-first asked for: Dagster and Spark take seconds, which the command line need not spend.
+Import from here what a code location of your own needs (docs/library.md). Python loads each name when it is
+first used: importing Dagster and Spark takes seconds, and most commands do not need them.
 """
 
 from __future__ import annotations

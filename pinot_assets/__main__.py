@@ -10,19 +10,19 @@ from pinot_assets.core.interrupts import SAID, end_at_once_from_now_on, received
 
 
 def main() -> None:
-    """Entry point.
+    """Run the command line.
 
-    :raises SystemExit: always, but where it was interrupted: then the process ends here, and what other
-        threads still wait for is not waited for.
+    :raises SystemExit: always, unless a signal interrupted the command. Then this function ends the process
+        and does not wait for other threads.
     """
     take_signals()
     try:
-        # Here: loading takes a second, in which somebody may think better of it.
+        # Imported inside `try`: the import takes a second, in which the user may press Ctrl-C.
         from pinot_assets.cli.main import main as run
 
         run()
     except KeyboardInterrupt:  # outside of any command
-        print(SAID, file=sys.stderr)  # noqa: T201  # it may be that nothing else is loaded
+        print(SAID, file=sys.stderr)  # noqa: T201  # the import may have been interrupted
         _leave(128 + (received() or signal.SIGINT))
     except SystemExit as end:
         if received() is not None and isinstance(end.code, int):

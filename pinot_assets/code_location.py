@@ -1,6 +1,6 @@
-"""Definitions of one table, or of what stands in its place; for code locations of others, too.
+"""Build the Dagster definitions of one table, or of its replacement when its table spec is wrong.
 
-Apart from `definitions`, which loads a whole directory when it is imported.
+Code locations of others use this module, too. The module `definitions` loads a whole directory on import.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
@@ -41,12 +41,12 @@ CHECK = "table_spec"
 
 @disable_dagster_warnings()  # backfill policies are beta in Dagster, whose version is pinned
 def build_table_definitions(spec: TableSpec) -> dg.Definitions:
-    """Everything that Dagster needs of one table, but for resources: for a code location of your own.
+    """Return all Dagster definitions of one OFFLINE table except resources, for a code location of your own.
 
     `source_files` → `segments` → (the check `consistent_push`) → `snapshot` → the Pinot table.
 
-    It asks for the resources `pinot` and `push` (`profile_resources` has both) and wants the in-process
-    executor for its assets: the steps of one trigger share a process, which holds the table's lease.
+    The definitions need the resources `pinot` and `push` (`profile_resources` has both) and the in-process
+    executor: all steps of one trigger must run in one process, because that process holds the table's lease.
     """
     schedule = table_schedule(spec)
     return dg.Definitions(
@@ -59,7 +59,7 @@ def build_table_definitions(spec: TableSpec) -> dg.Definitions:
 
 
 def build_realtime_definitions(spec: RealtimeTableSpec) -> dg.Definitions:
-    """Everything that Dagster needs of one REALTIME table, but for the resource `pinot`."""
+    """Return all Dagster definitions of one REALTIME table except the resource `pinot`, which they need."""
     return dg.Definitions(
         assets=[realtime_asset(spec)],
         asset_checks=[realtime_health(spec)],
@@ -69,9 +69,9 @@ def build_realtime_definitions(spec: RealtimeTableSpec) -> dg.Definitions:
 
 
 def built_or_left_out(spec: AnyTableSpec, s3: S3Resource) -> dg.Definitions | LeftOut:
-    """The definitions of a table; where Dagster does not take them, why the table is left out.
+    """Return the definitions of a table, or the reason why it is left out when they cannot be built.
 
-    :param s3: holds for an OFFLINE table whose spec says nothing else of its stores.
+    :param s3: how to reach the stores of an OFFLINE table whose spec does not say that itself.
     """
     try:
         if isinstance(spec, RealtimeTableSpec):
@@ -82,7 +82,7 @@ def built_or_left_out(spec: AnyTableSpec, s3: S3Resource) -> dg.Definitions | Le
             why = error.in_one_line
         elif isinstance(error, dg.DagsterError):
             why = str(error).partition("\n")[0]
-        else:  # its text may quote a secret
+        else:  # the text of an unknown error may contain a secret
             place = traceback.extract_tb(error.__traceback__)[-1]
             why = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
         problem = Problem(spec.path, 1, "", f"cannot be shown in Dagster: {why}")
@@ -91,9 +91,9 @@ def built_or_left_out(spec: AnyTableSpec, s3: S3Resource) -> dg.Definitions | Le
 
 
 def build_left_out_definitions(left_out: Iterable[LeftOut], taken: Collection[str] = ()) -> dg.Definitions:
-    """An asset for each table that is left out, red and with what is wrong; also told in the log.
+    """Return a red asset, with its problems as description, for each table that is left out; log each one.
 
-    :param taken: names of assets that other tables have.
+    :param taken: asset names that other tables use already.
     """
     by_name: dict[str, list[LeftOut]] = {}
     for one in left_out:
@@ -110,29 +110,29 @@ def build_left_out_definitions(left_out: Iterable[LeftOut], taken: Collection[st
 
 
 def in_place_of(own: LeftOut, left_out: Iterable[LeftOut], taken: Collection[str]) -> dg.Definitions:
-    """What one file adds to those of `left_out`, where each is loaded by itself: of several files about one
-    table the first shows what is wrong with all of them.
+    """Return the red asset for the file `own`, when each file is loaded separately. If several files of
+    `left_out` describe one table, the first file shows the problems of all, and the others add nothing.
 
-    :param taken: names of assets that other tables have.
+    :param taken: asset names that other tables use already.
     """
     same = [one for one in left_out if _asset_name(one) == _asset_name(own)]
     return build_left_out_definitions(same, taken) if same[0] == own else dg.Definitions()
 
 
 def _asset_name(one: LeftOut) -> str:
-    """As the table's own would be."""
+    """Return the asset name that the table would have if its spec were correct."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", one.name)
     return asset_name(name, REALTIME_SUFFIX if one.kinds == {REALTIME_SUFFIX} else OFFLINE_SUFFIX)
 
 
 def _in_red(name: str, files: Sequence[LeftOut]) -> dg.Definitions:
-    """A table's asset whose description says what is wrong, a check that fails at each run, and a sensor.
+    """Return an asset whose description lists the problems, a check that always fails, and a sensor.
 
-    The sensor records the failed check when the table is first left out, and when its problems change. It is
-    on from the start: a check that nobody ran is grey, like one that has nothing to say.
+    The sensor records the failed check when the table is first left out, and when its problems change. It
+    runs by default: Dagster shows a check that never ran in grey, so the problem would not be visible.
 
-    :param name: of the asset.
-    :param files: what is wrong, file by file: two where both are about the table.
+    :param name: name of the asset.
+    :param files: the problems of each file; two files when both describe this table.
     """
     key = dg.AssetKey([name])
     problems = dict.fromkeys(str(problem) for one in files for problem in one.problems)

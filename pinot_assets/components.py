@@ -1,7 +1,7 @@
-"""Components for `dg`: a Pinot table, and the resources that tables ask for, once per project.
+"""Components for `dg`: one for each Pinot table, and one per project for the resources that tables need.
 
-`dg scaffold defs pinot_assets.components.PinotTable my_table` writes one, with a table spec to start from;
-`--table-type REALTIME` that of a table that a stream feeds.
+`dg scaffold defs pinot_assets.components.PinotTable my_table` writes a table's component and a table spec
+to start from. With `--table-type REALTIME` the spec describes a table that consumes a stream.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
@@ -14,7 +14,7 @@ import dagster as dg
 from dagster.components.component_scaffolding import scaffold_component
 from pydantic import BaseModel, Field, PrivateAttr
 
-import pinot_assets  # whose parts are loaded when they are asked for: every command of `dg` loads this module
+import pinot_assets  # loads its parts on first use: every command of `dg` imports this module
 from pinot_assets.authoring.starter import TableType, starting_spec
 from pinot_assets.settings.environment import Profile
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pinot_assets.table_spec.tables.load import SpecsRead
 
 SPEC_FILE = "table.yaml"
-"""What the scaffolder calls the table spec."""
+"""Name of the table spec file that the scaffolder writes."""
 
 
 class PinotTableParams(BaseModel):
@@ -36,11 +36,11 @@ class PinotTableScaffolder(dg.Scaffolder[PinotTableParams]):
 
     @classmethod
     def get_scaffold_params(cls) -> type[PinotTableParams]:
-        """Options of the command."""
+        """Return the model of the options of `dg scaffold`."""
         return PinotTableParams
 
     def scaffold(self, request: dg.ScaffoldRequest[PinotTableParams]) -> None:
-        """Write `defs.yaml` and `table.yaml`, which is left alone if it is there already."""
+        """Write `defs.yaml` and `table.yaml`; an existing `table.yaml` is not changed."""
         scaffold_component(request, {"spec": SPEC_FILE})
         file = request.target_path / SPEC_FILE
         if not file.exists():
@@ -61,16 +61,16 @@ class PinotTable(dg.Component, dg.Resolvable, dg.Model):
 
     @classmethod
     def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Self:
-        """As Dagster does it; remembers where it is, for the other tables of the project."""
+        """Load the component as Dagster does, and remember its path for the other tables of the project."""
         table = super().load(attributes, context)
         table._place = (context.path / table.spec).resolve(), context.path.name
         return table
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        """Assets, gate, jobs, sensors and schedule of the table; of a REALTIME one its checks and jobs.
+        """Return assets, gate, jobs, sensors and schedule of an OFFLINE table, or those of a REALTIME table.
 
-        Of a table whose spec is wrong, or clashes with that of another component, an asset that is red and
-        says why: the rest of the project loads.
+        If the spec is wrong, or clashes with that of another component, return a red asset that shows the
+        reason. The rest of the project still loads.
         """
         from pinot_assets.code_location import built_or_left_out, in_place_of
         from pinot_assets.resources import object_store
@@ -86,7 +86,7 @@ class PinotTable(dg.Component, dg.Resolvable, dg.Model):
         return in_place_of(own, project.left_out, {spec.asset_name for spec in project.specs})
 
     def _read_project(self, context: dg.ComponentLoadContext) -> "SpecsRead":
-        """The specs of all components as one set, read once: two of them may be about one table."""
+        """Read the specs of all components together, once, because two of them may describe one table."""
         from pinot_assets.table_spec.tables.load import read_named
 
         tables = [self, *context.component_tree.get_all_components(of_type=PinotTable)]
@@ -104,5 +104,5 @@ class PinotResources(dg.Component, dg.Resolvable, dg.Model):
     )
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:  # noqa: ARG002
-        """Resources alone."""
+        """Return the resources; this component has no other definitions."""
         return dg.Definitions(resources={**pinot_assets.profile_resources(self.profile)})

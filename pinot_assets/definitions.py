@@ -1,4 +1,4 @@
-"""The code location: tables/*.yaml in, Definitions out."""
+"""The code location: reads tables/*.yaml and builds the Dagster definitions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pinot_assets.table_spec import AnyTableSpec, LeftOut, read_tables
 
 
 def build_definitions(directory: Path) -> dg.Definitions:
-    """The whole code location: every table of one directory, and the resources of the profile.
+    """Return the definitions of every table of one directory, and the resources of the profile.
 
-    A table whose spec is wrong, or which Dagster does not take, is left out and shown as broken.
+    A table is left out and shown in red when its spec is wrong or its definitions cannot be built.
 
     :raises SpecError: there is no such directory.
     """

@@ -10,7 +10,7 @@ from pinot_assets.printable import visible
 
 
 class PinotAssetsError(Exception):
-    """Base of all errors raised on purpose.
+    """Base class of all errors that this project raises on purpose.
 
     :param what: what happened, one sentence without a final full stop.
     :param why: the reason, where one is known.
@@ -18,7 +18,7 @@ class PinotAssetsError(Exception):
     """
 
     def __init__(self, what: str, *, why: str | None = None, hint: str | None = None) -> None:
-        # What a controller, a file name or a stored object says must not steer the terminal that shows it.
+        # Text from a controller, a file name or a stored object may contain escape codes for a terminal.
         self.what = visible(what)
         self.why = None if why is None else visible(why)
         self.hint = None if hint is None else visible(hint)
@@ -26,19 +26,19 @@ class PinotAssetsError(Exception):
 
     @property
     def reason(self) -> str:
-        """What happened and why, in one line; without the hint."""
+        """Return what happened and why, without the hint, in one line."""
         return f"{self.what}: {self.why}" if self.why else self.what
 
     @property
     def in_one_line(self) -> str:
-        """What happened, why, and what to do next."""
+        """Return what happened, why, and what to do next, in one line."""
         return self.reason if self.hint is None else f"{self.reason} → {self.hint}"
 
     def __str__(self) -> str:
         return self.reason if self.hint is None else f"{self.reason}\n  → {self.hint}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Errors cross process borders (Spark's workers), keyword arguments included.
+        # Spark's workers send errors to the driver: pickle has to keep the keyword arguments, too.
         return (_rebuild, (type(self), self.what, self.why, self.hint))
 
 
@@ -60,7 +60,7 @@ class SpecDrift(PinotAssetsError):
 
 
 class UnsupportedFeature(PinotAssetsError):
-    """The segment writer cannot do what schema or table config ask for; names column and feature."""
+    """The segment writer does not support what schema or table config ask for; names column and feature."""
 
 
 # --- the source ----------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ class SourceError(PinotAssetsError):
 
 
 class SettingError(SourceError):
-    """A setting of the place is wrong, missing or refused: no later try is another one until it is mended."""
+    """A setting of source or staging area is wrong, missing or refused: retries fail until it is changed."""
 
 
 class ListingFailed(SourceError):
@@ -83,15 +83,15 @@ class SourceChanged(SourceError):
 
 
 class StoreConflict(SourceError):
-    """Another object with other content already stands at that name (rule R13)."""
+    """An object with this name and other content exists already (rule R13)."""
 
 
 class TooLarge(SourceError):
-    """An object is larger than what is read of its kind (`pinot_assets/core/untrusted.py`)."""
+    """An object is larger than the limit for its kind (`pinot_assets/core/untrusted.py`)."""
 
 
 class StreamUnreadable(SourceError):
-    """What a stream holds could not be read beside Pinot."""
+    """The stream of a REALTIME table could not be read directly, without Pinot."""
 
 
 # --- building ------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ class BuildError(PinotAssetsError):
 
 
 class TypedWrong(PinotAssetsError):
-    """The command itself cannot be understood: exit code 2, as for all that is typed wrong."""
+    """The command line is not valid: exit code 2, as for every mistyped command."""
 
 
 class PinotError(PinotAssetsError):
@@ -115,7 +115,7 @@ class PinotError(PinotAssetsError):
 class PinotUnreachable(PinotError):
     """No connection could be made for this call, so it was not sent; or a read got no answer.
 
-    Calls before it may have had their effects: what breaks off says so (`pinot_assets.core.effects`)."""
+    Earlier calls may have had their effects; the final message lists them (`pinot_assets.core.effects`)."""
 
 
 class PinotNotFound(PinotError):
@@ -127,11 +127,11 @@ class PushRefused(PinotError):
 
 
 class SwitchConflict(PinotError):
-    """A lineage call was refused because of what the lineage holds now: look again, then retry."""
+    """Pinot refused a lineage call because of the lineage as it is now: read it again, then retry."""
 
 
 class SwitchStateUnknown(PinotError):
-    """A lineage call may or may not have happened: read the lineage before doing anything else."""
+    """A lineage call may or may not have taken effect: read the lineage before anything else."""
 
 
 class SnapshotIncomplete(PinotAssetsError):
@@ -142,7 +142,7 @@ class SnapshotIncomplete(PinotAssetsError):
 
 
 class PreflightRefused(PinotAssetsError):
-    """A REALTIME table is not changed: the text lists every rule that refuses, and its fix."""
+    """The preflight refused a change of a REALTIME table; the text lists each refusing rule and its fix."""
 
 
 # --- the session ---------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ class SessionError(PinotAssetsError):
 
 
 class NodeUnreadable(SessionError):
-    """A node in ZooKeeper holds something else than it should; names the node."""
+    """A node in ZooKeeper does not hold what it should; names the node."""
 
 
 class SessionHeld(SessionError):
@@ -165,7 +165,7 @@ class LeaseLost(SessionError):
 
 
 class NeedsNewerRelease(SessionError):
-    """Something stored was written for a newer release, whose format this one does not know."""
+    """A newer release wrote a stored object in a format that this release does not know."""
 
 
 class SnapshotCorrupt(SessionError):
@@ -173,11 +173,11 @@ class SnapshotCorrupt(SessionError):
 
 
 class PlanOutdated(SessionError):
-    """A run was to do what a plan showed, and would do something else by now; nothing was done."""
+    """A run was asked to do what a plan report showed, but would now do something else; it did nothing."""
 
 
 class RollbackRefused(SessionError):
-    """There is no safe way back from here; says why."""
+    """No safe rollback is possible; the text says why."""
 
 
 # --- the local stack -----------------------------------------------------------------------------

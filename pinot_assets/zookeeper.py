@@ -1,8 +1,8 @@
-"""The door to ZooKeeper: a client, who we say we are there, what we trust, and a cluster's instances.
+"""Connect to ZooKeeper: the client, its credentials, its TLS, and the instances of a cluster.
 
-What a session keeps there is in `session.stores`. ZooKeeper's digest scheme never refuses a wrong password:
-it only makes somebody else of us, who then may not write. SASL is not offered: kazoo needs one more package
-for it, and ZooKeeper's own `DIGEST-MD5` is obsolete.
+`session.stores` has what a session stores there. ZooKeeper's digest scheme never refuses a wrong password:
+the client then counts as another user, who may not write. SASL is not supported: kazoo needs one more
+package for it, and ZooKeeper's own `DIGEST-MD5` is obsolete.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _USUAL = Waits()
 
 
 class _NoCredentials(logging.Filter):
-    """kazoo logs every request at DEBUG, the one with the password too."""
+    """Drop log records with credentials: at DEBUG, kazoo logs also the request with the password."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not (isinstance(record.args, tuple) and any(isinstance(arg, Auth) for arg in record.args))
@@ -42,9 +42,9 @@ _LOG.addFilter(_NoCredentials())
 
 
 def acl_of(access: ZooKeeperAccess) -> list[ACL] | None:
-    """What new nodes allow: everything to this user, reading to all (Pinot's browser is nobody).
+    """Return the ACL of new nodes: this user may do everything, and all may read (as Pinot's browser does).
 
-    None without a user: everything to all.
+    Returns None when no user is set: then everybody may do everything.
     """
     if access.username is None:
         return None
@@ -59,10 +59,10 @@ def connect(
     timeout_s: float = 10.0,
     session_s: float = _USUAL.lease,
 ) -> KazooClient:
-    """A started client.
+    """Return a started client.
 
     :param hosts: ZooKeeper connect text, `host:port[,host:port…][/chroot]`.
-    :param session_s: session time-out that is asked for; what is ephemeral outlives a dead client by that.
+    :param session_s: session time-out to request, in seconds; ephemeral nodes outlive a dead client by it.
     :raises SessionError: no server answers within `timeout_s`, the address cannot be read, or the TLS files
         cannot be used.
     """
@@ -97,7 +97,7 @@ def close(client: KazooClient) -> None:
 
 @contextlib.contextmanager
 def answered() -> Iterator[None]:
-    """ZooKeeper's silence, and its refusal, as errors of ours."""
+    """Raise a `SessionError` when ZooKeeper does not answer or does not authorize the client."""
     try:
         yield
     except NoAuthError as error:
@@ -133,9 +133,9 @@ def _client(hosts: str, access: ZooKeeperAccess, session_s: float) -> KazooClien
 
 
 def _check_tls(hosts: str, tls: Tls) -> None:
-    """Before kazoo, which keeps the reason to itself, tries for ever, and leaves a socket behind each time.
+    """Try the TLS handshake before kazoo: it would retry for ever, hide the reason and leak sockets.
 
-    :raises SessionError: the files cannot be used, or no server that was reached gets on with them.
+    :raises SessionError: the files cannot be used, or every server of `hosts` refuses the handshake.
     """
     try:
         context = tls.context()
@@ -158,13 +158,13 @@ def _check_tls(hosts: str, tls: Tls) -> None:
 
 
 def _refused_handshake(address: tuple[str, int], context: ssl.SSLContext) -> str | None:
-    """Why not, None when all is well or nothing answers (which kazoo tells)."""
+    """Return why the handshake fails; None if it succeeds or nothing answers, which kazoo reports itself."""
     try:
         with (
             socket.create_connection(address, timeout=2) as plain,
             context.wrap_socket(plain, server_hostname=address[0]) as safe,
         ):
-            # A server that wants another certificate than ours says so only with its first answer.
+            # A server that does not accept our certificate says so only with its first answer.
             safe.sendall(b"srvr")
             safe.recv(1)
     except ssl.SSLError as error:
@@ -183,10 +183,10 @@ def cluster_client(
     timeout_s: float = 10.0,
     session_s: float = _USUAL.lease,
 ) -> Iterator[KazooClient]:
-    """A client for the nodes of one Pinot cluster, closed at the end; other arguments as `connect`.
+    """Yield a client for the nodes of one Pinot cluster, then close it; other arguments as in `connect`.
 
-    :raises SessionError: as `connect`, or the cluster is not there: without it nothing would be found below
-        its name, and a table with many rows would look like one that was never published.
+    :raises SessionError: as `connect`, or the cluster does not exist. Without this check no nodes would be
+        found below its name, and a table with many rows would look as if it had never been published.
     """
     client = connect(hosts, access, timeout_s=timeout_s, session_s=session_s)
     try:
@@ -198,9 +198,9 @@ def cluster_client(
 
 
 def require_cluster(client: KazooClient, cluster: str) -> None:
-    """See that a Pinot cluster of that name is here.
+    """Check that ZooKeeper has a Pinot cluster with this name.
 
-    :raises SessionError: none is; names those that are.
+    :raises SessionError: it has none; names the clusters that it has.
     """
     if _is_cluster(client, cluster):
         return
@@ -224,12 +224,12 @@ def _is_cluster(client: KazooClient, name: str) -> bool:
 
 _KINDS: Final = ("Broker_", "Controller_", "Server_")
 _PORT: Final = "port"
-"""In the keys of every port of an instance: HELIX_PORT, adminPort, grpcPort, TLS_PORT."""
+"""How the key of each port of an instance ends: HELIX_PORT, adminPort, grpcPort, TLS_PORT."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperInstances:
-    """`pinot_assets.core.connections.Instances` from the instance configs that Helix keeps.
+    """Implements `pinot_assets.core.connections.Instances` with the instance configs that Helix stores.
 
     :ivar hosts: connect text of ZooKeeper.
     :ivar cluster: Helix cluster name.
@@ -240,7 +240,7 @@ class ZooKeeperInstances:
     access: ZooKeeperAccess = field(default_factory=ZooKeeperAccess)
 
     def addresses(self) -> frozenset[str]:
-        """`host:port` of every door of every instance.
+        """Return `host:port` for each port of each instance.
 
         :raises SessionError: ZooKeeper does not answer, or there is no such cluster.
         """
@@ -248,17 +248,17 @@ class ZooKeeperInstances:
         addresses: set[str] = set()
         with cluster_client(self.hosts, self.cluster, self.access) as client, answered():
             for name in client.retry(client.get_children, path):
-                with contextlib.suppress(NoNodeError):  # it left the cluster meanwhile
+                with contextlib.suppress(NoNodeError):  # the instance has left the cluster meanwhile
                     data, _ = client.retry(client.get, f"{path}/{name}")
                     addresses.update(addresses_in(name, data))
         return frozenset(addresses)
 
 
 def addresses_in(name: str, record: bytes) -> Iterator[str]:
-    """The addresses of one instance, in lower case.
+    """Yield the addresses of one instance as `host:port`, in lower case.
 
-    :param name: `Server_host_port` and the like.
-    :param record: its node, Helix' ZNRecord as JSON. What is none names nothing.
+    :param name: `Server_host_port` and the like; other kinds of instances yield nothing.
+    :param record: the content of its node, Helix' ZNRecord as JSON. Anything else yields nothing.
     """
     try:
         simple = fields_of_json(record if len(record) <= NODE_BYTES else b"")["simpleFields"]

@@ -1,7 +1,7 @@
-"""Dagster resources: Pinot with its ZooKeeper, Spark, the object store, the session machine.
+"""Dagster resources: Pinot with its ZooKeeper, Spark, the object store, and the drivers of sessions.
 
-Those of an installation: one profile each for local, staging and production. Nothing is read but the
-environment, and nothing is started: what is missing is told by the run that needs it.
+Each profile (local, staging, production) has its own set. This module reads the environment only and starts
+nothing: the run that needs a missing setting reports it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class Resources(TypedDict):
-    """What `dg.Definitions(resources=…)` is given; assets and sensors ask for them by these names."""
+    """The argument of `dg.Definitions(resources=…)`; assets and sensors use the resources by these names."""
 
     pinot: PinotResource
     spark: SparkResource
@@ -38,12 +38,12 @@ class Resources(TypedDict):
 
 
 def profile_resources(profile: Profile | None = None) -> Resources:
-    """The dict of Dagster resources of one profile.
+    """Return the Dagster resources of one profile as a dict.
 
-    Their own fields stay empty, so that each reads the environment where and when it is used, and no secret
-    stands in a definition. S3's keys are found by AWS' standard chain on every machine.
+    The fields of Pinot, Spark and push stay empty: each reads the environment where and when it is used, and
+    no definition contains a secret. AWS' standard chain finds S3's keys on each machine.
 
-    :param profile: PINOT_ASSETS_PROFILE where not given.
+    :param profile: if None, the profile in PINOT_ASSETS_PROFILE.
     :raises PinotAssetsError: there is no such profile.
     """
     name = (profile or load_profile()).value
@@ -54,7 +54,7 @@ def profile_resources(profile: Profile | None = None) -> Resources:
 
 
 def object_store(environ: Mapping[str, str]) -> S3Resource:
-    """S3 where AWS' own variables say it is: told to the executors, which may not have them."""
+    """Return S3 as AWS' own variables locate it: executors get region and endpoint, as they may lack them."""
     return S3Resource(
         region_name=environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or None,
         endpoint_url=s3_endpoint(environ),

@@ -1,4 +1,4 @@
-"""The session machine as a Dagster resource: one driver per table and run, its lease let go with the run."""
+"""The Dagster resource `push`: makes one driver per table and run, and releases its lease after the run."""
 
 from contextlib import ExitStack
 from typing import cast
@@ -31,7 +31,7 @@ class ConsistentPushResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     _drivers: dict[tuple[str, str], Driver] = PrivateAttr(default_factory=dict)
 
     def driver(self, spec: TableSpec, run_id: str, progress: Progress) -> Driver:
-        """The driver of this table in this run; the same one for every step of a process."""
+        """Return the driver of this table in this run; all steps of a process share it."""
         key = (spec.name, run_id)
         if key not in self._drivers:
             builder = SparkBuilder(self._spark_session, self._spark_context)
@@ -52,13 +52,13 @@ class ConsistentPushResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         return self._used
 
     def spark_ui(self) -> str | None:
-        """Address of Spark's UI; None where no Spark was needed, or where it has none."""
+        """Return the address of Spark's UI; None if the run did not use Spark, or Spark has no UI."""
         try:
             return self._used.uiWebUrl if self._used is not None else None
-        except (Py4JError, OSError):  # Spark died after its work was done: no reason to fail for a link
+        except (Py4JError, OSError):  # Spark died after its work was done; the link is optional
             return None
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002
-        """Let go of leases and connections."""
+        """Release all leases and close all connections."""
         self._drivers.clear()
         self._open.close()

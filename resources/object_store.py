@@ -1,7 +1,7 @@
-"""dagster-aws' `S3Resource` as what holds for tables whose spec says nothing else.
+"""Use dagster-aws' `S3Resource` as the default for tables whose spec does not configure its stores.
 
-What a table says of its stores travels to Spark's executors, so an `S3Resource` is turned into the same
-`*.fs.prop.*` settings: addresses as they are, secrets only as `${NAME}`, resolved where a store is opened.
+Spark's executors receive a table's `*.fs.prop.*` settings, so this module converts an `S3Resource` into such
+settings: addresses as they are, secrets only as `${NAME}`, which is resolved where a store is opened.
 """
 
 from collections.abc import Mapping
@@ -28,13 +28,13 @@ _KEYS: Final = {
 
 
 def with_object_store(spec: TableSpec, s3: S3Resource) -> TableSpec:
-    """The spec, its stores reached as `s3` says where it says nothing itself.
+    """Return the spec with the settings of `s3` for its stores, where the spec itself sets nothing.
 
     :raises SpecError: see `object_store_defaults`.
     """
     defaults = object_store_defaults(s3)
     own = spec.ingestion
-    # Whoever wrote the code location allows the variables and endpoints of the resource.
+    # The author of the code location chose the resource's variables and endpoint, so the policy allows them.
     variables = {name for text in defaults.values() for name in referenced(text)}
     endpoints = (defaults["endpoint"],) if "endpoint" in defaults else ()
     policy = spec.policy.with_resource(variables, endpoints)
@@ -50,15 +50,15 @@ def with_object_store(spec: TableSpec, s3: S3Resource) -> TableSpec:
 
 
 def _is_of_another_cloud(uri: str, policy: Policy) -> bool:
-    with suppress(SourceError):  # a variable that is missing is told where the store is opened
+    with suppress(SourceError):  # opening the store reports a missing variable
         uri = resolve_env(uri, policy)
     return uri.lower().startswith(("gs:", "abfs:", "abfss:"))
 
 
 def object_store_defaults(s3: S3Resource) -> dict[str, str]:
-    """Suffixes of `*.fs.prop.*` and their values, as a resource that was not yet initialized says them.
+    """Return the values for `*.fs.prop.*`, by suffix, from a resource that Dagster has not initialized yet.
 
-    :raises SpecError: a secret is written out, or a field says what the executors cannot be told.
+    :raises SpecError: a field contains a secret in plain text, or something that executors cannot receive.
     """
     _refuse_unknown(s3)
     values = {ours: getattr(s3, theirs) for theirs, ours in (_ADDRESS | _KEYS).items()}
@@ -79,8 +79,8 @@ def object_store_defaults(s3: S3Resource) -> dict[str, str]:
 
 
 def _completed(own: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """Never a key of one and a token of the other. The resource's keys, and its leave for plain HTTP, are for
-    its own endpoint: one that the table spec names gets neither."""
+    """Return the spec's settings with the defaults added, but do not mix the keys of both. If the spec names
+    an endpoint, leave out the resource's keys and `allowHttp`: they are for the resource's own endpoint."""
     keys = set(_KEYS.values())
     left_out = keys if keys & own.keys() else set()
     if "endpoint" in own:

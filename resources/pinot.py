@@ -1,4 +1,4 @@
-"""Where Pinot is, as a Dagster resource."""
+"""The Dagster resource `pinot`: how to reach a Pinot cluster."""
 
 import dagster as dg
 from dagster._check import CheckError
@@ -26,9 +26,9 @@ class PinotResource(ClusterFields, dg.ConfigurableResource):  # type: ignore[typ
     )
 
     def get_resource_definition(self) -> ConfigurableResourceFactoryResourceDefinition:
-        """As Dagster takes it in, and shows it.
+        """Return the definition that Dagster loads and shows in its UI.
 
-        :raises PinotAssetsError: a secret is written out.
+        :raises PinotAssetsError: a field contains a secret in plain text.
         """
         for name in _SECRETS if not self._is_resolved() else ():
             value = getattr(self, name)
@@ -41,7 +41,7 @@ class PinotResource(ClusterFields, dg.ConfigurableResource):  # type: ignore[typ
         return super().get_resource_definition()
 
     def _is_resolved(self) -> bool:
-        """Whether Dagster made this one for a run: it holds what the variables hold, and is not shown."""
+        """Whether Dagster made this instance for a run: it has the variables' values, and is never shown."""
         try:
             self.get_resource_context()
         except CheckError:
@@ -49,9 +49,9 @@ class PinotResource(ClusterFields, dg.ConfigurableResource):  # type: ignore[typ
         return True
 
     def settings(self) -> Settings:
-        """Addresses and credentials.
+        """Return addresses, credentials and time limits.
 
-        :raises PinotAssetsError: there is no Pinot to talk to, a setting is missing, or two contradict.
+        :raises PinotAssetsError: no Pinot is configured, a setting is missing, or two settings contradict.
         """
         profile = load_profile(name=self.profile)
         values = {name: _text(getattr(self, name)) for name in FIELDS}
@@ -61,7 +61,7 @@ class PinotResource(ClusterFields, dg.ConfigurableResource):  # type: ignore[typ
 
 
 def _text(value: str | bool | int | list[str]) -> str:
-    """As the environment would say it."""
+    """Return the value as text, as in a variable of the environment."""
     if isinstance(value, list):
         return ",".join(value)
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Spark on any master, as a Dagster resource that starts nothing until a file is to be built."""
+"""The Dagster resource `spark`, for any master; it starts Spark only when a run has to build a file."""
 
 from dagster_pyspark import LazyPySparkResource
 from dagster_spark.utils import flatten_dict
@@ -28,13 +28,13 @@ class SparkResource(LazyPySparkResource):
 
     @property
     def spark_context(self) -> SparkContext:
-        """The context, without a session, which builds without SQL never need."""
+        """Return the Spark context. It starts no session: a build without SQL does not need one."""
         if self._context is None or is_stopped(self._context):
             self._context = environment_context(*self._asked())
         return self._context
 
     def _init_session(self) -> None:
-        """What the class above calls first when it is asked for the session."""
+        """Start the session if there is none; the base class calls this before it returns the session."""
         if self._spark_session is None or is_stopped(self._spark_session.sparkContext):
             self._spark_session = environment_session(*self._asked())
 

@@ -1,1 +1,1 @@
-"""Dagster sensors and schedules: what works on a table without a person."""
+"""Dagster sensors and schedules, which watch tables and start their runs without a person."""

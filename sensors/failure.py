@@ -1,8 +1,8 @@
-"""Tells a webhook of every run of a table that failed.
+"""Post a notice of every failed run of a table to a webhook.
 
-Not one of Dagster's run failure sensors: those move on when their body raises, and the notice is lost. This
-one keeps its own cursor, which moves past a run only when the webhook has taken its notice for each of its
-tables.
+This is not one of Dagster's run failure sensors: they skip a run when their body raises, and its notice is
+lost. This sensor has its own cursor. The cursor moves past a run only when the webhook has accepted or
+refused the run's notice for each of its tables.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
@@ -29,17 +29,17 @@ from pinot_assets.table_spec import AnyTableSpec, TableSpec, label_of
 UI_VARIABLE = "DAGSTER_WEBSERVER_URL"
 INTERVAL_S = 30
 LOOKED_AT = 100
-"""Failed runs that one tick looks at."""
+"""The most failed runs that one tick reads."""
 IDS_END = 10**18
-"""From here on a number is no id of an event: databases count in 64 bits."""
+"""Numbers from here on are not valid event ids: databases use 64-bit ids."""
 BUDGET_S = 15
-"""No further notice is begun after this long: Dagster ends a tick after 60 s."""
+"""A tick starts no further notice after this many seconds: Dagster ends a tick after 60 s."""
 
 
 def failure_sensor(
     specs: Sequence[AnyTableSpec], environ: Mapping[str, str] | None = None
 ) -> dg.SensorDefinition | None:
-    """The sensor, None unless PINOT_ASSETS_WEBHOOK_URL is set."""
+    """Return the sensor; None unless PINOT_ASSETS_WEBHOOK_URL is set."""
     env = os.environ if environ is None else environ
     if not (url := env.get(URL_VARIABLE, "").strip()):
         return None
@@ -74,7 +74,7 @@ def failure_sensor(
                     context.log.error(str(error))
                 except PinotAssetsError:
                     if not posted:
-                        raise  # a tick that failed keeps its cursor
+                        raise  # Dagster keeps the cursor of a tick that fails
                     break
                 posted.append(what)
             cursor = afterwards
@@ -85,10 +85,10 @@ def failure_sensor(
 
 @dataclass(frozen=True, slots=True)
 class FailureCursor:
-    """What was told already.
+    """The failures that the webhook has had notices of.
 
-    :ivar after: every failure up to this event.
-    :ivar tables: of the failure after it, a run on several tables.
+    :ivar after: storage id of the last event whose notices are all done.
+    :ivar tables: the tables that are done for the next failure, when that run worked on several tables.
     """
 
     after: int
@@ -96,24 +96,24 @@ class FailureCursor:
 
     @classmethod
     def read(cls, text: str) -> "FailureCursor | None":
-        """From Dagster's cursor; None for an empty one, and for one that somebody else wrote."""
+        """Parse Dagster's cursor; None if it is empty or not in this format."""
         after, *tables = text.split() or [""]
         number = whole_number(after)
         return None if number is None or number >= IDS_END else cls(number, tuple(tables))
 
     def text(self) -> str:
-        """As Dagster keeps it."""
+        """Return the cursor as the text that Dagster stores."""
         return " ".join((str(self.after), *self.tables))
 
 
 def _due(
     instance: dg.DagsterInstance, specs: Sequence[AnyTableSpec], cursor: FailureCursor
 ) -> Iterator[tuple[dg.DagsterRun, AnyTableSpec | None, FailureCursor]]:
-    """What is to be told, oldest first, and the cursor once it was; no table for a run that is not ours."""
+    """Yield each run and table to notify of, oldest first, and the cursor after it; no table if not ours."""
     tables = cursor.tables
     since = dg.RunStatusChangeRecordsFilter(dg.DagsterEventType.RUN_FAILURE, after_storage_id=cursor.after)
     failures = instance.fetch_run_status_changes(since, limit=LOOKED_AT, ascending=True).records
-    # All of them before the first is told: a database that fails later would have it told again.
+    # Read all runs before the first notice: if the database failed later, the notice would be sent again.
     for failure, run in [(one, instance.get_run_by_id(one.run_id)) for one in failures]:
         if run is None:
             continue
@@ -132,7 +132,7 @@ def _notice(
     pinot: PinotResource,
     base_url: str,
 ) -> JsonObject:
-    """Of this run; one that cannot be made must not keep the later ones back."""
+    """Return the notice of this run, or a short one if making it fails: later runs must not wait for it."""
     try:
         made = notice.of_run(context.instance, run, label_of(spec), _served(spec, pinot), base_url)
         json.dumps(made, allow_nan=False)

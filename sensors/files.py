@@ -1,7 +1,7 @@
-"""The files sensor: sees new, rewritten and deleted files and starts the table's job.
+"""The files sensor: it finds new, rewritten and deleted files and starts the table's job.
 
-A table that cannot be looked at is looked at again at each tick. The cursor remembers since when; after an
-hour the table's check `snapshot_equals_source` is an error, until a look succeeds.
+If it cannot read a table, it tries again at each tick. The cursor stores when that began. After an hour the
+sensor records an error for the table's check `snapshot_equals_source`, which lasts until a tick succeeds.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
@@ -35,11 +35,11 @@ from pinot_assets.table_spec import TableSpec
 
 INTERVAL_S = 30
 LISTING_S = 20.0
-"""What a tick may spend on listing; with what it writes and compares it stays below Dagster's 60 s."""
+"""Seconds that a tick may spend on listing; comparing and writing events must also fit in Dagster's 60 s."""
 
 
 def files_sensor(spec: TableSpec) -> dg.SensorDefinition:
-    """The files sensor of one table."""
+    """Return the files sensor of one table."""
     looking = _Looking(spec)
 
     @dg.sensor(
@@ -61,7 +61,7 @@ def files_sensor(spec: TableSpec) -> dg.SensorDefinition:
             staging, queue = open_staging(spec), open_hints(spec)
             hints = _receive(queue, context.log) if queue and cursor.sweep is None else ()
             if hints:
-                cursor = cursor.restless  # until the sweep that they wake has come to its end
+                cursor = cursor.restless  # until the listing that they start is complete
             elif hints is not None and queue and (rest := cursor.rests_s(spec, now_s)) > 0:
                 return _skip(f"no message of changes, the next sweep is in {rest} s", context.cursor)
             kept, left_s = KeptParts(staging.store), max(LOOK_S - (time.monotonic() - began), LISTING_S + 5)
@@ -80,7 +80,7 @@ def files_sensor(spec: TableSpec) -> dg.SensorDefinition:
         picture = PartitionEvents.take(spec, inventory.files, observation.snapshot, history.partitions())
         is_reported = history.report(picture.observations(history))
         running = runs_under_way(context.instance, spec)
-        if not running:  # one that has come up since needs its partitions
+        if not running:  # a run that has started meanwhile needs its partitions
             picture.forget_all_others(history)
         is_shown = is_reported and history.is_through and not running
         now_s = int(time.time())
@@ -103,10 +103,10 @@ def files_sensor(spec: TableSpec) -> dg.SensorDefinition:
 
 @dataclass(frozen=True, slots=True)
 class _WholeLook:
-    """A look that has come to its end.
+    """A completed look at a table.
 
-    :ivar settled: what was seen, as `settlement` tells it.
-    :ivar observation: None where the cursor knows all of it.
+    :ivar settled: what the listing and ZooKeeper showed, as `settlement` describes it.
+    :ivar observation: None if the cursor shows that nothing changed since the last complete look.
     """
 
     sweep: CompleteListing
@@ -115,7 +115,7 @@ class _WholeLook:
 
 
 class _Looking:
-    """Looks at one table: at its source, then at ZooKeeper and the staging area."""
+    """Read the state of one table: first its source, then ZooKeeper and the staging area."""
 
     def __init__(self, spec: TableSpec) -> None:
         self._spec = spec
@@ -132,10 +132,10 @@ class _Looking:
         now_s: int,
         hints: tuple[str, ...],
     ) -> ListingCursor | _WholeLook:
-        """List on, and read what stands of the table once the listing has come to its end.
+        """Continue the listing; when it is complete, read the table's session state.
 
-        :param seconds: how long to wait for it.
-        :raises PinotAssetsError: something cannot be read, or does not answer.
+        :param seconds: how long to wait for this.
+        :raises PinotAssetsError: something cannot be read, or does not answer in time.
         """
         spec, time_left = self._spec, Budget(LISTING_S)
 
@@ -164,7 +164,7 @@ class _Looking:
 
 
 def _receive(queue: SqsHints, log: logging.Logger) -> tuple[str, ...] | None:
-    """Messages of changes; None where the queue cannot be asked, and sweeps go on as without one."""
+    """Return the queue's messages about changes; None if it cannot be read, and the sensor lists as usual."""
     try:
         return queue.receive()
     except PinotAssetsError as error:
@@ -173,7 +173,7 @@ def _receive(queue: SqsHints, log: logging.Logger) -> tuple[str, ...] | None:
 
 
 def _forget(kept: KeptParts, queue: SqsHints | None, sweep: CompleteListing, log: logging.Logger) -> None:
-    """Clear away what led to a listing that is made use of; what stays does no harm."""
+    """Delete the stored parts and the messages of a listing that has been used; left-overs do no harm."""
     try:
         kept.drop(sweep.parts)
     except PinotAssetsError as error:
@@ -194,7 +194,7 @@ def _skip(
 def _failed(
     context: dg.SensorEvaluationContext, spec: TableSpec, cursor: FilesCursor, error: PinotAssetsError
 ) -> dg.SensorResult:
-    """The table could not be looked at: say so, and for how long; record it once that has lasted."""
+    """Skip the tick and report how long the table could not be read; after an hour, record a failed check."""
     now_s = int(time.time())
     cursor = cursor.fails(now_s)
     since_ms, now_ms = cursor.failing_s * 1000, now_s * 1000
@@ -210,9 +210,9 @@ def _failed(
 def _works(
     instance: dg.DagsterInstance, spec: TableSpec, before: FilesCursor, message: str
 ) -> list[dg.AssetCheckEvaluation]:
-    """What ends the error that was recorded while the table could not be looked at; nothing without one.
+    """Return the evaluation that ends the error recorded while the table could not be read, if there is one.
 
-    :param before: what the tick began with.
+    :param before: the cursor at the start of the tick.
     """
     if not before.failing_s or (recorded := unseen(instance, spec)) is None:
         return []

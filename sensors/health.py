@@ -1,9 +1,9 @@
-"""The health sensors: one look at a table at every tick, recorded without a run.
+"""The health sensors: each tick examines one table and records the result without a run.
 
-Off unless they are switched on: a look at an OFFLINE table lists the source and the staging area. A look at a
-REALTIME table becomes one observation with numbers to plot, beside the evaluations of its checks. Where its
-spec gives a `repairLimit`, and something is wrong that a repair can mend now, the repair job is started with
-that limit, unless it runs already.
+They are off by default, because the checks of an OFFLINE table list the source and the staging area. For a
+REALTIME table, a tick records one observation with numbers to plot, and the evaluations of its checks. If
+the spec sets `repairLimit`, and a repair can do something now, the sensor starts the repair job with that
+limit, unless that job runs already or another operation holds the table.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
@@ -34,8 +34,8 @@ from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import RealtimeTableSpec, TableSpec, label_of
 
 LOOK_S = default_sensor_grpc_timeout() - TICK_S - 5
-"""How long a tick waits for what it looks at. Clients of what is silent give up after a minute, or one after
-the other; Dagster has ended the tick by then and keeps nothing of it."""
+"""Seconds that a tick waits for its look at the table. If a server is silent, clients give up after a minute,
+or one after the other. By then Dagster would have ended the tick and dropped its result."""
 
 LATE_HINT = (
     "is it up, and does the network let requests through? Where a look takes longer by itself, set "
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 def health_sensor(spec: TableSpec) -> dg.SensorDefinition:
-    """The health sensor of one OFFLINE table."""
+    """Return the health sensor of one OFFLINE table."""
     patience = Patience()
 
     @dg.sensor(
@@ -73,7 +73,7 @@ def _blind(why: str, next_step: str) -> tuple[CheckResult, ...]:
 
 
 def realtime_sensor(spec: RealtimeTableSpec) -> dg.SensorDefinition:
-    """The health sensor of one REALTIME table."""
+    """Return the health sensor of one REALTIME table."""
     repair, patience = job_name(spec, "repair"), Patience()
 
     @dg.sensor(
@@ -91,7 +91,7 @@ def realtime_sensor(spec: RealtimeTableSpec) -> dg.SensorDefinition:
         under_way = dg.RunsFilter(job_name=repair, statuses=UNDER_WAY)
         if due and (running := context.instance.get_runs(under_way, limit=1)):
             message, due = f"{message}; run {running[0].run_id} repairs already", ""
-        elif due and holder:  # a run would only fail of that
+        elif due and holder:  # a run could not get the lease and would fail
             message, due = f"{message}; not repaired, as {holder} works on the table", ""
         events: list[dg.AssetObservation | dg.AssetMaterialization | dg.AssetCheckEvaluation] = [
             *observations(spec, looked),
@@ -110,7 +110,7 @@ def _repairs(spec: RealtimeTableSpec) -> str:
 
 
 def repair_request(spec: RealtimeTableSpec, why: str) -> dg.RunRequest:
-    """A run of the repair job with the spec's limit.
+    """Request a run of the repair job with the spec's limit.
 
     :param why: shown as a tag of the run.
     """
@@ -126,8 +126,8 @@ def repair_request(spec: RealtimeTableSpec, why: str) -> dg.RunRequest:
 def _due_repair(
     spec: RealtimeTableSpec, looked: RealtimeView, settings: Callable[[], Settings]
 ) -> tuple[str, str]:
-    """What a repair would do now, in short, and who works on the table meanwhile: a repair, a drain, a
-    rebalance, by the command line as well. Both empty where it may not, or where there is nothing to do."""
+    """Return a summary of what a repair would do now, and who holds the table (a repair, drain or rebalance,
+    also by the command line). Both are empty if the spec allows no repair, all is well, or reading fails."""
     if not spec.dagster.repair_limit or looked.state is None or all(one.passed for one in looked.answers):
         return "", ""
     try:
@@ -135,15 +135,15 @@ def _due_repair(
             remembered, holder = operations.recall(SUBJECT), operations.holder()
         steps = preview(looked.state, remembered, RepairLimits(steps=spec.dagster.repair_limit)).steps
     except PinotAssetsError:
-        return "", ""  # without it a step might be begun twice; the checks tell what is wrong
+        return "", ""  # without the memory a step might start twice; checks report the cause
     due = f"{plural(len(steps), 'step')}, first: {steps[0]}" if steps else ""
     return due, "" if holder is None else str(holder)
 
 
 def look_in_time(patience: Patience, name: str, look: Callable[[], T], blind: Callable[[str, str], T]) -> T:
-    """What a look at a table comes to: a tick that Dagster ends leaves every check as green as it was.
+    """Return the result of `look`, or of `blind` if late: a tick that Dagster ends leaves all checks green.
 
-    :param blind: what takes its place when it is late, by reason and next step.
+    :param blind: makes the result of a late look, from a reason and a next step.
     """
     try:
         return patience.wait_for(look, LOOK_S)

@@ -1,6 +1,6 @@
-"""What people are told of a run that failed: which table, where, why, and what queries still see.
+"""Make and post the notice of a failed run: which table, where, why, and what queries still see.
 
-A notice is posted to a webhook, whose URL is a secret: whoever knows it may post.
+A notice is posted to a webhook. The webhook's URL is a secret, because anyone who knows it can post.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from pinot_assets.session.values.state import utc_text
 URL_VARIABLE = "PINOT_ASSETS_WEBHOOK_URL"
 TIMEOUT = httpx.Timeout(10.0, connect=5.0)
 ATTEMPTS = 2
-"""In one tick; the next tick goes on."""
+"""Attempts per notice in one tick; the next tick tries again."""
 
 _JSON = {"Content-Type": "application/json"}
 _NEVER_TAKEN = frozenset({400, 413, 415, 422})
-"""Answers that say something of the notice, and not of the webhook or of this moment."""
+"""Status codes that reject this notice for good; with other codes a later attempt may succeed."""
 
 LINES = 5
 LENGTH = 1000
@@ -44,10 +44,10 @@ _SAYS = {
 def of_run(
     instance: dg.DagsterInstance, run: dg.DagsterRun, table: str, served: JsonMapping, base_url: str
 ) -> JsonObject:
-    """The notice, as JSON.
+    """Return the notice of a failed run, as JSON.
 
-    :param served: what `of_table` says.
-    :param base_url: where Dagster's UI is, empty when nobody knows.
+    :param served: the result of `of_table`, `of_stream_table` or `unknown`.
+    :param base_url: URL of Dagster's UI, empty if not known.
     """
     events = [
         entry.dagster_event
@@ -73,9 +73,9 @@ def of_run(
 
 
 def least(run: dg.DagsterRun, table: str, base_url: str, why: str) -> JsonObject:
-    """In place of `of_run`, when that cannot be made.
+    """Return a minimal notice, for when `of_run` fails.
 
-    :param why: it cannot.
+    :param why: why it failed.
     """
     return {
         "text": f"{table}: run {run.run_id} failed; nothing more can be said of it: {_shorten(why)}",
@@ -86,7 +86,7 @@ def least(run: dg.DagsterRun, table: str, base_url: str, why: str) -> JsonObject
 
 
 def of_table(observation: Observation) -> JsonObject:
-    """What queries see now, and how far the open session is."""
+    """Return what queries see now, and the state of the open session."""
     session, snapshot = observation.session, observation.snapshot
     open_session = None
     if session is not None:
@@ -115,12 +115,12 @@ def of_table(observation: Observation) -> JsonObject:
 
 
 def of_stream_table() -> JsonObject:
-    """In place of `of_table`, of a REALTIME table: no run publishes anything."""
+    """Return what replaces `of_table` for a REALTIME table: no run publishes anything there."""
     return {"text": "its servers consume without a run", "session": None, "snapshot": None}
 
 
 def unknown(reason: str) -> JsonObject:
-    """In place of `of_table`, when ZooKeeper or the staging area does not answer: it may be why."""
+    """Return what replaces `of_table` if ZooKeeper or the staging area fails, perhaps the run's own cause."""
     return {"text": f"what is served is not known: {_shorten(reason)}", "session": None, "snapshot": None}
 
 
@@ -147,7 +147,7 @@ def _failed_checks(events: Sequence[dg.DagsterEvent]) -> Iterator[JsonObject]:
                 "asset": check.asset_key.to_user_string(),
                 "check": check.check_name,
                 "description": _shorten(check.description or ""),
-                "numbers": {  # those that JSON can say
+                "numbers": {  # JSON has no NaN and no infinity
                     name: v for name, v in values.items() if isinstance(v, int | float) and math.isfinite(v)
                 },
             }
@@ -159,7 +159,7 @@ def _shorten(text: str) -> str:
 
 
 class NoticeRefused(PinotAssetsError):
-    """The webhook is up and will never take this notice."""
+    """The webhook answers and will never accept this notice."""
 
 
 class _Unanswered(Exception):
@@ -168,15 +168,15 @@ class _Unanswered(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Where notices go."""
+    """The webhook that notices are posted to."""
 
     url: str = field(repr=False)
 
     def post(self, notice: JsonMapping) -> None:
-        """Deliver one notice as JSON.
+        """Post one notice as JSON.
 
-        :raises NoticeRefused: it will never be taken.
-        :raises PinotAssetsError: it was not taken now. Neither error names the URL.
+        :raises NoticeRefused: the webhook will never accept it.
+        :raises PinotAssetsError: the webhook did not accept it now. Neither error contains the URL.
         """
         body = json.dumps(notice, allow_nan=False)  # ASCII: paths may hold bytes that are no UTF-8
         try:
@@ -194,7 +194,7 @@ class Webhook:
             why = f"it answered {status}"
             if status in _NEVER_TAKEN:
                 raise NoticeRefused("the webhook refused a notice", why=why)
-        # Outside of the handler: httpx names the URL in some of its errors, and Dagster shows the causes.
+        # Raised outside the handler: some of httpx's errors contain the URL, and Dagster shows causes.
         raise PinotAssetsError(
             "the webhook did not take a notice, which is kept",
             why=why,
@@ -202,15 +202,15 @@ class Webhook:
         )
 
     def _post(self, notice: str) -> int:
-        """Its answer.
+        """Post the notice once and return the HTTP status.
 
-        :raises _Unanswered: none, or one that says to come back later.
+        :raises _Unanswered: the webhook did not answer, or its status asks to try again later.
         """
         try:
             with (
                 _unlogged(),
                 httpx.Client(timeout=TIMEOUT) as client,
-                # Its body says nothing that is made use of, so none of it is read.
+                # Streamed, so that the answer's body is not read: nothing in it is used.
                 client.stream("POST", self.url, content=notice, headers=_JSON) as answer,
             ):
                 status = answer.status_code
@@ -223,7 +223,7 @@ class Webhook:
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
-    """Httpx logs every request with its URL, at INFO."""
+    """Silence httpx inside the block: at INFO, it logs the URL of every request."""
     logger = logging.getLogger("httpx")
 
     def quiet(_: logging.LogRecord) -> bool:

@@ -1,8 +1,8 @@
-"""What starts a table's job without a look at its files: the session sensor and the schedule.
+"""The session sensor and the schedule, which start a table's job without looking at its files.
 
-The session sensor goes on with a session whose driver died, once, and then less and less often. It looks at
-ZooKeeper and the staging area only; the files are the files sensor's. On its way it shows in Dagster what was
-published without it. The schedule is Pinot's `schedule`, as Dagster runs it.
+The session sensor continues a session whose driver died: once, then less and less often. It reads ZooKeeper
+and the staging area only; the files sensor reads the files. It also shows in Dagster what was published
+without Dagster. The schedule runs Pinot's `schedule` in Dagster.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
@@ -29,7 +29,7 @@ INTERVAL_S = 30
 
 
 def session_sensor(spec: TableSpec) -> dg.SensorDefinition:
-    """The session sensor of one table."""
+    """Return the session sensor of one table."""
 
     @dg.sensor(
         name=f"{spec.asset_name}_session",
@@ -39,7 +39,7 @@ def session_sensor(spec: TableSpec) -> dg.SensorDefinition:
         description=f"Goes on with a session of {spec.name} whose driver died. It never spends a retry.",
     )
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
-        # Before the lease: a run that ends between the two looks is seen as one that has not.
+        # Runs are read before the lease: a run that ends in between then still counts as running.
         running = runs_under_way(context.instance, spec)
         try:
             settings = pinot.settings()
@@ -70,7 +70,7 @@ def _show_published(
     store: SessionStore,
     settings: Settings,
 ) -> None:
-    """Tell Dagster of a snapshot that was published without it: by the command line, by another Dagster."""
+    """Record in Dagster a snapshot that the command line or another Dagster instance published."""
     history = TableHistory(instance, spec, Budget(TICK_S))
     if status.snapshot is None or history.published() == data_version_of(status.snapshot):
         return
@@ -79,20 +79,20 @@ def _show_published(
     assert shown is not None
     if not history.report(shown.events(history).publications(history)):
         return
-    # A run may have come up since, and tell of a newer snapshot; this one is then nobody's concern any more.
+    # A run may have started meanwhile. It will record a newer snapshot, and this one is out of date.
     if runs_under_way(instance, spec) or store.pointer().current_snapshot != status.pointer.current_snapshot:
         return
-    # The table's own event comes last: it says that the others are through.
+    # The table's own event comes last: it marks that all other events are stored.
     for key in (keys_of(spec).snapshot, keys_of(spec).table):
         history.store(shown.event(key))
 
 
 def table_schedule(spec: TableSpec) -> dg.ScheduleDefinition | None:
-    """Starts the table's job at the times of `schedule`, in `scheduleTimezone`; None without a `schedule`.
+    """Return the schedule that starts the table's job, in `scheduleTimezone`; None without a `schedule`.
 
-    A tick always triggers, whatever the sensors may not do (docs/design/session.md#retries): it is the way in
-    which retries are spent. Beside a run of its table its own waits its turn in Dagster's queue. Only where
-    a run like its own waits there already it starts none: that one will list the files, too.
+    A tick also triggers where sensors may not, because scheduled runs may spend retries
+    (docs/design/session.md#retries). If another run of the table is under way, the new run waits in Dagster's
+    queue. A tick starts no run if one like it waits there already: that run will list the files, too.
     """
     if spec.ingestion.cron is None:
         return None

@@ -1,6 +1,6 @@
-"""`make size`: how large the wheel is, and what left it, beside what it was before its modules moved.
+"""`make size`: compare the size of the wheel, and of what left it, with the wheel before its modules moved.
 
-Counted in each module: statements (nodes of the syntax tree, docstrings left out), lines that are not blank,
+For each module it counts statements (nodes of the syntax tree without docstrings), lines that are not blank,
 and lines of docstrings.
 """
 
@@ -13,13 +13,13 @@ from typing import Final, NamedTuple, Self
 
 WHEEL: Final = ("pinot_assets", "resources", "sensors")
 LEFT: Final = ("demos", "tools", "tests/simulator")
-"""What was part of the wheel then and is not any more."""
+"""Folders that were part of the wheel then and are not any more."""
 
 
 class Size(NamedTuple):
-    """Of some modules.
+    """The size of some modules.
 
-    :ivar lines: those that are not blank.
+    :ivar lines: lines that are not blank.
     :ivar docstrings: lines of docstrings, among `lines`.
     """
 
@@ -30,14 +30,14 @@ class Size(NamedTuple):
 
     @classmethod
     def of(cls, *folders: str) -> Self:
-        """All modules below these folders."""
+        """Return the size of all modules below these folders."""
         files = [file for folder in folders for file in Path(folder).rglob("*.py")]
         sizes = [cls.of_source(file.read_text(encoding="utf-8")) for file in files]
         return cls(*map(sum, zip(*sizes, strict=True)))
 
     @classmethod
     def of_source(cls, source: str) -> Self:
-        """One module."""
+        """Return the size of one module."""
         statements = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)]
         documents = [node for node in statements if _is_docstring(node)]
         tall = sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in documents)

@@ -1,11 +1,11 @@
-"""Which modules lead `pinot-assets run` from the command to the switch: counted, not guessed.
+"""List the modules that lead `pinot-assets run` from the command to the switch, from a real run.
 
     python -m tools.trace_run TABLE
 
 It runs the command in this process. At each effect of the run (a write to ZooKeeper or to the staging area,
 the build, each request that changes something in Pinot, up to the end of the lineage entry), it notes which
-modules of this project are on the stack: through those the run is led there. What a module asks on its way
-and gets back (a parser, a value, a check) is not followed. The last lines are the modules and their number.
+modules of this project are on the stack: these lead the run to the effect. It does not note modules that were
+called and have returned (a parser, a value, a check). The last lines are the modules and their number.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _SWITCH: Final = "endReplaceSegments"
 
 
 class Trace:
-    """:ivar modules: by the effect for which each was on the stack first, up to the switch."""
+    """:ivar modules: the effect at which each module was on the stack first, up to the switch."""
 
     def __init__(self) -> None:
         self.modules: dict[Path, str] = {}
         self._switched = False
 
     def watch(self, of: type, method: str) -> None:
-        """Note who leads to this method of a class, from now on."""
+        """From now on, note the modules on the stack at each call of this method."""
         call = getattr(of, method)
 
         @functools.wraps(call)
@@ -63,7 +63,7 @@ class Trace:
         setattr(of, method, watched)
 
     def lines(self) -> Iterator[str]:
-        """A line for each module, and the last line."""
+        """Yield a line for each module, and the last line."""
         lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in self.modules}
         for path, effect in self.modules.items():
             yield f"{lengths[path]:4} {path.relative_to(PACKAGE)} ({effect})"

@@ -1,9 +1,9 @@
-"""A table's standing health as asset checks on the Pinot table: not blocking, run by hand or by a schedule.
+"""Health checks as asset checks on the Pinot table: they do not block, and run by hand or by a schedule.
 
-`sensors/health.py` records the same checks without a run for every look, `sensors/files.py` one of them
-while it cannot look at the table. Dagster's event log is the only memory of a look. A check that is not known
-is a warning; that it has not been known for an hour, the files sensor finds out and records since when. Later
-looks read it here, so that one that fails as well does not turn the error into a warning.
+`sensors/health.py` records the same checks at each tick without a run. `sensors/files.py` records one of
+them while it cannot read the table. Only Dagster's event log stores the results. A check with an unknown
+result is a warning. After an hour the files sensor records an error, and since when the result is unknown.
+Later looks read that here, so that a look that fails, too, does not turn the error back into a warning.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
@@ -32,27 +32,27 @@ from pinot_assets.resources import PinotResource
 from pinot_assets.table_spec import AnyTableSpec, RealtimeTableSpec, TableSpec
 
 AGAIN_MS: Final = 15 * 60_000
-"""Until an error that lasts is recorded again: a tick every 30 s would fill Dagster's event log."""
+"""Milliseconds until a lasting error is recorded again: a tick every 30 s would fill Dagster's event log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """The newest evaluation of `snapshot_equals_source`, where it says for how long it has not been known.
+    """The newest evaluation of `snapshot_equals_source`, if it records since when the result is unknown.
 
-    :ivar since_ms: since when, epoch milliseconds.
-    :ivar recorded_ms: when it was recorded, epoch milliseconds.
+    :ivar since_ms: since when the result is unknown, epoch milliseconds.
+    :ivar recorded_ms: when the evaluation was recorded, epoch milliseconds.
     """
 
     since_ms: int
     recorded_ms: int
 
     def is_due(self, now_ms: int) -> bool:
-        """Whether it is recorded again."""
+        """Whether it is time to record the error again."""
         return not self.recorded_ms <= now_ms < self.recorded_ms + AGAIN_MS
 
 
 def unseen(instance: dg.DagsterInstance, spec: TableSpec) -> Unseen | None:
-    """What stands in Dagster; None where the newest evaluation of the check says something else."""
+    """Return the newest evaluation from Dagster; None if its result is known, or there is none."""
     records = instance.event_log_storage.get_asset_check_execution_history(
         dg.AssetCheckKey(table_key(spec), source.NAME),
         limit=1,
@@ -69,7 +69,7 @@ def unseen(instance: dg.DagsterInstance, spec: TableSpec) -> Unseen | None:
 def with_lasting(
     instance: dg.DagsterInstance, spec: TableSpec, answers: tuple[CheckResult, ...]
 ) -> tuple[CheckResult, ...]:
-    """Answers of one look, with what Dagster knows of how long the table could not be looked at."""
+    """Return the answers of one look, and add since when the table could not be read, if Dagster has that."""
     if all(answer.known for answer in answers if answer.name == source.NAME):
         return answers
     if (before := unseen(instance, spec)) is None:
@@ -84,7 +84,7 @@ def with_lasting(
 def evaluations(
     instance: dg.DagsterInstance, spec: AnyTableSpec, answers: Iterable[CheckResult]
 ) -> list[dg.AssetCheckEvaluation]:
-    """The answers as a sensor records them, without a run."""
+    """Return the answers as evaluations that a sensor can record without a run."""
     table = table_key(spec)
     target = checked_materialization(instance, table)
     return [
@@ -103,7 +103,7 @@ def evaluations(
 
 
 def metadata_of(answer: CheckResult) -> Metadata:
-    """Numbers to plot and what to do next. A check that is not known has no numbers: zeros would lie."""
+    """Return numbers to plot and the next step. An unknown result has no numbers: zeros would be wrong."""
     values: dict[str, dg.MetadataValue | str | int | float] = {}
     if answer.known:
         values |= {"expected": answer.expected, "found": answer.found, **answer.numbers}
@@ -118,13 +118,13 @@ AnyHealthCheck = HealthCheck[TableProbe] | HealthCheck[RealtimeState]
 Look = Callable[
     [dg.DagsterInstance, PinotResource], tuple[Iterable[dg.AssetObservation], Iterable[CheckResult]]
 ]
-"""What is observed of a table at one look, and the answer of each check."""
+"""Looks at a table once; returns the observations to record and the answer of each check."""
 
 
 def health_checks(
     spec: AnyTableSpec, checks: Iterable[AnyHealthCheck], description: str, look: Look
 ) -> dg.AssetChecksDefinition:
-    """One check each, all of one look."""
+    """Return one asset check for each of `checks`; one look answers all of them."""
     table = table_key(spec)
 
     @dg.multi_asset_check(
@@ -157,7 +157,7 @@ def health_checks(
 
 
 def table_health(spec: TableSpec) -> dg.AssetChecksDefinition:
-    """The standing health of one table."""
+    """Return the health checks of one OFFLINE table."""
 
     def look(
         instance: dg.DagsterInstance, pinot: PinotResource
@@ -169,9 +169,9 @@ def table_health(spec: TableSpec) -> dg.AssetChecksDefinition:
 
 
 def health_job(spec: AnyTableSpec) -> UnresolvedAssetJobDefinition:
-    """The job that makes all checks of one table by hand.
+    """Return the job with which a person runs all health checks of one table.
 
-    Without the table's tag: it only reads, and keeps no run of the table waiting.
+    It does not have the table's tag: it only reads, so no run of the table waits for it.
     """
     checks: Iterable[AnyHealthCheck] = CHECKS
     what = f"the standing health of {spec.name}"
@@ -187,16 +187,16 @@ def health_job(spec: AnyTableSpec) -> UnresolvedAssetJobDefinition:
 
 
 WARN_SHARE = 0.75
-"""Share of the promised freshness after which Dagster warns."""
+"""Fraction of the promised freshness after which Dagster warns."""
 
 
 def freshness_policy(spec: TableSpec) -> dg.FreshnessPolicy | None:
-    """What Dagster itself watches of the table asset; None where no freshness is promised."""
+    """Return the policy by which Dagster watches the table asset; None if the spec promises no freshness."""
     if (promised := spec.dagster.freshness_hours) is None:
         return None
     warn = timedelta(hours=promised * WARN_SHARE)
     return dg.FreshnessPolicy.time_window(
         fail_window=timedelta(hours=promised),
-        # Dagster takes no window below a minute.
+        # Dagster refuses a window below a minute.
         warn_window=warn if warn >= timedelta(minutes=1) else None,
     )

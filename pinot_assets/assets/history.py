@@ -1,12 +1,11 @@
-"""What Dagster's event log knows of a table's partitions: the only door to it.
+"""Read and write the events of a table's partitions in Dagster's event log; no other module does.
 
-Staleness in Dagster compares, for one partition, the observation that a materialization points at with the
-newest one (dagster/_core/definitions/data_version.py). So an event of a segment that is published points at
-the observation of the version that it was built from, and an event of one that is only staged points just
-before it: stale until it is published, and fresh again when the file is written back.
+Each materialization points at an observation. Dagster shows a partition as stale if a newer observation has
+another version (dagster/_core/definitions/data_version.py). The event of a published segment points at the
+observation of the version that it was built from. The event of a staged segment points just before it, so
+the partition is stale until it is published. It is fresh again if the file gets its former content back.
 
-Dagster stores 8 to 30 events a second, and a tick of a sensor has 60 s: a `Budget` says for how long it may
-write.
+Dagster stores 8 to 30 events a second, and a sensor's tick has 60 s: a `Budget` limits how long it writes.
 """
 
 from __future__ import annotations
@@ -34,22 +33,22 @@ from pinot_assets.session.context.context import WRITER_VERSION
 from pinot_assets.table_spec import TableSpec
 
 STAGED = "staged:"
-"""Data versions of segments that are built and not published begin with it."""
+"""Prefix of the data versions of segments that are built but not published."""
 ABSENT = "absent"
-"""Data version of segments that were published once and are no longer."""
+"""Data version of segments that were published earlier and are not any more."""
 _OLD_OBSERVATIONS = 50
-"""How far back a rolled-back version is looked for; beyond, the partition shows as stale, which it is."""
+"""How many observations to search for the version of a rollback; if none has it, the partition is stale."""
 TICK_S = 15.0
-"""What a tick of a sensor may spend on writing events, beside its look at source and session."""
+"""Seconds that a sensor's tick may spend on writing events, in addition to reading source and session."""
 
 T = TypeVar("T")
 
 
 class Budget:
-    """Time for all that is written with it. Runs and the command line have as much as they need.
+    """A time limit for all writes that share it. By default (runs, the command line) there is no limit.
 
-    :param seconds: from now on.
-    :ivar exhausted: something was left undone.
+    :param seconds: the limit, counted from now.
+    :ivar exhausted: the time was too short, and some items were left out.
     """
 
     def __init__(self, seconds: float = math.inf) -> None:
@@ -62,7 +61,7 @@ class Budget:
         return time.monotonic() >= self._end
 
     def spend_on(self, items: Iterable[T]) -> Iterator[T]:
-        """Items while there is time, but always the first: whatever is late, the next tick gets further."""
+        """Yield items while there is time, and always the first one, so that each tick makes progress."""
         for number, item in enumerate(items):
             if number and self.is_spent:
                 self.exhausted = True
@@ -73,9 +72,9 @@ class Budget:
 def checked_materialization(
     instance: dg.DagsterInstance, asset: dg.AssetKey
 ) -> AssetCheckEvaluationTargetMaterializationData | None:
-    """The last materialization of an asset, as an evaluation points at it that no check's own step makes.
+    """Return the last materialization of an asset, as the target of a check evaluation made outside a check.
 
-    :returns: None when there is none yet.
+    :returns: None if there is none yet.
     """
     records = instance.fetch_materializations(asset, limit=1).records
     if not records:
@@ -89,7 +88,7 @@ def checked_materialization(
 class TableHistory:
     """Events and partitions of one table in one Dagster instance.
 
-    :param budget: of a sensor's tick, for reported events and deleted partitions.
+    :param budget: time limit of a sensor's tick for reporting events and deleting partitions.
     """
 
     def __init__(self, instance: dg.DagsterInstance, spec: TableSpec, budget: Budget | None = None) -> None:
@@ -102,23 +101,23 @@ class TableHistory:
     # --- partitions ---
 
     def partitions(self) -> frozenset[str]:
-        """Keys that stand in Dagster."""
+        """Return the partition keys that exist in Dagster."""
         return frozenset(self._instance.get_dynamic_partitions(self._partitions))
 
     def keep_partitions(self, keys: Collection[str]) -> None:
-        """Delete all others, as many as there is time for (`is_through`); their events stay.
+        """Delete all other partitions, as many as there is time for (`is_through`); their events stay.
 
-        Not while a run of the table is under way: Dagster fails a step whose own partition has gone.
+        Do not call this while a run of the table is under way: Dagster fails a step whose partition is gone.
         """
         self._delete_partitions(self.partitions() - set(keys))
 
     def add_partitions(self, keys: Collection[str]) -> None:
-        """Add what is missing."""
+        """Add those of the keys that do not exist in Dagster yet."""
         if new := sorted(set(keys) - self.partitions()):
             self._instance.add_dynamic_partitions(self._partitions, new)
 
     def drop_partitions(self, version: str, kept: Collection[str]) -> None:
-        """Delete those whose last observation says `version`, but for the kept ones. As `keep_partitions`."""
+        """Delete partitions whose last observed version is `version`, except `kept`. As `keep_partitions`."""
         gone = {key for key, last in self.observed().items() if last == version}
         self._delete_partitions((gone & self.partitions()) - set(kept))
 
@@ -126,18 +125,18 @@ class TableHistory:
         for key in self._budget.spend_on(sorted(keys)):
             self._instance.delete_dynamic_partition(self._partitions, key)
 
-    # --- what was said before ---
+    # --- earlier events ---
 
     def observed(self) -> dict[str, str]:
-        """The version of the last observation, by partition key."""
+        """Return the version of the last observation, by partition key."""
         return self._last_versions(self._keys.source_files, dg.DagsterEventType.ASSET_OBSERVATION)
 
     def materialized(self) -> dict[str, str]:
-        """The version of the last materialization of `segments`, by partition key."""
+        """Return the data version of the last materialization of `segments`, by partition key."""
         return self._last_versions(self._keys.segments, dg.DagsterEventType.ASSET_MATERIALIZATION)
 
     def published(self) -> str | None:
-        """The data version of the last materialization of the Pinot table."""
+        """Return the data version of the Pinot table's last materialization, None if there is none."""
         event = self._instance.get_latest_materialization_event(self._keys.table)
         version = extract_data_version_from_entry(event) if event is not None else None
         return version.value if version is not None else None
@@ -149,12 +148,12 @@ class TableHistory:
     # --- events, to be yielded by a step or reported to the instance ---
 
     def observations(self, versions: Mapping[str, str]) -> Iterator[dg.AssetObservation]:
-        """What differs from the last observation."""
+        """Yield an observation for each partition whose version differs from the last observed one."""
         last = self.observed()
         yield from self._observe({key: v for key, v in versions.items() if last.get(key) != v})
 
     def first_observations(self, versions: Mapping[str, str]) -> Iterator[dg.AssetObservation]:
-        """What was never observed."""
+        """Yield an observation for each partition that has none yet."""
         last = self.observed()
         yield from self._observe({key: version for key, version in versions.items() if key not in last})
 
@@ -167,9 +166,9 @@ class TableHistory:
     def staged(
         self, versions: Mapping[str, str], metadata: Mapping[str, Metadata]
     ) -> Iterator[dg.AssetMaterialization]:
-        """Segments that were built, still hidden. Their observations must have been stored.
+        """Yield events for segments that are built and still hidden. Store their observations first.
 
-        :param versions: version that was built, by partition key.
+        :param versions: the version that was built, by partition key.
         :param metadata: metadata by partition key.
         """
         pointers = self._pointers(versions)
@@ -180,9 +179,9 @@ class TableHistory:
     def published_segments(
         self, versions: Mapping[str, str], builds: Mapping[str, str], metadata: Mapping[str, Metadata]
     ) -> Iterator[dg.AssetMaterialization]:
-        """Segments that queries see, where Dagster does not show them yet. As `staged`.
+        """Yield events for segments that queries see and Dagster does not show yet. As `staged`.
 
-        :param builds: what tells two builds of the same version apart, by partition key.
+        :param builds: digits that distinguish two builds of the same version, by partition key.
         """
         last, observed = self.materialized(), self.observed()
         due = {key: v for key, v in versions.items() if last.get(key) != f"{v}-{builds[key]}"}
@@ -194,23 +193,23 @@ class TableHistory:
             yield self._materialization(key, f"{version}-{builds[key]}", version, pointer, metadata[key])
 
     def absent_segments(self, published: Collection[str], gone: str) -> Iterator[dg.AssetMaterialization]:
-        """Segments that Dagster shows as published, and that queries do not see any more.
+        """Yield events for segments that Dagster shows as published but that queries do not see any more.
 
-        :param published: keys that queries see something of.
-        :param gone: the version of an observation that says that the source has nothing, either.
+        :param published: partition keys with visible segments.
+        :param gone: the observed version of a partition whose files are not in the source, either.
         """
         last, observed = self.materialized(), self.observed()
         due = {k for k, v in last.items() if not v.startswith(STAGED) and v != ABSENT} - set(published)
         pointers = self._pointers(due)
         for key in sorted(due & observed.keys()):
-            # Fresh where the source has nothing, either; stale where it has, and as soon as it has again.
+            # Fresh if the source has no file either; stale if it has one, or as soon as one comes back.
             pointer = pointers[key] if observed[key] == gone else _before(pointers[key])
             yield self._materialization(key, ABSENT, ABSENT, pointer, {"state": "not published"})
 
     def switched_tags(self) -> dict[str, str]:
-        """Tags for the event of the switch: it has seen every segment event so far.
+        """Return tags for the event of the switch that point at the newest event of `segments`.
 
-        Dagster itself would let it point at those from before its step, which were only staged.
+        By default Dagster points at the events from before the step, when the segments were only staged.
         """
         kind = dg.DagsterEventType.ASSET_MATERIALIZATION
         last = self._log.get_latest_storage_id_by_partition(self._keys.segments, kind)
@@ -218,13 +217,13 @@ class TableHistory:
 
     @property
     def is_through(self) -> bool:
-        """Whether nothing was left undone so far, deletions of partitions included."""
+        """Whether all writes so far were completed, including deletions of partitions."""
         return not self._budget.exhausted
 
     def report(self, events: Iterator[dg.AssetObservation | dg.AssetMaterialization]) -> bool:
         """Store events outside a run, as many as there is time for.
 
-        :returns: whether nothing was left undone so far; otherwise the next tick goes on.
+        :returns: whether all writes so far were completed; if not, the next tick continues.
         """
         for event in self._budget.spend_on(events):
             self.store(event)
@@ -251,10 +250,10 @@ class TableHistory:
         )
 
     def _pointers(self, keys: Collection[str]) -> Mapping[str, int]:
-        """Storage id of the newest observation, by partition key."""
+        """Return the storage id of the newest observation, by partition key."""
         if not keys:
             return {}
-        # All of them: thousands of keys do not fit into one condition of SQLite's.
+        # Reads all partitions: thousands of keys do not fit into one condition of SQLite.
         return self._log.get_latest_storage_id_by_partition(
             self._keys.source_files, dg.DagsterEventType.ASSET_OBSERVATION
         )
@@ -269,5 +268,5 @@ class TableHistory:
 
 
 def _before(storage_id: int) -> int:
-    """Just before an observation; never 0, which Dagster takes for no pointer at all."""
+    """Return a pointer just before an observation; never 0, which Dagster reads as no pointer."""
     return storage_id - 1 or -1

@@ -1,4 +1,4 @@
-"""What a table's assets, tags and pool are called in Dagster, and how its assets look there."""
+"""Names of a table's assets, tags, pool and partitions in Dagster, and attributes that its assets share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import dagster as dg
 from pinot_assets.table_spec import AnyTableSpec, TableSpec
 
 TABLE_TAG = "pinot/table"
-"""Run tag with the table's name, as `label_of` tells it, for concurrency limits and filters."""
+"""Run tag with the table's name from `label_of`, for concurrency limits and filters."""
 SESSION_TAG = "pinot/session"
 """Run tag with the consistent-push session that the run worked on."""
 ATTEMPT_TAG = "pinot/attempt"
@@ -25,10 +25,10 @@ GATE = "consistent_push"
 class TableKeys:
     """Asset keys of one table.
 
-    :ivar source_files: the files, observed; one partition per file or group of files.
-    :ivar segments: their segments; the same partitions.
+    :ivar source_files: the observed files; one partition per file or group of files.
+    :ivar segments: the segments of those files, with the same partitions.
     :ivar snapshot: the switch.
-    :ivar table: the Pinot table as queries see it; what downstream assets depend on.
+    :ivar table: the Pinot table as queries see it; downstream assets depend on it.
     """
 
     source_files: dg.AssetKey
@@ -38,7 +38,7 @@ class TableKeys:
 
 
 def keys_of(spec: TableSpec) -> TableKeys:
-    """`<table>/source_files`, `<table>/segments`, `<table>/snapshot` and `<table>`."""
+    """Return the keys `<table>/source_files`, `<table>/segments`, `<table>/snapshot` and `<table>`."""
     name = spec.asset_name
     return TableKeys(
         source_files=dg.AssetKey([name, "source_files"]),
@@ -49,17 +49,17 @@ def keys_of(spec: TableSpec) -> TableKeys:
 
 
 def table_key(spec: AnyTableSpec) -> dg.AssetKey:
-    """`<table>`, or `<table>_realtime`."""
+    """Return the key of the Pinot table: `<table>`, or `<table>_realtime`."""
     return dg.AssetKey([spec.asset_name])
 
 
 def pool_of(spec: AnyTableSpec) -> str:
-    """The concurrency pool of everything that writes to the table."""
+    """Return the name of the concurrency pool of all steps that write to the table."""
     return f"pinot_table_{spec.asset_name}"
 
 
 def partitions_name(spec: TableSpec) -> str:
-    """The dynamic partitions of `source_files` and `segments`."""
+    """Return the name of the dynamic partitions of `source_files` and `segments`."""
     return f"{spec.asset_name}_files"
 
 
@@ -74,12 +74,12 @@ class AssetAttributes(TypedDict):
 
 
 def asset_attributes(spec: AnyTableSpec, description: str, *kinds: str) -> AssetAttributes:
-    """Arguments that every asset of the table has in common.
+    """Return the arguments that all assets of the table share.
 
-    :param kinds: at most three, as Dagster wants it.
+    :param kinds: at most three, a limit of Dagster.
     """
     return {
-        # Both halves of a hybrid table stand together.
+        # The OFFLINE and the REALTIME part of a hybrid table get the same group.
         "group_name": spec.dagster.group or spec.name.replace("-", "_"),
         "owners": list(spec.dagster.owners),
         "tags": dict(spec.dagster.tags),

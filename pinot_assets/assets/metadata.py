@@ -1,4 +1,4 @@
-"""What Dagster shows of a trigger, a file, a gate and a snapshot."""
+"""Make the metadata that Dagster shows for a trigger, a file, the gate and a snapshot."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ T = TypeVar("T")
 Metadata = Mapping[str, dg.MetadataValue | str | int | float]
 
 SHOWN = 20
-"""Names listed in full; the ledger has them all."""
+"""The most names or rows that one metadata entry lists; the ledger has all of them."""
 
 
 def of_files(files: Sequence[PublishedFile]) -> Metadata:
-    """One partition: a file, or a group of files."""
+    """Return the metadata of one partition: a file, or a group of files."""
     outputs = [output for file in files for output in file.outputs]
     values: dict[str, dg.MetadataValue | str | int | float] = {
         "rows": sum(file.rows for file in files),
@@ -42,7 +42,7 @@ def of_files(files: Sequence[PublishedFile]) -> Metadata:
 
 
 def of_report(report: TriggerReport) -> Metadata:
-    """One trigger."""
+    """Return the metadata of one trigger."""
     values: dict[str, dg.MetadataValue | str | int | float] = {
         "summary": report.summary,
         "files_listed": report.listed,
@@ -73,7 +73,7 @@ def of_report(report: TriggerReport) -> Metadata:
 
 
 def of_session(session: Session) -> Metadata:
-    """How a session stands; `pinot-assets session show --files` tells the rest."""
+    """Return the state of a session; `pinot-assets session show --files` shows the details."""
     values: dict[str, dg.MetadataValue | str | int | float] = {
         "state": session.state.value,
         "outcome": session.outcome.value or "open",
@@ -92,15 +92,15 @@ def of_session(session: Session) -> Metadata:
 
 
 def of_findings(findings: Sequence[Finding]) -> Metadata:
-    """The gate's checks, each with its numbers."""
+    """Return message and numbers of each check of the gate."""
     return {**of_checks(findings), **{f.name: f.message for f in findings}}
 
 
 def of_checks(checks: Iterable[Finding | Checked]) -> Metadata:
-    """What each of them expected, and what it found."""
+    """Return the expected and the found number of each check."""
     values: dict[str, dg.MetadataValue | str | int | float] = {}
     for check in checks:
-        # Of an assertion both are numbers of answers: "found: 0" beside "= 0" would read as if it held.
+        # For an assertion both count answers: next to "= 0", "found: 0" would look as if it held.
         asked = is_assertion(check.name)
         values[f"{check.name}_{'answers' if asked else 'expected'}"] = check.expected
         values[f"{check.name}_{'answers_as_expected' if asked else 'found'}"] = check.found
@@ -110,11 +110,11 @@ def of_checks(checks: Iterable[Finding | Checked]) -> Metadata:
 def of_snapshot(
     snapshot: Snapshot, session: Session | None, manifest: str, rollback_until_ms: int | None
 ) -> Metadata:
-    """What is visible now.
+    """Return the metadata of the published snapshot.
 
-    :param session: the one that published it; None when it is no longer kept.
+    :param session: the session that published it; None if it is no longer kept.
     :param manifest: URI of the snapshot's header in the staging area.
-    :param rollback_until_ms: epoch milliseconds, None when no revert leads back; kept tars may.
+    :param rollback_until_ms: epoch milliseconds; None if no revert is possible (a re-publish may be).
     """
     values: dict[str, dg.MetadataValue | str | int | float] = {
         "session": snapshot.session,
@@ -133,12 +133,12 @@ def of_snapshot(
         ),
     }
     if session is not None:
-        values = {**values, **of_session(session), **values}  # what is visible stands first, and wins
+        values = {**values, **of_session(session), **values}  # the snapshot's entries come first and win
     return values
 
 
 def served(snapshot: Snapshot | None) -> str:
-    """What queries see, in one sentence."""
+    """Return one sentence about what queries see."""
     if snapshot is None:
         return "nothing is published yet"
     when = utc_text(snapshot.published_ms)
@@ -160,13 +160,13 @@ def _some(names: Sequence[str]) -> str:
 def first_rows(
     head: tuple[str, ...], items: Sequence[T], row_of: Callable[[T], tuple[str, ...]]
 ) -> dg.MetadataValue:
-    """The first of what was found as a table, and how many there are besides."""
+    """Return the first `SHOWN` items as a table, and the number of the others."""
     more = f"\n\nand {len(items) - SHOWN} more" if len(items) > SHOWN else ""
     return dg.MetadataValue.md(table_of(head, map(row_of, items[:SHOWN])) + more)
 
 
 def table_of(head: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:
-    """A Markdown table of cells; nothing where there are no rows."""
+    """Return a Markdown table of cells; an empty text if there are no rows."""
     lines = [f"| {' | '.join(row)} |" for row in rows]
     if not lines:
         return ""
@@ -174,10 +174,10 @@ def table_of(head: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:
 
 
 def cell(text: str) -> str:
-    """As one cell of a Markdown table."""
+    """Return the text as one cell of a Markdown table."""
     return plain(" ".join(text.split())).replace("|", "\\|")
 
 
 def plain(text: str) -> str:
-    """As it stands, in Markdown: `COUNT(*)` begins no italics. What stands in backticks stays code."""
+    """Escape Markdown, so that `COUNT(*)` does not start italics; text in backticks stays code."""
     return re.sub(r"(`[^`]*`)|([\\*_<\[\]])", lambda match: match[1] or f"\\{match[2]}", text)

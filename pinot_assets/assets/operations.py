@@ -1,6 +1,6 @@
-"""Jobs for what people do to a table now and then: plan, rollback, resume, clear, gc.
+"""Jobs for operations that people start by hand: plan, rollback, resume, clear, gc.
 
-They do what the commands of the same names do, and tell Dagster what queries see afterwards.
+They do the same as the commands of these names, and record in Dagster what queries see afterwards.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
@@ -38,17 +38,17 @@ from pinot_assets.session.plan_report.rendering import (
 from pinot_assets.table_spec import AnyTableSpec, TableSpec, label_of
 
 TARGET_TAG = "pinot/target"
-"""Run tag with what the run acts on. A run that is executed again inherits it, and acts on nothing else."""
+"""Run tag with the target of the run. If a run is executed again, it inherits the tag and the target."""
 TAGS = {"dagster/max_retries": "0", "dagster/retry_on_asset_or_op_failure": "false"}
-"""A person asked once: Dagster does not ask again, whatever became of the run."""
+"""Dagster does not retry these runs, however they end: a person asked for the operation once."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Operation:
-    """What a job does.
+class _JobWork:
+    """The operation of a job.
 
-    :ivar target: what it acts on; as soon as it has acted, that is another one.
-    :ivar act: does it, and says what was done; gets the op's config.
+    :ivar target: returns what the operation acts on; after the operation it returns something else.
+    :ivar act: does the operation with the op's config, and returns a text about what was done.
     :ivar config: the op's config schema.
     """
 
@@ -66,7 +66,7 @@ def operation_job(
     config: Mapping[str, dg.Field],
     act: Callable[..., Iterator[Event]],
 ) -> dg.JobDefinition:
-    """`<table>_<operation>`, which writes to the table: it runs beside no other run of the table."""
+    """Return the job `<table>_<operation>`; it writes to the table, so it runs beside no other run of it."""
     op = dg.op(
         name=f"{job_name(spec, operation)}_op",
         out={},
@@ -78,13 +78,13 @@ def operation_job(
 
 
 def job_of(op: dg.OpDefinition, description: str, tags: Mapping[str, str] | None = None) -> dg.JobDefinition:
-    """The job of one op `<job>_op`."""
+    """Return the job `<job>` of the one op `<job>_op`."""
     graph = dg.GraphDefinition(op.name.removesuffix("_op"), node_defs=[op])
     return graph.to_job(description=description, tags=tags, executor_def=dg.in_process_executor)
 
 
 def operations(spec: TableSpec) -> tuple[dg.JobDefinition, ...]:
-    """`<table>_rollback`, `<table>_resume`, `<table>_clear`, `<table>_gc`."""
+    """Return the jobs `<table>_rollback`, `<table>_resume`, `<table>_clear`, `<table>_gc`."""
     return tuple(_job(spec, operation) for operation in (_ROLLBACK, _RESUME, _CLEAR, _GC))
 
 
@@ -123,7 +123,7 @@ def _gc(driver: Driver, config: JsonMapping, log: dg.DagsterLogManager) -> str:
     return "\n\n".join(lines(collected.garbage, collected))
 
 
-_ROLLBACK = _Operation(
+_ROLLBACK = _JobWork(
     "rollback",
     "Back to a kept snapshot: the one before, or the one that the config names. By one revert, or by "
     "publishing its staged segments again: the log shows it. What was taken back stays out until `resume`. "
@@ -142,20 +142,20 @@ _ROLLBACK = _Operation(
         ),
     },
 )
-_RESUME = _Operation(
+_RESUME = _JobWork(
     "resume",
     "Let in again what a rollback holds back; the next trigger takes it.",
     lambda observed: observed.pointer.hold.key if observed.pointer.hold else "",
     _resume,
 )
-_CLEAR = _Operation(
+_CLEAR = _JobWork(
     "clear",
     "Drop the unfinished session; what is published stays.",
     lambda observed: observed.session.id if observed.session else "",
     _clear,
 )
 
-_GC = _Operation(
+_GC = _JobWork(
     "gc",
     "Take away what nothing needs any more: old snapshots, staged tars, sessions, segments, nodes. Only says "
     "what would go and why, unless the config says `apply`. Like every job of the table it also tells "
@@ -171,8 +171,8 @@ _GC = _Operation(
 )
 
 
-def _act_once(context: dg.OpExecutionContext, operation: _Operation, driver: Driver) -> str:
-    """Act, unless an earlier run of the same request did: a second rollback would take back one more."""
+def _act_once(context: dg.OpExecutionContext, operation: _JobWork, driver: Driver) -> str:
+    """Act, unless an earlier run of the same request did: a second rollback would go back once more."""
     driver.take()
     target = operation.target(driver.observe())
     meant = context.run.tags.get(TARGET_TAG, target)
@@ -184,7 +184,7 @@ def _act_once(context: dg.OpExecutionContext, operation: _Operation, driver: Dri
     return operation.act(driver, context.op_config or {}, context.log)
 
 
-def _job(spec: TableSpec, operation: _Operation) -> dg.JobDefinition:
+def _job(spec: TableSpec, operation: _JobWork) -> dg.JobDefinition:
     def act(context: dg.OpExecutionContext, push: ConsistentPushResource) -> Iterator[Event]:
         driver = driver_of(context, spec, push)
         text = _act_once(context, operation, driver)
@@ -201,7 +201,7 @@ def _job(spec: TableSpec, operation: _Operation) -> dg.JobDefinition:
 
 
 def plan_job(spec: TableSpec) -> dg.JobDefinition:
-    """The job. Without the table's tag and pool: it only reads, and keeps no run of the table waiting."""
+    """Return the job of the plan report. Without the table's tag and pool, as it only reads: no run waits."""
 
     @dg.op(
         name=f"{job_name(spec, 'plan')}_op", out={}, description="Reads, decides and adds up; writes nothing."
@@ -221,7 +221,7 @@ def plan_job(spec: TableSpec) -> dg.JobDefinition:
 
 
 def lines_of(plan: PlanReport) -> Iterator[str]:
-    """For the log."""
+    """Yield the plan report as lines for the log."""
     yield headline(plan)
     yield from _labelled(file_counts(plan))
     for file in file_lines(plan):
@@ -239,7 +239,7 @@ def _labelled(lines: Iterable[Line]) -> Iterator[str]:
 
 
 def metadata_of(plan: PlanReport) -> Metadata:
-    """The whole plan as a page, and its numbers to plot."""
+    """Return the plan report as Markdown, and its numbers to plot."""
     return {
         "plan": dg.MetadataValue.md(_page(plan)),
         "plan_hash": plan.planned.plan_basis.hash,

@@ -1,4 +1,4 @@
-"""A table as Dagster's pages are to show it: one listing beside one ledger, spread over partitions."""
+"""Make the events with which Dagster shows a table: listing and ledger, divided into partitions."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ Event = dg.AssetObservation | dg.AssetMaterialization
 
 @dataclass(frozen=True)
 class PartitionEvents:
-    """A table at one moment.
+    """A table at one moment, divided into partitions.
 
-    :ivar rows: the listing beside what is published.
+    :ivar rows: the listing compared with the ledger.
     """
 
     spec: TableSpec
@@ -58,52 +58,52 @@ class PartitionEvents:
         snapshot: Snapshot | None,
         existing: Collection[str],
     ) -> PartitionEvents:
-        """Put listing and ledger together.
+        """Combine a listing and a ledger.
 
         :param files: the listing, by URI.
-        :param existing: partition keys that stand in Dagster; a grouped table stays grouped.
+        :param existing: partition keys that exist in Dagster; a grouped table stays grouped.
         """
         rows = SourceRows.beside(spec, FileTable.of(files).columns, snapshot)
         return cls(spec, rows, snapshot, choose(spec, rows, existing))
 
     @classmethod
     def of_ledger(cls, spec: TableSpec, snapshot: Snapshot, existing: Collection[str]) -> PartitionEvents:
-        """As if the source held just what is published: for callers that did not list it."""
+        """Assume that the source has exactly the published files, for callers that did not list it."""
         rows = SourceRows.of_ledger(spec, snapshot)
         return cls(spec, rows, snapshot, choose(spec, rows, existing))
 
     @cached_property
     def ledger(self) -> Mapping[str, PublishedFile]:
-        """What is published, by URI."""
+        """The published files, by URI."""
         return self.snapshot.ledger if self.snapshot is not None else {}
 
     @cached_property
     def source(self) -> dict[str, str]:
-        """Versions in the source, by partition key: every key that the table is to have."""
+        """Versions in the source, by partition key; these are all keys that the table should have."""
         return self.rows.versions(self.partitioning)
 
     @cached_property
     def published(self) -> dict[str, str]:
-        """Versions that queries see, by partition key."""
+        """Versions of the published files, by partition key."""
         versions = {path_of(self.spec, uri): file.version for uri, file in self.ledger.items()}
         return by_partition(versions, self.partitioning.key_of)
 
     def observations(self, history: TableHistory) -> Iterator[Event]:
-        """Add the partitions of new files, and say what is new in the source."""
+        """Add the partitions of new files, and yield an observation for each version that changed."""
         history.add_partitions(self.source)
         yield from history.observations(self.source)
 
     def staged(self, history: TableHistory, receipts: Iterable[Receipt], session: str) -> Iterator[Event]:
-        """Say what was built. The observations must have been stored."""
+        """Yield events for the files that were built. Store the observations first."""
         built = [PublishedFile.from_receipt(receipt, session) for receipt in receipts]
         versions = by_partition(
             {path_of(self.spec, f.uri): f.version for f in built}, self.partitioning.key_of
         )
-        del versions[ALL_FILES]  # whatever was built, the table as a whole is not there yet
+        del versions[ALL_FILES]  # single files were built; the whole table is not published yet
         yield from history.staged(versions, _metadata_by_key(self._members(built), "built, hidden"))
 
     def publications(self, history: TableHistory) -> Iterator[Event]:
-        """Say what queries see now, and what they see no more."""
+        """Yield events for what queries see now, and for what they do not see any more."""
         members = self._members(self.ledger.values())
         builds = {key: _build(members.get(key, [])) for key in self.published}
         history.add_partitions(self.published)
@@ -112,11 +112,11 @@ class PartitionEvents:
         yield from history.absent_segments(self.published, DELETED)
 
     def forget_gone(self, history: TableHistory) -> None:
-        """Take files that have left source and table off the list, when no run needs their partitions."""
+        """Delete the partitions of files that are in neither source nor table; no run may be under way."""
         history.drop_partitions(DELETED, self.published)
 
     def forget_all_others(self, history: TableHistory) -> None:
-        """As `forget_gone`, by a listing: it knows former groups and files that were never published, too."""
+        """As `forget_gone`, but also delete former groups, and deleted files that were never published."""
         history.keep_partitions(self.source)
 
     def _members(self, files: Iterable[PublishedFile]) -> dict[str, list[PublishedFile]]:
@@ -133,17 +133,17 @@ def _metadata_by_key(members: Mapping[str, Sequence[PublishedFile]], state: str)
 
 
 def _build(files: Iterable[PublishedFile]) -> str:
-    """Six hex digits that tell two builds of the same versions apart, by their segments' names."""
+    """Return six hex digits, from the segments' names, that distinguish two builds of the same versions."""
     return digest(output.segment for file in files for output in file.outputs)[:6]
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How the files of one table are spread over partitions.
+    """How the files of one table are divided into partitions, now and as its spec alone wants it.
 
-    :ivar history: what Dagster knows of the table.
-    :ivar now: as they are spread now.
-    :ivar target: as the table spec alone would have it.
+    :ivar history: the table's events and partitions in Dagster.
+    :ivar now: the current division.
+    :ivar target: the division that follows from the table spec alone.
     """
 
     instance: dg.DagsterInstance
@@ -153,7 +153,7 @@ class Spread:
     target: PartitionEvents
 
     def refuse_beside_runs(self) -> None:
-        """Nothing is moved below a run.
+        """Raise an error if a run could lose its partition.
 
         :raises PinotAssetsError: a run of the table is under way.
         """

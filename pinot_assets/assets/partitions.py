@@ -1,15 +1,15 @@
-"""Which partition a file belongs to: one per file while there are few, one per group when there are many.
+"""Assign files to Dagster partitions: one per file if a table has few files, one per group if it has many.
 
-Dagster writes some thirty events a second and its pages elide long keys in the middle, so keys are few, short
-and differ at their end. What a key looks like tells whether it stands for a file or for a group, so nothing
-has to be remembered beside the partitions themselves.
+Dagster writes about thirty events a second, and its pages shorten long keys in the middle. So keys are few,
+short, and differ at their end. The form of a key shows whether it is for a file or for a group, so nothing
+has to be stored except the partitions themselves.
 
-A partition of one file has that file's version; a group's is a digest of its files'. Two equal versions mean
-equal content as far as listing and ledger tell, so a file that is rewritten and then written back has the
-version that it had before.
+The partition of one file has that file's version; a group has a digest of its files' versions. Equal versions
+mean equal content, as far as listing and ledger show. So a file that is rewritten, and then gets its former
+content back, has its former version again.
 
-What stands in the source is kept as columns (`SourceRows`): a path and a version for every file, for a
-million of them. What is published keeps the version that it was built from.
+`SourceRows` holds the files of the source as columns, a path and a version for each, because there may be a
+million. A published file keeps the version that it was built from.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from pinot_assets.source.uris import unquote_key
 from pinot_assets.table_spec import TableSpec
 
 LONGEST = 60
-"""Characters of a key that Dagster's pages show unelided."""
+"""The most characters of a key that Dagster's pages show in full."""
 ALL_FILES = "all files"
-"""The partition that stands for the table as a whole. A run that nobody started for one file is a run of this
-one: Dagster wants a partition for a partitioned asset, and files come and go."""
+"""The partition for the whole table. Runs use it unless a person chose another partition: Dagster requires a
+partition for a partitioned asset, and the partitions of files come and go."""
 FALLBACK_BUCKETS = 256
-"""When even the groups are more than `maxFilePartitions`."""
+"""Number of hash groups if there are more groups than `maxFilePartitions` (and than this number)."""
 
 _REFUSED = re.compile(r"\.\.\.|[\x00-\x1f\x7f]|[\ud800-\udfff]")
 """Dagster refuses these in a dynamic partition key, and no database stores a surrogate."""
 _GROUP_MARKS = ("dir:", "re:", "hash:")
 
 KeyOf = Callable[[str], str]
-"""From a file's path below the input directory to its partition key."""
+"""Returns the partition key of a file, from its path below the input directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilePartitioning:
-    """How the files of a table are spread over partitions now.
+    """The rule that assigns the files of a table to partitions now.
 
     :ivar name: `file`, `directory`, `regex` or `hash`, for people.
-    :ivar mark: every key begins with it.
-    :ivar key_of: from a path to its key.
+    :ivar mark: prefix of every key.
+    :ivar key_of: returns the key for a path.
     """
 
     name: str
@@ -62,20 +62,20 @@ class FilePartitioning:
 
 
 def path_of(spec: TableSpec, uri: str) -> str:
-    """A file's path below the input directory, as people write it; bytes that are no UTF-8 are surrogates."""
+    """Return a file's path below the input directory, unquoted; bytes not in UTF-8 become surrogates."""
     return unquote_key(uri.removeprefix(f"{spec.input_uri()}/"))
 
 
 def choose(
     spec: TableSpec, paths: SourceRows | Collection[str], existing: Collection[str]
 ) -> FilePartitioning:
-    """One partition per file up to `maxFilePartitions`, then one per group.
+    """Return the rule: one partition per file up to `maxFilePartitions` files, otherwise one per group.
 
-    A table that was grouped stays so, and by what it was grouped by, or its partitions would come and go
-    around the limit; migrating it is a person's decision (`choose` without existing keys).
+    A grouped table keeps its grouping, because otherwise its partitions would come and go around the limit.
+    Only a person changes that, with `pinot-assets partitions migrate` (`choose` without existing keys).
 
-    :param paths: of all files that have a partition.
-    :param existing: partition keys that stand in Dagster.
+    :param paths: paths of all files that have a partition.
+    :param existing: partition keys that exist in Dagster.
     """
     most = spec.ingestion.max_file_partitions
     if len(paths) <= most and not any(is_group(key) for key in existing):
@@ -85,21 +85,21 @@ def choose(
         if any(key.startswith(standing.mark) for key in existing):
             return standing
     if chosen.name == "hash":
-        return chosen  # its number of groups is what somebody asked for
+        return chosen  # the table spec sets its number of groups
     many = len({chosen.key_of(path) for path in paths}) > max(most, FALLBACK_BUCKETS)
     return fallback if many else chosen
 
 
 def is_group(key: str) -> bool:
-    """Whether a key stands for a group of files."""
+    """Whether a key is the key of a group of files."""
     return key.startswith(_GROUP_MARKS)
 
 
 def file_key(path: str) -> str:
-    """The path where it is short, else the end of its directory, the beginning of its name and a digest.
+    """Return the path if it is short; else the end of its directory, the begin of its name and a digest.
 
-    Names that Spark writes differ in the middle only (`part-00000-<uuid>.c000.snappy.parquet`).
-    """
+    The digest is needed because Spark's file names differ only in the middle
+    (`part-00000-<uuid>.c000.snappy.parquet`)."""
     if len(path) <= LONGEST and path != ALL_FILES and not _REFUSED.search(path) and not is_group(path):
         return path
     directory, _, name = _REFUSED.sub("_", path).rpartition("/")
@@ -143,13 +143,13 @@ def _digest(path: str) -> bytes:
 
 
 DELETED = "deleted"
-"""Version of a file that is published and gone from the source."""
+"""Version of a file that is published but no longer in the source."""
 
 
 def by_partition(versions: Mapping[str, str], key_of: KeyOf) -> dict[str, str]:
-    """From versions by path to those by partition key.
+    """Return versions by partition key, from versions by path.
 
-    A group's is a digest over its paths and versions, and so is the table's.
+    The version of a group, and of the whole table, is a digest of its paths and versions.
     """
     members: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for path, version in versions.items():
@@ -161,29 +161,29 @@ def by_partition(versions: Mapping[str, str], key_of: KeyOf) -> dict[str, str]:
 
 
 def _joined(pairs: Iterable[tuple[str, str]]) -> str:
-    """Files that are gone take no part: once their rows are gone, too, nothing is left of them to compare."""
+    """Digest only files that are not deleted: without its rows, a deleted one leaves nothing to compare."""
     there = [f"{path}\t{version}" for path, version in pairs if version != DELETED]
     return digest(there) if there else DELETED
 
 
 def digest(lines: Iterable[str]) -> str:
-    """Twelve hex digits of some lines, in whatever order they come."""
+    """Return a digest of some lines, twelve hex digits; the order of the lines does not matter."""
     text = "\n".join(sorted(lines))
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]
 
 
 _NOTHING = pa.Table.from_batches([], pa.schema({"uri": pa.string(), "version": pa.string()}))
 _SLASH, _LINE_END = ord("/"), b"\n"
-_STEP = 64  # lines; of a directory, first so many are looked at
+_STEP = 64  # lines that the search for the end of a directory skips at first
 
 
 @dataclass(frozen=True)
 class SourceRows:
-    """A listing beside a ledger.
+    """A listing and a ledger, compared.
 
-    :ivar listed: as `file_table.COLUMNS`, each URI once, in order.
-    :ivar ledger: `uri` and `version` of what is published, each URI once, in order.
-    :ivar differing: of both, as `source.diff` tells it.
+    :ivar listed: the listing, as `file_table.COLUMNS` (`of_ledger`: as `ledger`), each URI once, in order.
+    :ivar ledger: `uri` and `version` of the published files, each URI once, in order.
+    :ivar differing: the rows of the listing and of the ledger that differ, from `source.diff`.
     """
 
     spec: TableSpec
@@ -193,20 +193,20 @@ class SourceRows:
 
     @classmethod
     def beside(cls, spec: TableSpec, listed: pa.Table, snapshot: Snapshot | None) -> SourceRows:
-        """Compare a listing with what is published."""
+        """Compare a listing with the published snapshot."""
         files = snapshot.files if snapshot else ()
         ledger = _newest(tokens_of(files)) if files else _NOTHING
         return cls(spec, listed, ledger, differing(listed, versions_of(files)))
 
     @classmethod
     def of_ledger(cls, spec: TableSpec, snapshot: Snapshot) -> SourceRows:
-        """As if the source held just what is published."""
+        """Return rows that assume that the source has exactly the published files."""
         ledger = _newest(tokens_of(snapshot.files)) if snapshot.files else _NOTHING
         return cls(spec, ledger, ledger, (ledger.slice(0, 0), ledger.slice(0, 0)))
 
     @cached_property
     def deleted(self) -> list[str]:
-        """Paths that are published and gone from the source."""
+        """Paths that are published but no longer in the source."""
         listed, published = self.differing
         gone = pc.invert(pc.is_in(published.column("uri"), value_set=listed.column("uri")))
         return [path_of(self.spec, uri) for uri in published.column("uri").filter(gone).to_pylist()]
@@ -215,14 +215,14 @@ class SourceRows:
         return int(self.listed.num_rows) + len(self.deleted)
 
     def __iter__(self) -> Iterator[str]:
-        """All paths, deleted ones too; each once."""
+        """Yield every path once, deleted files included."""
         for uri in self.listed.column("uri").to_pylist():
             yield path_of(self.spec, uri)
         yield from self.deleted
 
     def versions(self, partitioning: FilePartitioning) -> dict[str, str]:
-        """Versions by partition key, as `by_partition` tells them."""
-        # Append never takes rows away, so there a deletion leaves nothing to be done.
+        """Return versions by partition key, as `by_partition`."""
+        # Append never removes rows, so in this mode a deleted file keeps its published version.
         kept = self.spec.mode == "append"
         rows = self._rows(kept)
         gone = dict.fromkeys([] if kept else self.deleted, DELETED)
@@ -234,7 +234,7 @@ class SourceRows:
         return by_key | _by_directory(self._lines(rows), partitioning) if rows.num_rows else by_key
 
     def _rows(self, with_deleted: bool) -> pa.Table:
-        """`uri` and `version` of what is there, in the order of URIs."""
+        """Return `uri` and `version` of each file in the source, in the order of URIs."""
         changed, beside = self.differing
         uris = self.listed.column("uri")
         if not len(self.ledger) or len(changed) == len(uris):
@@ -244,7 +244,7 @@ class SourceRows:
             same = self.ledger.column("version").filter(pc.invert(_are_in(self.ledger, beside)))
             is_other = _are_in(self.listed, changed).to_numpy()
         tokens = [file.fingerprint.token for file in files_of(changed.sort_by("uri"))] if len(changed) else []
-        # What did not change stands in the same order on both sides.
+        # Unchanged rows have the same order in listing and ledger.
         place = np.empty(len(uris), dtype=np.int64)
         place[~is_other] = np.arange(len(same))
         place[is_other] = len(same) + np.arange(len(tokens))
@@ -255,7 +255,7 @@ class SourceRows:
             rows = pa.concat_tables([rows, self.ledger.filter(gone)]).sort_by("uri")
         return rows
 
-    def _lines(self, rows: pa.Table) -> _Lines:
+    def _lines(self, rows: pa.Table) -> _VersionLines:
         paths = without_root(rows.column("uri"), len(self.spec.input_uri()) + 1).cast(pa.binary())
         if escaped := b"%" in bytes(text_of(paths)):
             raw = (path_of(self.spec, uri).encode(errors="surrogatepass") for uri in rows["uri"].to_pylist())
@@ -265,11 +265,11 @@ class SourceRows:
         if escaped:
             order = pc.sort_indices(lines)
             paths, lines = paths.take(order), lines.take(order)
-        return _Lines(paths, lines)
+        return _VersionLines(paths, lines)
 
 
-class _Lines:
-    """Lines `path<TAB>version` of files, in order, one behind the other in memory. At least one."""
+class _VersionLines:
+    """Lines `path<TAB>version` of files, in order, in one block of memory. There is at least one line."""
 
     def __init__(self, paths: pa.BinaryArray, lines: pa.BinaryArray) -> None:
         self.paths, self._count = paths, len(lines)
@@ -281,11 +281,11 @@ class _Lines:
         return self._count
 
     def path(self, line: int) -> bytes:
-        """Of one line."""
+        """Return the path of one line."""
         return bytes(self.paths[line].as_py())
 
     def digest(self, stretches: list[tuple[int, int]]) -> str:
-        """As `digest`, of some lines."""
+        """Return the digest of some lines, as the function `digest` does."""
         digested, between = hashlib.sha256(), b""
         for start, end in stretches:
             digested.update(between)
@@ -294,7 +294,7 @@ class _Lines:
         return digested.hexdigest()[:12]
 
     def directories(self) -> Iterator[tuple[int, int]]:
-        """Stretches of lines that lie in one directory; some have several."""
+        """Yield ranges of lines whose files are in one directory; a directory may have several ranges."""
         start = 0
         while start < len(self):
             folder, slash, _ = self.path(start).rpartition(b"/")
@@ -308,14 +308,14 @@ class _Lines:
             start = end
 
     def _lie_in(self, folder: bytes, start: int, end: int) -> bool:
-        """Whether all of some lines lie in a folder, and none deeper."""
+        """Whether the files of all these lines are in the folder itself, none in a subfolder."""
         if end > len(self) or not self.path(end - 1).startswith(folder):
             return False
         slashes = np.count_nonzero(self._codes[self._starts[start] : self._starts[end]] == _SLASH)
         return bool(slashes == (end - start) * folder.count(b"/"))
 
 
-def _by_directory(lines: _Lines, partitioning: FilePartitioning) -> dict[str, str]:
+def _by_directory(lines: _VersionLines, partitioning: FilePartitioning) -> dict[str, str]:
     members: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for start, end in lines.directories():
         key = partitioning.key_of(lines.path(start).decode(errors="surrogatepass"))
@@ -325,7 +325,7 @@ def _by_directory(lines: _Lines, partitioning: FilePartitioning) -> dict[str, st
 
 
 def _offsets(texts: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    """Where each begins in `text_of`, and where the last ends."""
+    """Return where each text begins in `text_of`, and where the last one ends."""
     offsets: np.ndarray[tuple[int], np.dtype[np.int32]] = np.frombuffer(texts.buffers()[1], np.int32)
     mine = offsets[texts.offset : texts.offset + len(texts) + 1].copy()
     mine -= mine[0]
@@ -337,9 +337,9 @@ def _are_in(some: pa.Table, others: pa.Table) -> pa.ChunkedArray:
 
 
 def _newest(ledger: pa.Table) -> pa.Table:
-    """Each URI once, in its last row."""
+    """Return the last row of each URI, in order."""
     if not in_order(ledger, pc.less_equal):
-        ledger = ledger.take(pc.sort_indices(ledger, [("uri", "ascending")]))  # which is stable
+        ledger = ledger.take(pc.sort_indices(ledger, [("uri", "ascending")]))  # the sort is stable
     if in_order(ledger, pc.less):
         return ledger
     uris = ledger.column("uri")

@@ -1,13 +1,13 @@
 """A REALTIME table in Dagster: an external asset, observations of its segments, its checks and its jobs.
 
-Nothing here makes the table: its servers do, without a run. What a look finds becomes one observation with
-numbers to plot and one evaluation of each check, whoever looked: a run, or `sensors/health.py`.
+Pinot's servers fill the table, without a run. Each look at the table, by a run or by `sensors/health.py`,
+records one observation with numbers to plot, and one evaluation of each check.
 
-There is one job for each operation, one at a time, with a look at the table after it. Each does what the
-command of the same name does, under the table's lease where it changes something, and says what it did; what
-went wrong is an error. The bulk delete and the drill are done only where the run says the table's name once
-more. The drill's commands are the code location's own, from its environment: whoever may launch a run need
-not be allowed to run any command there.
+Each operation has a job; one runs at a time and looks at the table afterwards. A job does the same as the
+command of its name. It takes the table's lease if it changes something, logs what it did, and fails if
+something went wrong. The bulk delete and the drill run only if the run's config repeats the table's name. The
+drill's commands come from the environment of the code location, so that a person who may launch a run cannot
+run any command there.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
@@ -52,11 +52,11 @@ from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import RealtimeTableSpec
 
 _UPLOAD_ROUNDS = 20
-"""Plans of a repair before a rebalance; the guard refuses where they were not enough."""
+"""The most rounds of a repair before a rebalance; if they are not enough, the rebalance guard refuses."""
 
 
 def realtime_asset(spec: RealtimeTableSpec) -> dg.AssetSpec:
-    """The table as queries see it."""
+    """Return the asset of the table as queries see it."""
     settings = table_settings(spec.table_json)
     stream = settings.streams[0].get("streamType", "") if settings.streams else ""
     return dg.AssetSpec(
@@ -76,7 +76,7 @@ def realtime_asset(spec: RealtimeTableSpec) -> dg.AssetSpec:
 
 
 def realtime_health(spec: RealtimeTableSpec) -> dg.AssetChecksDefinition:
-    """The health of the table."""
+    """Return the health checks of the table."""
 
     def look_at(
         _: dg.DagsterInstance, pinot: PinotResource
@@ -89,14 +89,14 @@ def realtime_health(spec: RealtimeTableSpec) -> dg.AssetChecksDefinition:
 
 
 def observations(spec: RealtimeTableSpec, looked: RealtimeView) -> list[dg.AssetObservation]:
-    """The look as an observation of the table; none where it could not be read."""
+    """Return the look as an observation of the table; an empty list if the table could not be read."""
     if looked.state is None:
         return []
     return [dg.AssetObservation(table_key(spec), metadata=observed(looked.state))]
 
 
 def observed(state: RealtimeState) -> Metadata:
-    """Numbers to plot, the segments that something is wrong with, and what was not read."""
+    """Return numbers to plot, the segments with a problem, and the parts that could not be read."""
     values: dict[str, dg.MetadataValue | str | int | float] = {**numbers(state)}
     if noted := [row for row in segment_rows(state) if row.note]:
         values["troubled_segments"] = first_rows(
@@ -112,9 +112,9 @@ def observed(state: RealtimeState) -> Metadata:
 
 @dataclass(frozen=True, slots=True)
 class OperationInputs:
-    """What an operation works with.
+    """The input of an operation.
 
-    :ivar run: what the table's lease is held as.
+    :ivar run: name of the holder, for the table's lease.
     :ivar config: the op's config.
     """
 
@@ -126,12 +126,12 @@ class OperationInputs:
 
     @property
     def table(self) -> str:
-        """With `_REALTIME`."""
+        """The table's name with `_REALTIME`."""
         return self.spec.name_with_type
 
     @contextmanager
     def open(self) -> Iterator[TableOperation]:
-        """The table, by a client whose silence says what was done through it."""
+        """Yield the table. If Pinot stops answering, the client's error lists the effects so far."""
         again = "the same job looks at the table first and does what is left"
         with RealtimePinot(self.settings.pinot) as client, recording(client, again) as pinot:
             yield TableOperation(self.settings, pinot, self.table, open_deep_store(pinot), self.log.info)
@@ -139,9 +139,9 @@ class OperationInputs:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What a job does.
+    """The operation of a job.
 
-    :ivar act: does it, and says what was done.
+    :ivar act: does the operation, and returns a text about what was done.
     :ivar config: the op's config schema.
     """
 
@@ -192,9 +192,9 @@ def _tell(log: dg.DagsterLogManager, plan: RepairPlan) -> None:
 
 
 def _drain(goal: Goal, work: OperationInputs) -> str:
-    """The spec first: the next `tables apply` would take back what it does not say.
+    """Drain the table, if its spec agrees: otherwise the next `tables apply` would undo the change.
 
-    :raises SpecDrift: the spec says otherwise.
+    :raises SpecDrift: the spec has another value.
     """
     if table_settings(work.spec.table_json).pauseless is not (goal is Goal.ON):
         value = "true" if goal is Goal.ON else "false"
@@ -271,7 +271,7 @@ def _restart(work: OperationInputs) -> str:
 
 
 def _drill(work: OperationInputs) -> str:
-    """:raises PinotAssetsError: the run does not say the table's name, or the environment no commands."""
+    """:raises PinotAssetsError: the config does not name the table, or the environment lacks a command."""
     if not _is_confirmed(work):
         raise PinotAssetsError(
             f"no drill on {work.table}",
@@ -381,7 +381,7 @@ OPERATIONS = (
 
 
 def realtime_jobs(spec: RealtimeTableSpec) -> tuple[dg.JobDefinition, ...]:
-    """`<name>_realtime_preflight`, and so forth."""
+    """Return a job for each of `OPERATIONS`: `<name>_realtime_preflight` and so on."""
     return tuple(_job(spec, operation) for operation in OPERATIONS)
 
 

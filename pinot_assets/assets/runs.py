@@ -1,6 +1,6 @@
-"""The runs of one table: what Dagster must know of them, whatever starts them, and the driver of each.
+"""The runs of one table: their job, tags and requests, which runs are under way, and the driver of a run.
 
-Each step of a run has the driver of its table, with its progress in the run's log.
+All steps of a run share the table's driver, which writes its progress to the log of the current step.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.table_spec import AnyTableSpec, TableSpec, label_of
 
 WHY_TAG = "pinot/tick"
-"""Run tag with what the sensor or schedule said that started the run."""
+"""Run tag with the reason that the sensor or schedule gave for the run."""
 SENSOR_TAG = "pinot/sensor"
 """Run tag of runs that a sensor started."""
 TO_START = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING]
-"""What a run is in before it does anything."""
+"""Statuses of a run that has not begun to work."""
 UNDER_WAY = [*TO_START, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
-"""And what until it has ended."""
+"""Statuses of a run that has not ended."""
 
 
 QUIET_S = 60.0
-"""How long a build that goes on may be silent: every line of a run's log is a row of Dagster's database."""
+"""Seconds between progress lines of a build: each line of a run's log is a row in Dagster's database."""
 SLACK_S = 5
-"""How much longer than its time-out a dead run's lease is waited for: ZooKeeper ends sessions in ticks."""
+"""Seconds to wait for a dead run's lease beyond its time-out: ZooKeeper ends sessions only at ticks."""
 
 
 def job_name(spec: AnyTableSpec, operation: str = "ingest") -> str:
-    """What a job of the table is called; `ingest` is the one that brings it up to its files."""
+    """Return the name of a job of the table; the job `ingest` makes a trigger, the gate and the switch."""
     return f"{spec.asset_name}_{operation}"
 
 
 def table_job(spec: TableSpec) -> UnresolvedAssetJobDefinition:
-    """The table's job.
+    """Return the table's job.
 
-    Its run tags make its runs strictly serial, and keep an instance that retries every failed run from
-    spending the session's retries (rule R26): only a run whose worker died is worth another one, from where
-    it died.
+    Its run tags make its runs strictly serial. They also stop a Dagster instance that retries every failed
+    run from spending the session's retries (rule R26): Dagster retries only a run whose worker died, and
+    continues it from the failed step.
     """
     keys = keys_of(spec)
     return dg.define_asset_job(
@@ -67,27 +67,27 @@ def table_job(spec: TableSpec) -> UnresolvedAssetJobDefinition:
 
 
 def trigger_of(instance: dg.DagsterInstance, spec: TableSpec, why: str) -> dg.RunRequest:
-    """A run of the table's job: of the partition that stands for the whole table.
+    """Request a run of the table's job, for the partition of the whole table.
 
     :param why: shown as a tag of the run.
     """
     instance.add_dynamic_partitions(partitions_name(spec), [ALL_FILES])
-    # With the tag, Dagster takes the partition as it is and does not look for it once more.
+    # The tag tells Dagster the partition, so that it does not look the partition up again.
     tags = {TABLE_TAG: spec.name, WHY_TAG: why, PARTITION_NAME_TAG: ALL_FILES}
     return dg.RunRequest(partition_key=ALL_FILES, tags=tags)
 
 
 def sensor_trigger_of(instance: dg.DagsterInstance, spec: TableSpec, why: str) -> dg.RunRequest:
-    """The same, for a sensor: it may not spend a retry (rule R26)."""
+    """As `trigger_of`, for a sensor: its run may not spend a retry (rule R26)."""
     request = trigger_of(instance, spec, why)
     return dg.RunRequest(partition_key=request.partition_key, tags={**request.tags, SENSOR_TAG: "true"})
 
 
 def is_asked_for(run: dg.DagsterRun) -> bool:
-    """Whether the schedule or a person wants a run, who alone spend retries (rule R26).
+    """Whether the schedule or a person started a run: only such runs spend retries (rule R26).
 
-    A sensor's run that a person executes again is one that a person wants; Dagster's own retry of whatever
-    run is not: the run may have died after it stored what failed.
+    If a person executes a sensor's run again, a person started it. Dagster's own retry of any run does not
+    count, because the run may have died after it stored its failures.
     """
     if run.parent_run_id is not None:
         return RETRY_NUMBER_TAG not in run.tags
@@ -95,35 +95,35 @@ def is_asked_for(run: dg.DagsterRun) -> bool:
 
 
 def runs_under_way(instance: dg.DagsterInstance, spec: TableSpec) -> list[dg.DagsterRun]:
-    """Runs that work on the table or wait for their turn, newest first."""
+    """Return the runs that work on the table or wait in the queue, newest first."""
     runs = instance.get_runs(dg.RunsFilter(statuses=UNDER_WAY))
     return [run for run in runs if works_on(run, spec)]
 
 
-def is_alone(instance: dg.DagsterInstance, spec: TableSpec, run_id: str) -> bool:
-    """Whether no other run works on the table or waits for its turn."""
+def ask_if_alone(instance: dg.DagsterInstance, spec: TableSpec, run_id: str) -> bool:
+    """Whether no other run works on the table or waits in the queue."""
     return all(run.run_id == run_id for run in runs_under_way(instance, spec))
 
 
 def trigger_to_come(instance: dg.DagsterInstance, spec: TableSpec) -> dg.DagsterRun | None:
-    """A run that will list the files and may spend a retry, and has not begun to: the first of them."""
+    """Return the first waiting run that will list the files and may spend a retry; None if there is none."""
     runs = instance.get_runs(dg.RunsFilter(job_name=job_name(spec), statuses=TO_START), ascending=True)
-    # One that is executed again may go on from its gate.
+    # A run that is executed again may start at its gate and list nothing.
     return next((run for run in runs if run.parent_run_id is None and is_asked_for(run)), None)
 
 
 def works_on(run: dg.DagsterRun, spec: AnyTableSpec) -> bool:
-    """Whether a run writes to the table: by its tag, or, for assets that were picked without the job, by the
-    pool of one of its steps.
+    """Whether a run writes to the table. Its tag shows it; or, if somebody selected assets without the job,
+    the pool of one of its steps.
     """
     pools = run.run_op_concurrency.all_pools if run.run_op_concurrency else None
     return run.tags.get(TABLE_TAG) == label_of(spec) or pool_of(spec) in (pools or ())
 
 
 class RunLog:
-    """Tells a run's log how a driver gets on.
+    """Write a driver's progress to the log of a run.
 
-    :param on_building: is called when a build begins: the session exists by then.
+    :param on_building: called when a build begins; at that time the session exists.
     """
 
     def __init__(
@@ -137,24 +137,24 @@ class RunLog:
         self._logged_at = clock()
 
     def note(self, text: str) -> None:
-        """One step."""
+        """Log one step."""
         self._log.info(text)
 
     def building(self, sizes: Mapping[int, int]) -> None:
-        """Files are about to be built."""
+        """Log that the build of these files begins; sizes in bytes."""
         self._on_building()
         self._pace = Pace(sizes, self._clock)
         self._log.info(f"building {plural(len(sizes), 'file')} of {sum(sizes.values()):,} bytes on Spark")
         self._logged_at = self._clock()
 
     def moving(self, rows: int) -> None:
-        """Tasks came further."""
+        """Count rows that tasks have read, and log progress at most every `QUIET_S` seconds."""
         self._pace.moving(rows)
         if self._clock() - self._logged_at >= QUIET_S:
             self._tell()
 
     def built(self, outcome: Receipt | Failure) -> None:
-        """One of them is through."""
+        """Log a failed file at once, and built files in steps of a tenth."""
         pace = self._pace
         pace.built(outcome)
         if isinstance(outcome, Failure):
@@ -172,7 +172,7 @@ def driver_of(
     spec: TableSpec,
     push: ConsistentPushResource,
 ) -> Driver:
-    """The same one for every step of a process; it takes the lease when it is first used."""
+    """Return the driver of the run, shared by all steps of a process; it takes the lease on first use."""
     log = RunLog(context.log)
     driver = push.driver(spec, context.run.run_id, log)
     if context.run.parent_run_id is not None:
@@ -181,22 +181,22 @@ def driver_of(
 
 
 def trigger(driver: Driver, run: dg.DagsterRun) -> TriggerReport:
-    """The trigger that a run may make."""
+    """Make a trigger; it may spend a retry only if the schedule or a person started the run."""
     return driver.trigger() if is_asked_for(run) else driver.trigger_without_retry()
 
 
 def wait_out(parent: str, store: SessionStore, note: Callable[[str], None], clock: Clock) -> None:
-    """Let ZooKeeper take the lease from the run that this one goes on for.
+    """Wait until ZooKeeper has ended the lease of the parent run, which this run continues.
 
-    A worker that was killed cannot let go of it, and Dagster starts the next one within seconds: without
-    this, every retry of a dead run would meet the dead run's lease and fail. One that is held by anybody
-    else is not waited for.
+    A killed worker cannot release its lease, and Dagster starts the retry within seconds. Without this wait,
+    every retry of a dead run would find that run's lease and fail. It does not wait for a lease of any
+    other run.
     """
 
-    def is_let_go() -> bool:
+    def ask_if_let_go() -> bool:
         holder = store.holder()
         return holder is None or holder.run != parent
 
-    if not is_let_go():
+    if not ask_if_let_go():
         note(f"waiting for the lease of run {parent}, which this one goes on for")
-        poll_until(Deadline(clock, store.waits.lease + SLACK_S), 1, is_let_go, bool)
+        poll_until(Deadline(clock, store.waits.lease + SLACK_S), 1, ask_if_let_go, bool)

@@ -1,11 +1,11 @@
-"""`source_files`, `segments` and its gate: observe the files, build what changed, stage it hidden, audit it.
+"""The assets `source_files` and `segments`, and the gate: observe files, build changed ones, stage, audit.
 
-`source_files` is the files of a table as they lie in the source, one data version per partition.
+`source_files` represents the files of a table in the source, with one data version per partition.
 
 The steps of one trigger run in one process, which holds the table's lease
-(docs/design/session.md#in-dagster). The gate shows itself as a blocking asset check; `snapshot` enforces it
-again from the session's own audit receipt, so a selection without checks, or `snapshot` alone, switches
-nothing that was not audited.
+(docs/design/session.md#in-dagster). Dagster shows the gate as a blocking asset check. `snapshot` enforces it
+again with the session's audit receipt, so a run without checks, or of `snapshot` alone, cannot switch to
+segments that were not audited.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
@@ -29,7 +29,7 @@ from pinot_assets.assets.keys import (
 )
 from pinot_assets.assets.metadata import of_findings, of_report, served
 from pinot_assets.assets.partition_events import Event, PartitionEvents
-from pinot_assets.assets.runs import RunLog, driver_of, is_alone, job_name, trigger
+from pinot_assets.assets.runs import RunLog, ask_if_alone, driver_of, job_name, trigger
 from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.text import plural
@@ -44,18 +44,18 @@ from pinot_assets.table_spec import TableSpec
 
 
 def store_kind(uri: str) -> str:
-    """What Dagster calls the store: `s3`, `gcs`, `azure` or `file`."""
+    """Return Dagster's kind for the store: `s3`, `gcs`, `azure` or `file`."""
     scheme = uri.partition(":")[0].lower()
     return {"s3": "s3", "gs": "gcs", "abfss": "azure"}.get(scheme, "file")
 
 
 def file_partitions(spec: TableSpec) -> dg.DynamicPartitionsDefinition:
-    """One partition per file, or per group of files."""
+    """Return the dynamic partitions: one per file, or per group of files."""
     return dg.DynamicPartitionsDefinition(name=partitions_name(spec))
 
 
 def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:
-    """Observed by the files sensor, by every run of the table, and by hand."""
+    """Return the asset of the source's files, which the files sensor, each run and people observe."""
     where = spec.ingestion.input_dir_uri
     what = f"Files of {where} as they lie there. Only observed, so Dagster counts them as missing."
 
@@ -66,7 +66,7 @@ def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:
                 keys_of(spec).source_files,
                 partitions_def=file_partitions(spec),
                 metadata={"input_directory": where},
-                # Without a result of its own: it says what changed, partition by partition.
+                # Has no result for the whole asset: it yields an observation for each changed partition.
                 skippable=True,
                 **asset_attributes(spec, what, store_kind(where)),
             )
@@ -84,16 +84,16 @@ def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:
             f"{len(changed):,} of {plural(len(events.source), 'partition')} changed"
         )
         yield from changed
-        if is_alone(context.instance, spec, context.run.run_id):
+        if ask_if_alone(context.instance, spec, context.run.run_id):
             events.forget_all_others(history)
 
     return cast(dg.AssetsDefinition, source_files)
 
 
 def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
-    """One materialization per built file, stale until it is published.
+    """Return the asset with one materialization per partition of built files, stale until published.
 
-    Materializing some of its partitions by hand is a trigger of the table and never narrows it.
+    If a person materializes some partitions, the run is a normal trigger of the table, for all its files.
     """
 
     @dg.asset(
@@ -121,7 +121,7 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
             context.log.info(f"run {earlier} of the same request has triggered {spec.name}: once is enough")
             waiting = driver.observe().session is not None
         else:
-            # Tagged when the build begins: where a run dies in it, one looks for the session first.
+            # Tag the run when the build begins: if it dies, a person first looks for its session.
             driver.report_to(
                 RunLog(context.log, on_building=lambda: _tag_run(context, spec, driver.observe().session))
             )
@@ -134,7 +134,7 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
             yield dg.AssetObservation(context.asset_key, metadata=metadata)
             yield from _events(TableHistory(context.instance, spec), spec, driver, report)
             waiting = report.result in (TriggerResult.STAGED, TriggerResult.FAILED)
-        # Without an output the gate and the switch are skipped: there is nothing for them.
+        # Dagster skips the gate and the switch if there is no output: then they have nothing to do.
         if waiting:
             yield from _output_without_event(context)
 
@@ -142,13 +142,13 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
 
 
 def segments_condition(spec: TableSpec) -> dg.AutomationCondition[dg.AssetKey | dg.AssetCheckKey] | None:
-    """A file was rewritten, or a new one was observed.
+    """Return the condition that a file was rewritten or newly observed; None without `automation`.
 
-    Automation conditions are for tables that ask for them (`dagster: {automation: true}`). They see new,
-    rewritten and deleted files once `source_files` was observed, which somebody must do: the files sensor's
-    ticks, a schedule, a person. A failed file does not start a run again before it changes; any other file
-    that changes meanwhile starts one, and that spends a retry of the session. `snapshot` follows in a run of
-    its own. The files sensor observes and explains itself; it stays the recommended way.
+    Tables use automation conditions only if their spec asks for it (`dagster: {automation: true}`). They see
+    new, rewritten and deleted files after an observation of `source_files` by the files sensor, a schedule or
+    a person. A failed file does not start another run until it changes. If another file changes meanwhile,
+    that starts a run, which spends a retry of the session. `snapshot` follows in a separate run. The files
+    sensor observes by itself and explains what it does; it is the recommended way.
     """
     if not spec.dagster.automation:
         return None
@@ -158,7 +158,7 @@ def segments_condition(spec: TableSpec) -> dg.AutomationCondition[dg.AssetKey | 
 
 
 def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
-    """The gate."""
+    """Return the gate, as a blocking asset check on `segments`."""
 
     @dg.asset_check(
         asset=keys_of(spec).segments,
@@ -176,11 +176,11 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
             observation = driver.observe()
             still = served(observation.snapshot)
             if observation.session is None and driver.given_up() is None:
-                # Asked by hand: `snapshot` has nothing to switch to, whatever this says.
+                # A person ran the check. Passing is safe: `snapshot` has nothing to switch to.
                 return dg.AssetCheckResult(passed=True, description=f"nothing is staged to be gated: {still}")
             session, findings = driver.audit()
         except Exception as error:
-            # An exception would leave no evaluation behind: a gate that broke is a gate that is shut.
+            # An exception would record no evaluation, so an error of the gate counts as a shut gate.
             if not isinstance(error, PinotAssetsError):
                 context.log.exception("the gate broke")
             said = str(error) if isinstance(error, PinotAssetsError) else repr(error)
@@ -203,16 +203,16 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
 
 
 def _in_markdown(finding: Finding) -> str:
-    # Of an assertion the name alone tells what was asked. Dagster takes a description for Markdown: between
-    # backticks COUNT(*) begins no italics.
+    # Only its name shows what an assertion asks. Dagster shows a description as Markdown, and in backticks
+    # COUNT(*) does not start italics.
     return f"`{finding.name}`: `{finding.message}`" if is_assertion(finding.name) else finding.message
 
 
 def _same_trigger(context: dg.AssetExecutionContext, spec: TableSpec) -> str | None:
-    """The run that has triggered the table already, for the same backfill or tick of automation conditions.
+    """Return the run that already triggered the table for the same backfill or automation tick, if any.
 
-    Dagster starts a run for every contiguous range of the partitions that are wanted; each as a trigger of
-    its own would spend a retry (rule R26). A run that is executed again is meant as another one.
+    Dagster starts a run for each contiguous range of the requested partitions. If each of them triggered the
+    table, each would spend a retry (rule R26). A run that is executed again counts as a new request.
     """
     run = context.run
     same = {tag: run.tags[tag] for tag in (BACKFILL_ID_TAG, ASSET_EVALUATION_ID_TAG) if tag in run.tags}
@@ -235,15 +235,15 @@ def _events(history: TableHistory, spec: TableSpec, driver: Driver, report: Trig
         return
     events = PartitionEvents.take(spec, report.files, driver.observe().snapshot, history.partitions())
     yield from events.observations(history)
-    if report.result is TriggerResult.NOOP:  # files without rows, say: published without a switch
+    if report.result is TriggerResult.NOOP:  # files without rows, for example, are published without a switch
         yield from events.publications(history)
     elif report.session is not None and report.session.outcome is Outcome.OPEN:
         yield from events.staged(history, report.built, report.session.id)
 
 
 def _output_without_event(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
-    """An output, so that gate and switch follow, without a materialization of the partitions that the run
-    was started for: which files were built has been said already, and a chosen one may have failed.
+    """Yield an output, so that gate and switch run, but no materialization of the run's own partitions. The
+    built files have their events already, and a file in one of the run's partitions may have failed.
     """
     tags: Mapping[str, str] = context.run.tags
     assert isinstance(tags, dict)

@@ -1,6 +1,6 @@
-"""`snapshot`, the switch, and the Pinot table that downstream assets depend on.
+"""The asset `snapshot` (the switch), and the Pinot table that downstream assets depend on.
 
-What Dagster is told once a snapshot is published is the same, whoever published it.
+Dagster gets the same events about a published snapshot, whether Dagster or something else published it.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
@@ -19,7 +19,7 @@ from pinot_assets.assets.keys import GATE, SESSION_TAG, asset_attributes, keys_o
 from pinot_assets.assets.metadata import Metadata, of_checks, of_snapshot
 from pinot_assets.assets.partition_events import Event, PartitionEvents
 from pinot_assets.assets.partitions import digest
-from pinot_assets.assets.runs import driver_of, is_alone
+from pinot_assets.assets.runs import ask_if_alone, driver_of
 from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
@@ -39,23 +39,23 @@ from pinot_assets.table_spec import TableSpec
 
 @dataclass(frozen=True)
 class Publication:
-    """A published snapshot, ready to be shown."""
+    """A published snapshot with its metadata for Dagster."""
 
     spec: TableSpec
     snapshot: Snapshot
     metadata: Metadata
 
     def events(self, history: TableHistory) -> PartitionEvents:
-        """The partitions, as if the source held just what is published."""
+        """Return the partition events, assuming that the source has exactly the published files."""
         return PartitionEvents.of_ledger(self.spec, self.snapshot, history.partitions())
 
     @cached_property
     def data_version(self) -> str:
-        """As `data_version_of`, worked out once."""
+        """The result of `data_version_of`, computed once."""
         return data_version_of(self.snapshot)
 
     def event(self, key: dg.AssetKey) -> dg.AssetMaterialization:
-        """Of the Pinot table, or of the switch where it was not made by the asset's own step."""
+        """Return the event of the Pinot table, or of a switch that the asset's own step did not make."""
         return dg.AssetMaterialization(
             key, metadata=self.metadata, tags={DATA_VERSION_TAG: self.data_version}
         )
@@ -69,7 +69,7 @@ def publication(
     pinot: PinotClient,
     settings: Settings,
 ) -> Publication | None:
-    """What is published now, None when nothing is.
+    """Return what is published now, None if nothing is.
 
     :param settings: for the link to Pinot's console.
     """
@@ -81,7 +81,7 @@ def publication(
     try:
         metadata = of_snapshot(snapshot, session, manifest, _revert_until_ms(spec, pinot, staging, snapshot))
     except PinotAssetsError:
-        # It is published, whether or not Pinot answers at this moment.
+        # The snapshot is published even if Pinot does not answer at this moment.
         metadata = {**of_snapshot(snapshot, session, manifest, None), "rollback_until": "not known"}
     console = f"{settings.pinot.controller_url}/#/tenants/table/{spec.name_with_type}"
     return Publication(spec, snapshot, {**metadata, "pinot_console": dg.MetadataValue.url(console)})
@@ -94,22 +94,22 @@ def _revert_until_ms(spec: TableSpec, pinot: PinotClient, staging: Staging, snap
 
 
 def publication_by(driver: Driver, settings: Settings) -> Publication | None:
-    """The same, by the clients of a driver."""
+    """As `publication`, with the clients of a driver."""
     clients = driver.clients
     return publication(driver.spec, driver.observe(), clients.store, clients.staging, clients.pinot, settings)
 
 
 def data_version_of(snapshot: Snapshot) -> str:
-    """Data version of what queries see: the segments, whatever else a snapshot remembers."""
+    """Return the data version of what queries see: a digest of the segments' names, and of nothing else."""
     return digest(snapshot.segments)
 
 
 _COUNTED = ("files_built", "rows_kept")
-"""Checks of which the gate's last word has a sentence of its own."""
+"""Checks that `_gate_again` does not list as warnings: failed files and bad rows have their own sentences."""
 
 
 def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
-    """One atomic switch of Pinot's segment lineage."""
+    """Return the asset whose materialization is one atomic switch of Pinot's segment lineage."""
 
     @dg.asset(
         key=keys_of(spec).snapshot,
@@ -124,14 +124,14 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, push: ConsistentPushResource
     ) -> Iterator[Event | dg.AssetCheckEvaluation | dg.MaterializeResult[None]]:
         driver = driver_of(context, spec, push)
-        if not _is_published_already(context, driver):
+        if not _ask_if_published_already(context, driver):
             driver.publish()
         shown = publication_by(driver, push.pinot.settings())
-        assert shown is not None  # it was published just now
+        assert shown is not None  # this run, or the one before, has published it
         history = TableHistory(context.instance, spec)
         events = shown.events(history)
         yield from events.publications(history)
-        if is_alone(context.instance, spec, context.run.run_id):
+        if ask_if_alone(context.instance, spec, context.run.run_id):
             events.forget_gone(history)
         yield shown.event(keys_of(spec).table)
         yield _gate_again(context.instance, shown, len(driver.last_failures()))
@@ -145,7 +145,7 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
 
 
 def snapshot_condition(spec: TableSpec) -> dg.AutomationCondition[dg.AssetKey | dg.AssetCheckKey] | None:
-    """New segments were built and passed the gate."""
+    """Return the condition that new segments are built and passed the gate; None without `automation`."""
     if not spec.dagster.automation:
         return None
     condition = dg.AutomationCondition
@@ -158,15 +158,15 @@ def snapshot_condition(spec: TableSpec) -> dg.AutomationCondition[dg.AssetKey | 
 
 
 def _gate_again(instance: dg.DagsterInstance, shown: Publication, failed: int) -> dg.AssetCheckEvaluation:
-    """The gate's answer once more, of the segments as they are shown now.
+    """Return the gate's evaluation again, for the events of the published segments.
 
-    It was made of hidden ones; Dagster would count the published as not checked.
+    The gate checked the hidden segments; without this, Dagster would show the published ones as not checked.
 
-    :param failed: files that a plain push left out.
+    :param failed: number of files that a plain push left out.
     """
     segments, snapshot = keys_of(shown.spec).segments, shown.snapshot
     audit = published_audit(snapshot.audit)
-    checks = audit.checks if audit is not None else ()  # none of a release that did not keep them
+    checks = audit.checks if audit is not None else ()  # older releases did not store the checks
     bad_rows = sum(f.bad_rows for f in snapshot.files if f.session == snapshot.session)
     warnings = [f"{plural(failed, 'file')} failed; the others are published"] if failed else []
     if bad_rows:
@@ -185,20 +185,20 @@ def _gate_again(instance: dg.DagsterInstance, shown: Publication, failed: int) -
 
 
 def _warned(check: Checked) -> str:
-    if is_assertion(check.name):  # in backticks, since Dagster takes a description for Markdown
+    if is_assertion(check.name):  # in backticks, because Dagster shows a description as Markdown
         return f"`{check.name}`: {check.found:,g} of {check.expected:,g} answers are as expected"
     return f"{check.name}: found {check.found:,g}, expected {check.expected:,g}"
 
 
-def _is_published_already(context: dg.AssetExecutionContext, driver: Driver) -> bool:
-    """Whether this run goes on for one that died between its switch and its last word."""
+def _ask_if_published_already(context: dg.AssetExecutionContext, driver: Driver) -> bool:
+    """Whether this run continues one that died after its switch and before its last event."""
     observation = driver.observe()
     published = observation.snapshot.session if observation.snapshot is not None else None
     return observation.session is None and published == context.run.tags.get(SESSION_TAG, "")
 
 
 def table_asset(spec: TableSpec) -> dg.AssetSpec:
-    """The table as queries see it: a new data version with every switch and every rollback."""
+    """Return the asset of the table as queries see it; each switch or rollback makes a new data version."""
     return dg.AssetSpec(
         keys_of(spec).table,
         deps=[keys_of(spec).snapshot],

@@ -1,1 +1,1 @@
-"""What must hold before a switch; each check one small function."""
+"""The checks before a switch; each is one small function."""

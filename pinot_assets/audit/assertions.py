@@ -1,4 +1,4 @@
-"""Assertions by SQL: parts of an answer put together, and held against what is expected."""
+"""Assertions by SQL: adds up partial answers and compares them with the expected values."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from pinot_assets.table_spec.blocks.audit import Assertion
 
 Group = tuple[Scalar, ...]
 Tally = Mapping[Group, tuple[float, ...]]
-"""Values of a question's aggregates, in its order, by the values of its keys; `()` where it has none."""
+"""Values of a question's aggregates, in its order, by the values of its keys; by `()` if it has none."""
 
 _FOLDS: Final[Mapping[str, Callable[[float, float], float]]] = {
     "COUNT": add,
     "SUM": add,
-    # NaN stays NaN, as in Java, whichever of the two it is.
+    # As in Java, the result is NaN if one of the two is.
     "MIN": lambda a, b: a if math.isnan(a) else min(b, a),
     "MAX": lambda a, b: a if math.isnan(a) else max(b, a),
 }
 _OF_NO_ROWS: Final = {"COUNT": 0.0, "SUM": 0.0}
-"""What a group is that is not there; MIN and MAX are nothing then."""
+"""Values of a group that is not there; MIN and MAX then have none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What was answered to one question.
+    """The answers to one question.
 
-    :ivar staged: by each of the replicas that were asked, for all staged segments; none where the switch
-        removes files only, one without a group where the files that it brings have no rows.
-    :ivar kept: for live segments that stay.
-    :ivar leaving: for live segments that go with the switch.
-    :ivar live: whether there are live segments at all.
+    :ivar staged: one answer of each replica that was asked, about all staged segments. Empty if the
+        switch only removes files; one tally without a group if the new files have no rows.
+    :ivar kept: about live segments that stay.
+    :ivar leaving: about live segments that the switch replaces.
+    :ivar live: whether there are live segments.
     """
 
     staged: tuple[Tally, ...]
@@ -50,10 +50,10 @@ class Answers:
 
 
 def tally(question: Question, tables: Iterable[DataTable]) -> Tally:
-    """Parts of one answer put together.
+    """Return the parts of one answer put together.
 
-    :param tables: what servers answered, each for other segments.
-    :raises PinotError: an answer has not the shape of the question, or lacks groups.
+    :param tables: answers of servers, each about other segments.
+    :raises PinotError: an answer does not have the shape of the question, or lacks groups.
     """
     parts: list[Tally] = []
     for table in tables:
@@ -65,15 +65,15 @@ def tally(question: Question, tables: Iterable[DataTable]) -> Tally:
                     f"a server answered {question.before}… with values that only Pinot can merge"
                 )
             keys, numbers = values[: len(question.keys)], values[len(question.keys) :]
-            keys = tuple(math.nan if key != key else key for key in keys)  # one NaN equals itself alone
+            keys = tuple(math.nan if key != key else key for key in keys)  # one NaN object, equal to itself
             parts.append({keys: tuple(float(value) for value in numbers)})
     return joined(question, *parts)
 
 
 def broker_tally(question: Question, result: QueryResult) -> Tally:
-    """A broker's answer, which is whole.
+    """Return a broker's answer, which is complete by itself.
 
-    :raises PinotError: it has not the shape of the question, lacks groups, or a value is no number.
+    :raises PinotError: it does not have the shape of the question, lacks groups, or a value is not a number.
     """
     if not question.keys and len(result.rows) != 1:
         raise PinotError(f"a broker answered with {len(result.rows)} rows, where one was asked for")
@@ -96,8 +96,8 @@ def broker_tally(question: Question, result: QueryResult) -> Tally:
 
 
 def _broker_value(value: JsonValue, fold: str) -> float:
-    """A number, also where JSON has none for it (`"Infinity"`, a BIG_DECIMAL). No value, as a broker that
-    handles nulls gives for no rows, becomes what others answer: 0, or an infinity (the AVG, for one)."""
+    """Return a number, also if JSON has it as a text (`"Infinity"`, a BIG_DECIMAL). For no rows a broker that
+    handles nulls has no value; this returns what others answer: 0, or an infinity (for AVG, too)."""
     if value is None:
         return _OF_NO_ROWS.get(fold, -math.inf)
     try:
@@ -107,7 +107,7 @@ def _broker_value(value: JsonValue, fold: str) -> float:
 
 
 def joined(question: Question, *parts: Tally) -> Tally:
-    """Answers for different segments put together."""
+    """Return answers about different segments put together."""
     total: dict[Group, tuple[float, ...]] = {}
     for part in parts:
         for keys, values in part.items():
@@ -122,7 +122,7 @@ def joined(question: Question, *parts: Tally) -> Tally:
 
 
 def assertion_holds(assertion: Assertion, answers: Answers) -> Finding:
-    """Whether every value and group is as expected, from every replica."""
+    """Check that every value and group is as expected, from every replica."""
     question, expectation = assertion.question, assertion.expectation
     if expectation.of_live and not answers.live:
         return nothing_live(assertion)
@@ -135,11 +135,11 @@ def assertion_holds(assertion: Assertion, answers: Answers) -> Finding:
 
 
 def as_expected(assertion: Assertion, tallies: Sequence[Tally], live: Tally | None) -> Finding:
-    """Whether every value and group of every answer is as expected.
+    """Check that every value and group of every answer is as expected.
 
-    :param tallies: answers about the rows that the assertion is about; none: it is about nothing that the
-        switch does.
-    :param live: what queries see now, where that is compared with.
+    :param tallies: answers about the rows that the assertion concerns; empty if the switch changes no such
+        rows.
+    :param live: the answer that queries see now, if the assertion compares with it; else None.
     """
     question, expectation = assertion.question, assertion.expectation
     compared = 0
@@ -156,24 +156,24 @@ def as_expected(assertion: Assertion, tallies: Sequence[Tally], live: Tally | No
 
 
 def nothing_live(assertion: Assertion) -> Finding:
-    """The finding before a first switch: nothing can be compared with what queries see."""
+    """Return the finding before a first switch, when there is no live answer to compare with."""
     return _finding(assertion, 0, [], "answers: nothing is live yet to be compared with")
 
 
 def assertion_unanswered(assertion: Assertion, why: str) -> Finding:
-    """The finding where servers did not answer: it waits for them."""
+    """Return the finding when servers did not answer; it waits for them."""
     return _finding(assertion, 1, [why], "servers answered")
 
 
 def is_assertion(finding: str) -> bool:
-    """Whether a finding of this name is about one: what it expected and found are numbers of answers."""
+    """Whether a finding of this name is of an assertion, so that it counts compared values of answers."""
     return finding.startswith(("sql: ", "sql via "))
 
 
 def _finding(assertion: Assertion, expected: int, bad: Sequence[str], good: str) -> Finding:
-    # Several assertions may ask the same and expect several things of it.
+    # Several assertions may ask the same question and expect different things.
     via = "sql" if assertion.via == "servers" else f"sql via {assertion.via}"
-    distinct = list(dict.fromkeys(bad))  # replicas say the same, as a rule
+    distinct = list(dict.fromkeys(bad))  # replicas usually give the same text
     finding = finding_of(
         f"{via}: {assertion.sql} ({assertion.expect})", expected, distinct, good, found=expected - len(bad)
     )
@@ -181,7 +181,7 @@ def _finding(assertion: Assertion, expected: int, bad: Sequence[str], good: str)
 
 
 def _groups(question: Question, *tallies: Tally) -> list[Group]:
-    """All groups of these; the one of all rows where the question groups by nothing."""
+    """Return all groups of these tallies; `()`, the group of all rows, if the question has no keys."""
     return sorted({group for tally in tallies for group in tally}, key=str) if question.keys else [()]
 
 
@@ -205,7 +205,7 @@ def _groups_left_out(who: str, rows: int) -> PinotError:
 
 
 def _value(tally: Tally, group: Group, place: int, fold: str) -> float | None:
-    """The value, None for MIN and MAX of no rows, which a server answers with an infinity."""
+    """Return the value. None for MIN and MAX of no rows, for which a server answers with an infinity."""
     if (values := tally.get(group)) is None:
         return _OF_NO_ROWS.get(fold)
     return values[place] if fold in _OF_NO_ROWS or not math.isinf(values[place]) else None

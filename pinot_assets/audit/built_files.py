@@ -1,7 +1,7 @@
-"""What was built, held against what was read (tier 1): each check is one pure function.
+"""Compares what was built with what was read (tier 1): each check is one pure function.
 
-Most are of the receipts, in which tasks tell what their reader counted and what the metadata of each segment
-say, read back from the bytes that went into its tar. Those always hold, or the gate is shut.
+Most checks use the receipts. A receipt has the rows that the task's reader counted, and the metadata of each
+segment, read back from the bytes in its tar. Those checks must pass, or the gate is shut.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pinot_assets.table_spec.blocks.audit import CutCheck, EmptyOutputs, TimeRan
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PROTECTED: Final = "\0"
-"""Stands in a text for what a properties file cannot hold; what it stands for is not known for sure."""
+"""Marks in a text what a properties file cannot hold; the original character is then not known for sure."""
 
 
 def rows_as_read(receipts: Collection[Receipt]) -> Finding:
-    """Every row that the reader of a file counted is in its segments, but for those put aside or filtered."""
+    """Check that the segments have every row that a reader counted, except those put aside or filtered."""
     counts = [
         (r, r.rows_read, sum(facts.rows for facts in r.facts))
         for r in receipts
@@ -51,14 +51,14 @@ def rows_as_read(receipts: Collection[Receipt]) -> Finding:
     more += [f"{filtered:,} were filtered out"] if filtered else []
     silent = sum(r.rows > 0 for r in receipts) - sum(r.rows > 0 for r, _, _ in counts)
     more += [f"of {plural(silent, 'file')} no count is known"] if silent else []
-    files = tuple(r.uri for r, _, _ in wrong)  # one may have lost all of its rows, and have no segment
+    files = tuple(r.uri for r, _, _ in wrong)  # a file that lost all of its rows may have no segment
     return replace(finding, message="; ".join([finding.message, *more]), files=files)
 
 
 def columns_as_in_schema(receipts: Collection[Receipt], schema: Mapping[str, str]) -> Finding:
-    """Every segment has exactly the columns of the schema, in its types.
+    """Check that every segment has exactly the columns of the schema, in its types.
 
-    :param schema: data type by the name of the column.
+    :param schema: data type by column name.
     """
     expected = found = 0
     bad, at_fault = [], []
@@ -83,7 +83,7 @@ def columns_as_in_schema(receipts: Collection[Receipt], schema: Mapping[str, str
 
 
 def bounds_in_order(receipts: Collection[Receipt]) -> Finding:
-    """No column's smallest value is above its largest one, and no segment ends before it begins."""
+    """Check that no column's minimum is above its maximum, and no segment ends before it begins."""
     expected = 0
     bad, at_fault = [], []
     for output, facts in _stated(receipts):
@@ -103,11 +103,11 @@ def bounds_in_order(receipts: Collection[Receipt]) -> Finding:
 
 
 def empty_outputs(receipts: Collection[Receipt], bound: EmptyOutputs | None) -> Finding:
-    """Every file has rows; only a warning, where the table spec does not ask for it.
+    """Check that every file has rows; only a warning unless the table spec has this check.
 
-    :param bound: None where the table spec does not.
+    :param bound: None if the table spec does not have it.
     """
-    read = [receipt for receipt in receipts if receipt.sha256]  # one that could not be read was skipped
+    read = [receipt for receipt in receipts if receipt.sha256]  # unreadable files were skipped
     bad = [f"{base_name(receipt.uri)} has none" for receipt in read if not receipt.rows]
     finding = finding_of("empty_outputs", len(read), bad, "files have rows")
     if bad and (bound is None or bound.severity == "warn"):
@@ -117,9 +117,9 @@ def empty_outputs(receipts: Collection[Receipt], bound: EmptyOutputs | None) -> 
 
 
 def time_range(bound: TimeRange, outputs: Sequence[Output], now_ms: int) -> Finding:
-    """Every value of the time column lies between two moments; rows without times lie nowhere.
+    """Check that every time value lies between two moments; it fails for segments without times.
 
-    :param now_ms: what `now` is.
+    :param now_ms: the time that `now` means.
     """
     earliest = moment_ms(bound.from_, now_ms) if bound.from_ else -inf
     latest = moment_ms(bound.to, now_ms) if bound.to else inf
@@ -138,10 +138,10 @@ def time_range(bound: TimeRange, outputs: Sequence[Output], now_ms: int) -> Find
 def tars_as_built(
     receipts: Collection[Receipt], staged: Mapping[str, str], changed: Mapping[str, str]
 ) -> Finding:
-    """Every tar in the staging area is the one that was built.
+    """Check that every tar in the staging area is the one that was built.
 
     :param staged: version token of each tar that is there, by URI.
-    :param changed: what is wrong with those whose content is another than what was built.
+    :param changed: for each tar with other content than the built one: what is wrong.
     """
     outputs = [output for receipt in receipts for output in receipt.outputs]
     wrong = {o.segment: "has gone" for o in outputs if o.tar_uri not in staged}
@@ -151,7 +151,7 @@ def tars_as_built(
 
 
 def unlike(receipts: Collection[Receipt], staged: Mapping[str, str]) -> list[Output]:
-    """Outputs whose tars are there in another version than when they were built."""
+    """Return the outputs whose tars now have another version than when they were built."""
     return [
         output
         for receipt in receipts
@@ -161,14 +161,14 @@ def unlike(receipts: Collection[Receipt], staged: Mapping[str, str]) -> list[Out
 
 
 def _stated(receipts: Collection[Receipt]) -> Iterator[tuple[Output, SegmentFacts]]:
-    """Segments whose receipts tell facts; a writer before them told none."""
+    """Yield the segments whose receipts have facts; older writers stored none."""
     for receipt in receipts:
         if len(receipt.facts) == len(receipt.outputs):
             yield from zip(receipt.outputs, receipt.facts, strict=True)
 
 
 def _in_order(column: ColumnFacts) -> bool:
-    """Whether its bounds are, as Java compares them; true where they cannot be told."""
+    """Whether a column's bounds are in order, as Java compares them; true if that cannot be known."""
     low, high = column.low, column.high
     if low is None or high is None or _PROTECTED in low + high:
         return True
@@ -192,7 +192,7 @@ def _moment(ms: int) -> str:
 
 
 Lost = Mapping[str, Mapping[str, Cut]]
-"""What columns lost, by the URI of the file, and by name."""
+"""Values that were cut, by the URI of the file and the name of the column."""
 
 _REASONS: Final = (
     ("cut_at_nul", "error", "held a NUL and lost what follows it", "the files"),
@@ -203,16 +203,16 @@ _REASONS: Final = (
         "maxLength in the schema",
     ),
 )
-"""The check, its severity unless the table spec has another, what happened, and what is to be mended."""
+"""The check, its severity unless the table spec has another, what happened, and what to repair."""
 
 
 def cut_values(lost: Lost, bounds: Collection[CutCheck]) -> Iterator[Finding]:
-    """One finding for each reason for which values were cut.
+    """Yield one finding for each reason for which values were cut.
 
-    A NUL keeps the gate shut: whoever wrote it did not expect the rest to vanish. A length is what the schema
-    sets, so it is shown alone. The table spec may say otherwise of both.
+    A NUL shuts the gate, because its writer did not expect to lose the rest of the value. The schema sets the
+    maximum length, so that finding only warns. The table spec can change both severities.
 
-    :param bounds: what it says.
+    :param bounds: the checks of the table spec.
     """
     said: dict[str, str] = {bound.check: bound.severity for bound in bounds}
     cuts = [(base_name(uri), name, cut) for uri, columns in lost.items() for name, cut in columns.items()]

@@ -1,12 +1,12 @@
-"""What must hold for the staged, still hidden segments before they may be switched to (W4).
+"""Checks of the staged, still hidden segments before they may be switched to (W4).
 
 Each check is one pure function of what was built and what Pinot shows now.
 
-Those from `RowsSeen` on tell how the rows that queries see would change by a switch (tier 1). Files that lose
-their rows or a column keep the gate shut without configuration. A file cut off by its writer looks like a
-small file, and a filter or a pattern with a slip in it takes rows of files that are as they were. A check of
-that name with `severity: warn` in the table spec lets the switch through, and still tells.
-What they find is said of the data: a file that is rewritten since is read again, and no retry is spent.
+Those from `RowsSeen` on check how a switch would change the rows that queries see (tier 1). Without any
+configuration, files that lose their rows or a column shut the gate: a file that its writer cut off looks like
+a small file, and a mistake in a filter or a pattern removes rows of unchanged files. If the table spec has a
+check of that name with `severity: warn`, the finding is shown and the gate opens.
+These findings concern the data: a file that was rewritten since is read again, without spending a retry.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from pinot_assets.table_spec.blocks.audit import Loss, LossName, RowChange
 
 @dataclass(frozen=True, slots=True)
 class Finding(CheckResult):
-    """The answer of one check of the gate. Where a failure is only to be seen, it is a warning.
+    """The answer of one check of the gate. Its severity is WARN if a failure should only be shown.
 
-    :ivar at_fault: segments that are not what was built. A finding that fails and names neither segments nor
-        files waits for something: servers that still load, a segment that is to be pushed again (rules
+    :ivar at_fault: segments that are not what was built. A failed finding that names neither segments nor
+        files waits for something: servers that still load, a segment that will be pushed again (rules
         R10, R14).
-    :ivar files: URIs of files that were not built as they should be, whatever became of their segments.
-    :ivar of_data: other rows in the files could pass it: one that was rewritten since is read again.
+    :ivar files: URIs of files that were not built as they should be, whatever happened to their segments.
+    :ivar of_data: other rows in the files could pass; so a file that was rewritten since is read again.
     """
 
     severity: Severity = Severity.ERROR
@@ -41,23 +41,23 @@ class Finding(CheckResult):
 
     @property
     def blames(self) -> bool:
-        """Whether it names what is to be built again."""
+        """Whether it names something that must be built again."""
         return bool(self.at_fault or self.files)
 
     @property
     def warns(self) -> bool:
-        """Whether a failure keeps nothing back."""
+        """Whether the check only warns: its failure does not shut the gate."""
         return self.severity is Severity.WARN
 
 
 def files_built(planned: int, failures: Sequence[Failure]) -> Finding:
-    """Every file of the session is built: all or none (I1)."""
+    """Check that every file of the session is built: all or none (I1)."""
     bad = [f"{base_name(f.uri)}: {f.code}: {f.reason}" for f in failures]
     return finding_of("files_built", planned, bad, "files are built")
 
 
 def rows_kept(receipts: Collection[Receipt]) -> Finding:
-    """No row of a file was put aside as bad; where the table spec allows that, it keeps nothing back."""
+    """Check that no row was put aside as bad; the table spec may allow such rows, so this only warns."""
     bad = [f"{base_name(r.uri)}: {r.bad_rows} in {r.bad_rows_uri}" for r in receipts if r.bad_rows]
     rows = sum(receipt.rows for receipt in receipts)
     every = rows + sum(receipt.bad_rows for receipt in receipts)
@@ -66,9 +66,9 @@ def rows_kept(receipts: Collection[Receipt]) -> Finding:
 
 
 def tars_in_place(outputs: Sequence[Output], sizes: Mapping[str, int | None]) -> Finding:
-    """Every tar that is to be pushed lies where it was staged, in its size.
+    """Check that every tar to be pushed is where it was staged, with its size.
 
-    :param sizes: size by tar URI, None for one that is not there.
+    :param sizes: size by tar URI, None for a tar that is not there.
     """
     bad = [
         f"{o.segment} has {sizes.get(o.tar_uri)} bytes staged, built {o.tar_bytes}"
@@ -79,20 +79,20 @@ def tars_in_place(outputs: Sequence[Output], sizes: Mapping[str, int | None]) ->
 
 
 def replicas_online(outputs: Sequence[Output], replicas: Replicas) -> Finding:
-    """Every replica of every segment is ONLINE (Pinot's own end waits for one only)."""
+    """Check that every replica of every segment is ONLINE (Pinot's own end waits for one replica only)."""
     states = [
         (o.segment, server, state)
         for o in outputs
         for server, state in (replicas.get(o.segment) or {"no server": "MISSING"}).items()
     ]
-    states.sort(key=lambda row: row[2] != "ERROR")  # what is named first is what is at fault
+    states.sort(key=lambda row: row[2] != "ERROR")  # so that the message names replicas in ERROR first
     bad = [f"{segment} is {state} on {server}" for segment, server, state in states if state != "ONLINE"]
     broken = [segment for segment, _, state in states if state == "ERROR"]
     return finding_of("replicas_online", len(states), bad, "replicas are ONLINE", broken)
 
 
 def one_replica_online(outputs: Sequence[Output], replicas: Replicas, away: Collection[str]) -> Finding:
-    """Of every segment a replica is ONLINE on a server that answers, and none is in ERROR.
+    """Check that every segment has an ONLINE replica on a server that answers, and none in ERROR.
 
     :param away: servers that do not answer.
     """
@@ -109,9 +109,9 @@ def one_replica_online(outputs: Sequence[Output], replicas: Replicas, away: Coll
 
 
 def servers_answered(servers: Collection[str], away: Mapping[str, PinotError]) -> Finding:
-    """Every server that is to have a segment says what it has loaded.
+    """Check that every server that should have a segment reports what it has loaded.
 
-    :param away: why some did not.
+    :param away: the error of each server that did not answer.
     """
     bad = [f"{server} did not answer: {error.reason}" for server, error in sorted(away.items())]
     return finding_of("servers_answered", len(servers), bad, "servers say what they have loaded")
@@ -120,10 +120,10 @@ def servers_answered(servers: Collection[str], away: Mapping[str, PinotError]) -
 def crc_on_servers(
     outputs: Sequence[Output], replicas: Replicas, crcs: Mapping[str, Mapping[str, int]]
 ) -> Finding:
-    """Every replica that is ONLINE has the CRC that was built: a server loads what it fetched, whatever
-    Pinot's metadata say.
+    """Check that every ONLINE replica has the built CRC: a server loads what it downloaded, whatever Pinot's
+    metadata say.
 
-    :param crcs: server → segment → CRC as loaded, of servers that answer.
+    :param crcs: server → segment → CRC as loaded, of the servers that answered.
     """
     loaded = [
         (o, server, crcs[server].get(o.segment))
@@ -143,7 +143,7 @@ def crc_on_servers(
 
 
 def crc_as_built(outputs: Sequence[Output], crcs: Mapping[str, int]) -> Finding:
-    """Pinot holds exactly the segments that were built."""
+    """Check that Pinot has exactly the segments that were built, by their CRCs."""
     bad = [
         f"{o.segment} has CRC {crcs.get(o.segment)}, built {o.crc}"
         for o in outputs
@@ -154,7 +154,7 @@ def crc_as_built(outputs: Sequence[Output], crcs: Mapping[str, int]) -> Finding:
 
 
 def rows_as_built(outputs: Sequence[Output], rows: Mapping[str, Mapping[str, int]]) -> Finding:
-    """Every server that answers loaded as many documents as the task wrote."""
+    """Check that every server that answers loaded as many documents as the task wrote."""
     expected = sum(o.rows * max(1, len(rows.get(o.segment, {}))) for o in outputs)
     found = sum(n for o in outputs for n in rows.get(o.segment, {}).values())
     bad = [f"{o.segment} is loaded on no server" for o in outputs if not rows.get(o.segment)]
@@ -170,7 +170,7 @@ def rows_as_built(outputs: Sequence[Output], rows: Mapping[str, Mapping[str, int
 
 
 def sources_unchanged(segments_from: Sequence[str], visible: frozenset[str]) -> Finding:
-    """Every segment that will be replaced is still there and visible (rules R5, R8)."""
+    """Check that every segment that will be replaced is still there and visible (rules R5, R8)."""
     bad = [f"{name} is gone or hidden" for name in segments_from if name not in visible]
     return finding_of("sources_unchanged", len(segments_from), bad, "segments to be replaced are in place")
 
@@ -183,11 +183,11 @@ def finding_of(
     at_fault: Sequence[str] = (),
     found: int | None = None,
 ) -> Finding:
-    """A finding with its sentence.
+    """Return a finding with its message.
 
-    :param bad: what is wrong, one text each; none: it passed. The first three are told.
+    :param bad: what is wrong, one text each; none: it passed. The message has the first three.
     :param good: what the numbers count.
-    :param found: how many are good; all but the bad ones where not given.
+    :param found: how many are good; None: all but the bad ones.
     """
     found = expected - len(bad) if found is None else found
     if not bad:
@@ -198,22 +198,22 @@ def finding_of(
 
 @dataclass(frozen=True, slots=True)
 class RowsSeen:
-    """Rows that queries see of something before the switch, and after it."""
+    """Rows of something that queries see before and after the switch."""
 
     now: int
     after: int
 
     @property
     def percent(self) -> float:
-        """The change; of nothing there is none."""
+        """Return the change in percent; `now` must not be 0."""
         return 100 * (self.after - self.now) / self.now
 
 
 def row_change(bound: RowChange, counts: Mapping[str, RowsSeen]) -> Finding:
-    """Rows change by no more than they may.
+    """Check that rows change by no more than allowed.
 
-    :param counts: rows of each thing that is looked at: by the table's name, or by the URIs of rewritten
-        files. Where nothing was before, there is no change to be judged.
+    :param counts: rows of each compared thing: by the table's name, or by the URIs of rewritten files.
+        Without rows before there is no change to judge.
     """
     judged = {what: rows for what, rows in counts.items() if rows.now}
     bad = [
@@ -235,22 +235,22 @@ def row_change(bound: RowChange, counts: Mapping[str, RowsSeen]) -> Finding:
 
 
 def row_words(rows: RowsSeen) -> str:
-    """The change in words, of something that had rows."""
+    """Return the change in words; `rows.now` must not be 0."""
     return f"goes from {rows.now:,} to {rows.after:,} rows ({rows.percent:+.3g}%)"
 
 
 MOST_PERCENT: Final = 90
-"""A file, or a table, that loses a larger part of its rows than this is held back."""
+"""A file, or a table, that loses more than this share of its rows shuts the gate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A published file that was built again, since its content is another one now or the table spec is.
+    """A published file that was built again, because its content or the table spec changed.
 
-    :ivar receipt: of its new version.
-    :ivar rows: those of its published version.
-    :ivar former: the receipt of its published version; None where it is not kept, or was not asked for.
-    :ivar same_content: whether its content is the published one: what differs is the table spec's doing.
+    :ivar receipt: receipt of its new version.
+    :ivar rows: rows of its published version.
+    :ivar former: receipt of its published version; None if it is not kept, or was not asked for.
+    :ivar same_content: whether the content is the published one, so that the table spec made the difference.
     """
 
     receipt: Receipt
@@ -260,14 +260,14 @@ class Rewritten:
 
     @property
     def counts(self) -> RowsSeen:
-        """Its rows before and after the switch."""
+        """Return its rows before and after the switch."""
         return RowsSeen(self.rows, self.receipt.rows)
 
     @property
     def vanished(self) -> tuple[str, ...]:
-        """Columns without a value in the new version that had some in the published one.
+        """Return the columns that had values in the published version and have none in the new one.
 
-        Where no receipt of that is kept, a column that the new version lacks counts as one that had some.
+        Without the published version's receipt, every column without values counts as one that had some.
         """
         if (former := self.former) is None:
             return self.suspects
@@ -275,7 +275,7 @@ class Rewritten:
 
     @property
     def suspects(self) -> tuple[str, ...]:
-        """Columns of the table without a value in the new version, of a file that has rows in both."""
+        """Return the table's columns without a value in the new version, if both versions have rows."""
         if not self.rows or not self.receipt.rows:
             return ()
         columns = {column.name for facts in self.receipt.facts for column in facts.columns}
@@ -283,14 +283,14 @@ class Rewritten:
 
 
 def emptied_files(rewritten: Collection[Rewritten], bound: Loss | None) -> Finding:
-    """Every rewritten file that had rows still has some."""
+    """Check that every rewritten file that had rows still has some."""
     had = [file for file in rewritten if file.rows]
     bad = [(file, row_words(file.counts)) for file in had if not file.receipt.rows]
     return _loss_of_files("emptied_files", had, bad, "that had rows still have some", bound)
 
 
 def shrunk_files(rewritten: Collection[Rewritten], bound: Loss | None) -> Finding:
-    """No rewritten file that still has rows loses more than 90 % of them."""
+    """Check that no rewritten file that still has rows loses more than 90 % of them."""
     left = [file for file in rewritten if file.rows and file.receipt.rows]
     bad = [(file, row_words(file.counts)) for file in left if _shrinks(file.counts)]
     good = f"keep {100 - MOST_PERCENT}% of their rows or more"
@@ -298,7 +298,7 @@ def shrunk_files(rewritten: Collection[Rewritten], bound: Loss | None) -> Findin
 
 
 def vanished_columns(rewritten: Collection[Rewritten], bound: Loss | None) -> Finding:
-    """No column that had values in the published version of a file is null in all rows of the new one."""
+    """Check that no column with values in a file's published version is null in all rows of the new one."""
     unknown = " (what its published version had is not known)"
     bad = [
         (file, f"has no value in {', '.join(file.vanished)}{unknown if file.former is None else ''}")
@@ -310,10 +310,10 @@ def vanished_columns(rewritten: Collection[Rewritten], bound: Loss | None) -> Fi
 
 
 def shrunk_table(table: str, counts: RowsSeen, bound: Loss | None, cause: str = "") -> Finding:
-    """The table keeps a tenth of its rows at the least.
+    """Check that the table keeps at least a tenth of its rows.
 
     :param counts: rows of the last snapshot, and of the new one.
-    :param cause: what the table spec has to do with it, "" for nothing.
+    :param cause: how the table spec contributed, "" if it did not.
     """
     bad = [f"{table} {row_words(counts)}"] if _shrinks(counts) else []
     good = f"rows of the table's last snapshot are kept or replaced, of which {100 - MOST_PERCENT}% must be"
@@ -324,7 +324,7 @@ def shrunk_table(table: str, counts: RowsSeen, bound: Loss | None, cause: str = 
 def _had_values(former: Receipt, name: str, new: Receipt) -> bool:
     """Whether a column without a value in the new version had some in the published one.
 
-    A receipt of an earlier release does not name a column that the file has and that is null throughout. Its
+    Receipts of earlier releases do not name a column that the file has and that is null in all rows. Its
     smallest and largest value are then the default ones, as in the new version.
     """
     if name in former.missing:
@@ -337,7 +337,7 @@ def _had_values(former: Receipt, name: str, new: Receipt) -> bool:
 
 
 def _lowest_and_highest(receipt: Receipt, name: str) -> set[tuple[str | None, str | None]]:
-    """Smallest and largest value of a column in each segment."""
+    """Return smallest and largest value of a column, for each segment."""
     columns = (column for facts in receipt.facts for column in facts.columns)
     return {(column.low, column.high) for column in columns if column.name == name}
 

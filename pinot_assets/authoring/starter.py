@@ -123,7 +123,7 @@ dagster:
 
 
 class TableType(StrEnum):
-    """What a table is, in Pinot's words."""
+    """The type of a table, in Pinot's words."""
 
     OFFLINE = "OFFLINE"
     REALTIME = "REALTIME"
@@ -134,12 +134,12 @@ BROKERS: Final = "127.0.0.1:9092"
 
 
 def starting_spec(table_type: TableType, name: str, brokers: str = BROKERS) -> str:
-    """YAML of a table of either type, with comments; it has no problems as it stands.
+    """Return the YAML of a table of either type, with comments; it has no problems as it is.
 
-    An OFFLINE one has one text column, a REALTIME one is fed by the Kafka topic of its name.
+    An OFFLINE table has one text column; a REALTIME table reads the Kafka topic of its name.
 
-    :param name: of the table, as Pinot takes it.
-    :param brokers: `host:port[,host:port…]` of Kafka, for a REALTIME one.
+    :param name: of the table, as Pinot accepts it.
+    :param brokers: `host:port[,host:port…]` of Kafka, for a REALTIME table.
     """
     template = _REALTIME if table_type is TableType.REALTIME else _OFFLINE
     return template.substitute(

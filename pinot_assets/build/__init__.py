@@ -1,1 +1,1 @@
-"""The path that Spark's setting `spark.python.daemon.module` names. Nothing else lives here."""
+"""Holds only the module that Spark's setting `spark.python.daemon.module` names."""

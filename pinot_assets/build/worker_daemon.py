@@ -1,6 +1,6 @@
-"""Spark's Python daemon with this package imported before it forks, so that no worker has to.
+"""Spark's Python daemon, which imports this package before it forks, so that no worker has to import it.
 
-Spark's setting `spark.python.daemon.module` names it; it is the one of Spark in every other respect.
+Spark's setting `spark.python.daemon.module` names this module. Otherwise it is Spark's own daemon.
 """
 
 from __future__ import annotations

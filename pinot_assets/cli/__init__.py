@@ -1,1 +1,1 @@
-"""The command line. Nothing of the package imports it but `__main__`."""
+"""The command line. In this package, only `__main__` imports it."""

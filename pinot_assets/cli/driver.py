@@ -1,4 +1,4 @@
-"""The driver of a command, and its progress on a terminal: notes as lines, builds as a bar."""
+"""Open the driver of a command, and show its progress on a terminal: notes as lines, builds as a bar."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pinot_assets.table_spec import TableSpec
 
 
 class ConsoleProgress:
-    """Shows on stderr, so that stdout stays for results."""
+    """Show a driver's progress on stderr, because stdout is for results."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -45,7 +45,7 @@ class ConsoleProgress:
         self._stop()
 
     def note(self, text: str) -> None:
-        """One step."""
+        """Print one step as a line."""
         self._show(text, "dim")
 
     def building(self, sizes: Mapping[int, int]) -> None:
@@ -56,11 +56,11 @@ class ConsoleProgress:
             self._bar.start()
 
     def moving(self, rows: int) -> None:
-        """Rows of unfinished files; the bar shows them by itself."""
+        """Count rows of unfinished files; the bar refreshes itself."""
         self._pace.moving(rows)
 
     def built(self, outcome: Receipt | Failure) -> None:
-        """One file further."""
+        """Advance the bar by one file; print the file if it failed."""
         self._pace.built(outcome)
         if self._task is not None:
             self._bar.advance(self._task)
@@ -71,19 +71,19 @@ class ConsoleProgress:
             self._show(f"built {self._pace}", "dim")
 
     def _stop(self) -> None:
-        # Elsewhere than on a terminal, stopping a bar prints an empty line.
+        # If stderr is no terminal, stopping a bar would print an empty line.
         if self._console.is_interactive:
             self._bar.stop()
 
     def _show(self, text: str, style: str) -> None:
-        # File names and reasons may hold brackets, which are no markup.
+        # File names and reasons may contain brackets, which rich must not read as markup.
         self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager
 def open_driver(spec: TableSpec, command: str) -> Iterator[Driver]:
-    """Drive a table on behalf of a command."""
-    # Imported here: half of this command's start-up time is PySpark's, and most commands never build.
+    """Yield the driver of a table for a command; release its lease and close its connections at the end."""
+    # Imported here: importing PySpark takes half of the start-up time, and most commands never build.
     from pinot_assets.ingest.spark.builder import SparkBuilder
     from pinot_assets.ingest.spark.environment import environment_context, environment_session
     from pinot_assets.metrics.pushing import pushed_after  # Prometheus' library

@@ -1,4 +1,4 @@
-"""The command line: what the Dagster UI does, without the UI."""
+"""The command line: it does what the Dagster UI does, without the UI."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ app = typer.Typer(
 
 
 class _RealtimeGroup(TyperGroup):
-    """Hands everything to `pinot_assets.cli.realtime.group`, loaded when one of its commands is asked for.
+    """Delegate to `pinot_assets.cli.realtime.group`, and import it only when one of its commands is used.
 
-    `Foreign`: typer's own types are private, and not the same in its releases.
+    Arguments are `Foreign`, because typer's own types are private and differ between its releases.
     """
 
     @cached_property
@@ -42,11 +42,11 @@ class _RealtimeGroup(TyperGroup):
         return get_group(app)
 
     def list_commands(self, ctx: Foreign) -> list[str]:
-        """All names, as the other group has them."""
+        """Return the names of the other group's commands."""
         return self._whole.list_commands(ctx)
 
     def get_command(self, ctx: Foreign, cmd_name: str) -> Foreign:
-        """One command of the other group."""
+        """Return one command of the other group."""
         return self._whole.get_command(ctx, cmd_name)
 
 
@@ -94,5 +94,5 @@ reflow(app)
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the command line."""
     run_program(app)

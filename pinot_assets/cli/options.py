@@ -1,6 +1,6 @@
-"""What commands have in common: which tables they work on, how the shell completes them, and plain JSON.
+"""Options that commands share: the tables to work on, with completion in the shell, and plain JSON.
 
-A table whose file is wrong keeps no other from its turn; it is named.
+A table whose file is wrong does not stop the work on other tables; the command names it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Spec = TypeVar("Spec", bound=AnyTableSpec)
 
 
 # --- completion ----------------------------------------------------------------------------------
-# Nothing is said when something is wrong: a completion that fails would write into the line that is typed.
+# Completion is silent about errors: an error message would appear in the line that the user types.
 
 
 def table_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Tables of the directory that the command looks at, by the names of their files: none is read."""
+    """Return the tables of the command's directory, by their file names; reads no file."""
     try:
         names = sorted(path.stem for path in _directory(ctx).iterdir() if path.suffix in _SUFFIXES)
     except OSError:
@@ -37,7 +37,7 @@ def table_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def kept_snapshots(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Numbers of the snapshots that are kept of the table that was named before, newest first."""
+    """Return the numbers of the kept snapshots of the table typed before, newest first."""
     from pinot_assets.session.stores.clients import open_staging
     from pinot_assets.session.stores.stored_snapshots import snapshot_refs
 
@@ -72,22 +72,22 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 Newest = Annotated[int, typer.Option("--newest", min=1, help="How many to show.")]
 
 
-# --- the tables that are meant -------------------------------------------------------------------
+# --- the tables to work on -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen(Generic[Spec]):
-    """What a command that takes several tables works on.
+    """The tables that a command works on, if it accepts several.
 
-    :ivar specs: the tables that can be used.
-    :ivar left_out: those that were asked for and whose files are wrong.
+    :ivar specs: the requested tables whose specs can be used.
+    :ivar left_out: the requested tables whose files are wrong.
     """
 
     specs: Sequence[Spec]
     left_out: Sequence[LeftOut] = ()
 
     def unless_empty(self) -> Chosen[Spec]:
-        """The same.
+        """Return `self`, if a table can be used or none was left out.
 
         :raises SpecError: all files are wrong; lists every problem.
         """
@@ -97,7 +97,7 @@ class Chosen(Generic[Spec]):
 
 
 def one_table(name: str, directory: Path | None = None) -> TableSpec:
-    """The OFFLINE table of that name. Other files that are wrong are named on standard error.
+    """Return the OFFLINE table of that name. Name other files that are wrong on standard error.
 
     :raises SpecError: there is no such table, or its file is wrong.
     """
@@ -108,7 +108,7 @@ def one_table(name: str, directory: Path | None = None) -> TableSpec:
 
 
 def realtime_table(name: str, directory: Path) -> RealtimeTableSpec | None:
-    """As `one_table`, of a REALTIME table by its raw name; None where no file is about it.
+    """As `one_table`, for a REALTIME table by its raw name; None if no file describes it.
 
     :raises SpecError: its file is wrong.
     """
@@ -119,23 +119,23 @@ def realtime_table(name: str, directory: Path) -> RealtimeTableSpec | None:
 
 
 def offline_tables(names: Iterable[str], directory: Path | None = None) -> Chosen[TableSpec]:
-    """The OFFLINE tables of these names; all of them where no name is given.
+    """Return the OFFLINE tables of these names, or all OFFLINE tables if there are no names.
 
-    :raises SpecError: there is no table of one of the names.
+    :raises SpecError: there is no table with one of the names.
     """
     return Chosen(*read_tables(directory or tables_directory()).sort_out_offline(names))
 
 
 def any_tables(names: Iterable[str], directory: Path | None = None) -> Chosen[AnyTableSpec]:
-    """The tables of these names, of either type; all of them where no name is given.
+    """Return the tables of these names, of either type, or all tables if there are no names.
 
-    :raises SpecError: there is no table of one of the names.
+    :raises SpecError: there is no table with one of the names.
     """
     return Chosen(*read_tables(directory or tables_directory()).sort_out(names))
 
 
 def warn_of(left_out: Iterable[LeftOut]) -> None:
-    """Name each on standard error, with its first problem."""
+    """Print a warning for each left-out table on standard error."""
     err = new_console(stderr=True)
     for one in left_out:
         err.print(f"[yellow]warning[/]: left out: {escape(one.in_one_line)}")

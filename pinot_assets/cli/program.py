@@ -1,9 +1,9 @@
-"""The program as a whole: how its `--help` looks, and how it ends.
+"""The program as a whole: the layout of its `--help`, its errors, and its exit codes.
 
-`--help` has commands in groups, as somebody meets them, and texts that flow. At the end, errors are
-sentences, or JSON for who asked for that; never a traceback.
+`--help` shows commands in groups, in the order in which users need them, and the terminal wraps its texts.
+The program shows errors as sentences, or as JSON with `--json`; never as a traceback.
 
-One that is interrupted says so in one line. Typer would say nothing, or "Aborted" where it asked a question.
+An interrupted command says so in one line. Typer would print nothing, or "Aborted" at a question.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pinot_assets.errors import PinotAssetsError, TypedWrong
 
 JSON = "--json"
 _WRONG_TYPING: type[Exception] = typer.BadParameter.__mro__[2]
-"""Click's ClickException, of which newer releases of Typer have a copy of their own."""
+"""Click's ClickException; newer releases of Typer contain their own copy of it."""
 
 _INTERRUPTED = (ExitCode.INTERRUPTED, ExitCode.TERMINATED)
 
@@ -46,9 +46,9 @@ PANELS = {
 
 
 def arrange(app: typer.Typer) -> None:
-    """Put the commands of a program into `PANELS`, and in their order.
+    """Assign the commands of a program to `PANELS`, and sort them in that order.
 
-    :raises KeyError: a command has no place there.
+    :raises KeyError: a command is not in `PANELS`.
     """
     places = {name: panel for panel, names in PANELS.items() for name in names}
     order = [*places]
@@ -60,7 +60,7 @@ def arrange(app: typer.Typer) -> None:
 
 
 def reflow(app: typer.Typer) -> None:
-    """Let the terminal wrap what `--help` tells: the line breaks of a docstring are those of its editor."""
+    """Remove single line breaks from the help texts, so that the terminal wraps them by its own width."""
     for command in app.registered_commands:
         text = command.help or inspect.getdoc(command.callback) or ""
         command.help = "\n\n".join(" ".join(part.split("\n")) for part in text.split("\n\n"))
@@ -74,10 +74,10 @@ def _name(command: typer.models.CommandInfo) -> str:
 
 
 class Program(TyperGroup):
-    """The program's own group of commands."""
+    """The group of all commands of the program."""
 
     def invoke(self, ctx: Foreign) -> Foreign:
-        """Run a command; one that is interrupted ends with one line on standard error."""
+        """Run a command; if it is interrupted, print one line on standard error."""
         try:
             return super().invoke(ctx)
         except typer.Abort:
@@ -92,14 +92,14 @@ class Program(TyperGroup):
 
 
 def run_program(app: typer.Typer) -> None:
-    """Run the command that was typed, and leave with its exit code.
+    """Run the command that was typed, and exit with its exit code.
 
     :raises SystemExit: always.
     """
-    # Py4J logs Ctrl-C with its own tracebacks before it passes it on.
+    # Py4J logs Ctrl-C with a traceback before it raises it.
     logging.getLogger().addFilter(lambda record: "KeyboardInterrupt" not in str(record.msg))
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    # Kazoo logs each of its attempts; that none of them came through is our own error's to say.
+    # Kazoo logs each failed attempt; our own error reports it once, when all have failed.
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)
     words = sys.argv[1:]
     try:
@@ -107,7 +107,7 @@ def run_program(app: typer.Typer) -> None:
     except PinotAssetsError as error:
         code = tell(error, words)
     except OSError as error:
-        if error.errno == errno.EPIPE:  # who read our output has enough of it
+        if error.errno == errno.EPIPE:  # the reader closed the pipe
             _close_output()
             code = ExitCode.ERROR
         else:
@@ -116,9 +116,9 @@ def run_program(app: typer.Typer) -> None:
 
 
 def tell(error: PinotAssetsError, words: Sequence[str]) -> ExitCode:
-    """Say what is wrong: on standard error, and with `--json` on standard output as well-formed JSON.
+    """Print an error: on standard error, or with `--json` on standard output as well-formed JSON.
 
-    :param words: what was typed.
+    :param words: the words of the command line.
     :returns: the exit code.
     """
     code = code_of(error)
@@ -126,25 +126,25 @@ def tell(error: PinotAssetsError, words: Sequence[str]) -> ExitCode:
         try:
             show_json(error_values(error))
             return code
-        except OSError:  # what is wrong may be that standard output takes nothing, on a full disk
+        except OSError:  # the error may be that standard output is on a full disk
             _close_output()
     new_console(stderr=True).print(f"[red]error[/]: {escape(str(error))}")
     return code
 
 
 def _close_output() -> None:
-    """What is still buffered goes nowhere, and holds up the end of the program with no error and no wait."""
+    """Discard buffered output, so that flushing it at exit can neither fail nor wait for a reader."""
     with suppress(io.UnsupportedOperation):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def error_values(error: PinotAssetsError) -> JsonObject:
-    """An error for other programs: the one shape that docs/cli.md has."""
+    """Return an error as JSON for other programs, in the shape that docs/cli.md describes."""
     return {"error": error.what, "why": error.why, "hint": error.hint, "exit": int(code_of(error))}
 
 
 def of_system(error: PinotAssetsError | OSError) -> PinotAssetsError:
-    """What the system refuses, as an error of ours; one of ours as it is."""
+    """Convert an error of the operating system to one of ours; return ours unchanged."""
     if isinstance(error, PinotAssetsError):
         return error
     name = f"{error.filename} " if error.filename else ""
@@ -156,7 +156,7 @@ def of_system(error: PinotAssetsError | OSError) -> PinotAssetsError:
 
 
 def _with_text(app: typer.Typer) -> int:
-    """As `app()`; whoever reads the output of an interrupted command is not waited for; they may not read."""
+    """As `app()`, but an interrupted command does not wait for the reader of its output, who may not read."""
     try:
         app()
     except SystemExit as end:
@@ -167,7 +167,7 @@ def _with_text(app: typer.Typer) -> int:
 
 
 def _with_json(app: typer.Typer) -> int:
-    """As `app()`, but for the errors that Typer would show by itself."""
+    """As `app()`, but raise the errors that Typer would print itself, and print an interruption as JSON."""
     try:
         ended = app(standalone_mode=False)
     except _WRONG_TYPING as error:
@@ -175,7 +175,7 @@ def _with_json(app: typer.Typer) -> int:
         raise TypedWrong(message, why="the command was typed wrong", hint="see --help") from None
     except (typer.Abort, KeyboardInterrupt):
         ended = ExitCode.INTERRUPTED
-    if ended in _INTERRUPTED:  # people are told on standard error
+    if ended in _INTERRUPTED:  # standard error already has the line for people
         show_json(
             {"error": interrupts.SAID, "why": None, "hint": "run it again to go on", "exit": int(ended)}
         )

@@ -1,6 +1,6 @@
-"""The one door to the terminal: what is printed there may come from file names, Pinot or ZooKeeper.
+"""Print to the terminal safely: the text may come from file names, Pinot or ZooKeeper.
 
-And how a command answers other programs: standard output is JSON alone, and nobody is asked.
+With `--json`, standard output is JSON only, for other programs, and a command asks no question.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ DRY_RUN = "add --yes to do it, or --dry-run to see what it would do"
 
 
 class Terminal(Console):
-    """A console on which nothing but rich itself steers."""
+    """A console that shows control characters of texts as escapes; only rich itself controls the terminal."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-        """See `Console.render`; everything that is shown passes here."""
+        """Make all output visible text; rich renders everything through this method (`Console.render`)."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
 
 
 def new_console(*, stderr: bool = False) -> Console:
-    """Long lines are the terminal's to wrap: in a pipe or a log they stay whole.
+    """Return a console that does not wrap lines: the terminal does, and in a pipe or a log they stay whole.
 
-    Made at each use: the output of today's command, not of the one that imported this first.
+    Call this at each use: the console then writes to the output of the current command, not of the first one.
     """
     return Terminal(stderr=stderr, soft_wrap=True, highlight=False)
 
 
 def show_json(values: object) -> None:
-    """The whole answer of a command, for other programs."""
+    """Print the whole answer of a command as JSON, for other programs."""
     typer.echo(json.dumps(values, indent=2, default=str))
 
 
 def show_answer(as_json: bool, values: object, lines: Iterable[RenderableType]) -> None:
-    """The answer of a command: plain JSON for other programs, lines for people otherwise."""
+    """Print the answer of a command: as JSON for other programs, otherwise as lines for people."""
     if as_json:
         show_json(values)
         return
@@ -52,21 +52,21 @@ def show_answer(as_json: bool, values: object, lines: Iterable[RenderableType]) 
 
 
 def fields(pairs: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
-    """A line for each label and its text, which may have markup."""
+    """Return a line for each label and its text; the text may have markup."""
     return (f"[bold]{label:<{width}}[/]  {text}" for label, text in pairs)
 
 
 def notes_to_stderr(as_json: bool) -> AbstractContextManager[object]:
-    """With JSON, notes for people go to standard error, so that standard output is JSON alone."""
+    """With JSON, redirect notes for people to standard error, so that standard output is JSON only."""
     return redirect_stdout(sys.stderr) if as_json else nullcontext()
 
 
 def refuse_to_ask(as_json: bool, is_answered: bool, hint: str = DRY_RUN) -> None:
-    """Whoever reads JSON answers no question.
+    """Refuse to ask a question with `--json`, because a program cannot answer it.
 
-    :param is_answered: what the question would ask stands in the command.
-    :param hint: what to add, of options that the command has.
-    :raises PinotAssetsError: it does not.
+    :param is_answered: whether the command's options already answer the question.
+    :param hint: which options to add.
+    :raises PinotAssetsError: the question is not answered.
     """
     if as_json and not is_answered:
         raise PinotAssetsError("with --json nobody is asked", hint=hint)

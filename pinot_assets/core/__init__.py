@@ -1,4 +1,4 @@
-"""What every layer may use: texts, limits, polling, exit codes, results of checks.
+"""Helpers that every layer may use: texts, limits, polling, exit codes, results of checks.
 
-Imports nothing of the package but `pinot_assets.errors`.
+They import nothing of the package except `pinot_assets.errors`.
 """

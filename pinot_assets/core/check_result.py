@@ -1,4 +1,4 @@
-"""What one check answers: of a table's health, the gate, the preflight, a rebalance, the machine."""
+"""The result of one check: of a table's health, the gate, the preflight, a rebalance, the machine."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ class Severity(StrEnum):
     WARN = "WARN"
     """Something needs a person, sooner or later."""
     ERROR = "ERROR"
-    """It stops what was asked for (a switch, a change of config); or, of health, queries are wrong, data may
-    be lost, or what should have healed by itself has not."""
+    """It stops what was asked for (a switch, a change of config). For a health check: queries are wrong, data
+    may be lost, or something did not heal by itself as it should."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The answer of one check.
+    """The result of one check.
 
-    :ivar expected: the number that has to be met, in the unit that the check says.
-    :ivar found: the number that was met.
+    :ivar expected: the number that is required; the check decides its unit.
+    :ivar found: the number that was found.
     :ivar message: one or two sentences with the numbers.
-    :ivar next_step: a command, a key of the table spec or a place to look at; empty where the message says
-        it, or all is well.
-    :ivar severity: counts only when the check failed.
-    :ivar numbers: what else is worth a plot; the same keys at every look.
-    :ivar known: False when the check could not be made; it has then failed for that reason alone.
+    :ivar next_step: a command, a key of the table spec or a place to look at; empty if the message has it, or
+        if the check passed.
+    :ivar severity: only matters if the check failed.
+    :ivar numbers: other numbers worth a plot; the same keys each time.
+    :ivar known: False if the check could not be made; that alone is then the reason why it failed.
     """
 
     name: str
@@ -52,37 +52,37 @@ class CheckResult:
 
     @property
     def description(self) -> str:
-        """Message and next step, for people."""
+        """Return message and next step as one text for people."""
         return f"{self.message}\n→ {self.next_step}" if self.next_step else self.message
 
     @property
     def blocks(self) -> bool:
-        """Whether it failed, and not only as a warning."""
+        """Whether it failed with severity ERROR, not only as a warning."""
         return not self.passed and self.severity is Severity.ERROR
 
     def pick(self, passed: T, warned: T, failed: T) -> T:
-        """Whichever of the three says how it came out."""
+        """Return the argument for this result."""
         return passed if self.passed else failed if self.blocks else warned
 
 
 def passed(name: str, message: str) -> CheckResult:
-    """A check that counts nothing, and found what it asks for."""
+    """Return a passed check that has no numbers."""
     return CheckResult(name, True, 1, 1, message)
 
 
 def warned(name: str, message: str, next_step: str) -> CheckResult:
-    """One that counts nothing, and found something that a person should know."""
+    """Return a failed check without numbers that only warns: a person should know of it."""
     return CheckResult(name, False, 1, 0, message, next_step)
 
 
 def failed(name: str, message: str, next_step: str) -> CheckResult:
-    """One that counts nothing, and did not find what it asks for."""
+    """Return a failed check without numbers that blocks."""
     return CheckResult(name, False, 1, 0, message, next_step, Severity.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckProblem:
-    """One thing that is wrong; a check collects them and answers with the worst."""
+    """One thing that is wrong. A check collects them, and its result has the worst one's severity."""
 
     text: str
     next_step: str
@@ -98,9 +98,9 @@ def check_result_of(
     good: str,
     numbers: Mapping[str, float],
 ) -> CheckResult:
-    """A check that passes when there are no problems; else the worst comes first and says what to do.
+    """Return a check that passes without problems; else the worst comes first and gives the next step.
 
-    :param good: the message of a check that passed.
+    :param good: the message of a passed check.
     """
     if not problems:
         return CheckResult(name, True, expected, found, good, numbers=numbers)
@@ -118,14 +118,14 @@ def check_result_of(
 
 
 result_of: Final = partial(check_result_of, "")
-"""`check_result_of` without a name, which a `HealthCheck` fills in."""
+"""`check_result_of` without a name; `HealthCheck` fills the name in."""
 
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck(Generic[Look]):
-    """One check of a table's standing health: a question to one look at the table.
+    """One health check of a table: it judges what was read of the table.
 
-    :ivar promise: what holds when it passes, one sentence.
+    :ivar promise: one sentence that is true if the check passes.
     """
 
     name: str
@@ -133,48 +133,48 @@ class HealthCheck(Generic[Look]):
     judge: Callable[[Look], CheckResult]
 
     def __call__(self, look: Look) -> CheckResult:
-        """Its answer. Never raises."""
+        """Return the check's result. Never raises."""
         try:
             return replace(self.judge(look), name=self.name)
         except PinotAssetsError as error:
-            # A ledger that is damaged is more than something that does not answer.
+            # A damaged ledger is worse than a service that does not answer.
             severity = Severity.ERROR if isinstance(error, SnapshotCorrupt) else Severity.WARN
             return unknown(self.name, error.reason, error.hint or "", severity)
         except Exception as error:
-            # A check that breaks is a failed check with its reason, as the gate is.
+            # As at the gate, a check that breaks counts as failed, with the reason.
             return unknown(self.name, repr(error), "this is a fault of the check itself: please report it")
 
 
 def problem_if(
     is_wrong: object, text: str, next_step: str, severity: Severity = Severity.WARN
 ) -> tuple[CheckProblem, ...]:
-    """The problem, or none."""
+    """Return the problem if there is one, else none."""
     return (CheckProblem(text, next_step, severity),) if is_wrong else ()
 
 
 def unknown(name: str, reason: str, next_step: str, severity: Severity = Severity.WARN) -> CheckResult:
-    """A check that could not be made."""
+    """Return the result of a check that could not be made."""
     return CheckResult(
         name, False, 0, 0, f"not known: {reason}", next_step or "look again later", severity, known=False
     )
 
 
 def some(names: Sequence[str], shown: int = 3, between: str = ", ") -> str:
-    """The first names, and how many more there are."""
+    """Return the first names, and how many more there are."""
     more = len(names) - shown
     return between.join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
 def base_name(uri: str) -> str:
-    """The last part of a URI."""
+    """Return the last part of a URI."""
     return uri.rsplit("/", 1)[-1]
 
 
 def hours(ms: float) -> float:
-    """Milliseconds as hours, fit for a plot."""
+    """Return milliseconds as hours for a plot: two digits, not negative."""
     return round(max(0.0, ms) / HOUR_MS, 2)
 
 
 def megabytes(size: float) -> str:
-    """Bytes for people."""
+    """Return bytes as a text for people, in MB of 1024² bytes."""
     return f"{size / 1024**2:,.1f} MB"

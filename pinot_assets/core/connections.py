@@ -1,8 +1,8 @@
-"""How to reach what is outside: addresses, credentials, TLS, and how long to wait. Values only.
+"""How to reach other services: addresses, credentials, TLS, and how long to wait. Values only.
 
-Nothing here opens a socket: a connection is frozen and picklable, can be logged (secrets do not show),
-compared and sent to a worker. Addresses are identities: what is one service, and what can only be this
-machine.
+Nothing here opens a socket. A connection is frozen and picklable; it can be logged (secrets are hidden),
+compared, and sent to a worker. Functions here also decide whether two addresses mean the same service, and
+whether an address can only be this machine.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from pinot_assets.errors import PinotAssetsError, SpecError
 
 S3_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-"""Variables that say where S3 is; the first one that is set counts."""
+"""Variables with the address of S3; the first one that is set counts."""
 _PORTS: Final = {"http": 80, "https": 443}
 _SERVICES: Final = {
     **_PORTS,
@@ -29,26 +29,26 @@ _SERVICES: Final = {
     "pulsar+ssl": 6651,
     "hdfs": 8020,
 }
-"""What a table config can let Pinot talk to, and the usual port of each."""
+"""Services that a table config can make Pinot connect to, each with its usual port."""
 _READ_DIFFERENTLY: Final = re.compile(r"[\x00-\x20\x7f\\]")
-"""Of `https://one.example\\@other.example` each of two clients takes another one for the host."""
+"""In `https://one.example\\@other.example` two clients may see two different hosts."""
 
 
 def origin_of(url: str) -> str | None:
-    """`scheme://host:port` of a URL in lower case, the usual port written out; None of any other text.
+    """Return `scheme://host:port` of an http(s) URL in lower case, always with its port; else None.
 
-    None, too, of a URL in which clients could find different hosts: one with a user, a backslash or a blank.
+    Also None if clients could see different hosts in the URL: with a user, a backslash or a blank in it.
     """
     return _origin(url, _PORTS)
 
 
 def s3_endpoint(environ: Mapping[str, str]) -> str | None:
-    """Where S3 is, as AWS' own variables say it; None for AWS itself."""
+    """Return the address of S3 from AWS' own variables; None for AWS itself."""
     return next((environ[name] for name in S3_ENDPOINTS if environ.get(name)), None)
 
 
 def service_of(url: str) -> str | None:
-    """`origin_of` for the schemes of streams and file systems as well: `kafka://host:9092`."""
+    """Like `origin_of`, also for the schemes of streams and file systems: `kafka://host:9092`."""
     return _origin(url, _SERVICES)
 
 
@@ -67,7 +67,7 @@ def _origin(url: str, ports: Mapping[str, int]) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host can only be this machine."""
+    """Whether a host is certainly this machine."""
     if host == "localhost":
         return True
     try:
@@ -93,29 +93,29 @@ class BasicAuth:
 
     @property
     def header(self) -> str:
-        """Value of the Authorization header."""
+        """Return the value of the Authorization header."""
         return "Basic " + base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Texts that must never be shown."""
+        """Return the texts that must never be shown."""
         return (self.password, self.header.removeprefix("Basic "))
 
 
 @dataclass(frozen=True, slots=True)
 class TokenAuth:
-    """A token: sent as it is if it names its scheme (`Basic …`, as Pinot's `authToken`), else as Bearer."""
+    """A token, sent as it is if it names its scheme (`Basic …`, as Pinot's `authToken`), else as Bearer."""
 
     token: str = field(repr=False)
 
     @property
     def header(self) -> str:
-        """Value of the Authorization header."""
+        """Return the value of the Authorization header."""
         return self.token if " " in self.token else f"Bearer {self.token}"
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Texts that must never be shown."""
+        """Return the texts that must never be shown."""
         return (self.token, self.header.partition(" ")[2])
 
 
@@ -124,12 +124,12 @@ Auth = BasicAuth | TokenAuth
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """What to trust and what to show on https addresses.
+    """Which certificates to trust, and which to present, at https addresses.
 
-    :ivar ca_bundle: PEM file of the authorities to trust; None takes the system's.
-    :ivar verify: False accepts any certificate (a test cluster only).
+    :ivar ca_bundle: PEM file of the authorities to trust; None uses the system's.
+    :ivar verify: False accepts any certificate (for test clusters only).
     :ivar client_cert: PEM file of our own certificate, for mutual TLS.
-    :ivar client_key: its key, None when it stands in the same file.
+    :ivar client_key: its key; None if the key is in the same file.
     """
 
     ca_bundle: str | None = None
@@ -138,7 +138,7 @@ class Tls:
     client_key: str | None = None
 
     def context(self) -> ssl.SSLContext:
-        """A fresh SSL context.
+        """Return a new SSL context.
 
         :raises SpecError: a file is missing or holds no certificate.
         """
@@ -161,11 +161,11 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class GrpcDoor:
-    """How servers are spoken to at their gRPC query door (`pinot.server.grpc.…`, `pinot.server.grpctls.…`).
+    """How to connect to the servers' gRPC query port (`pinot.server.grpc.…`, `pinot.server.grpctls.…`).
 
-    :ivar secure: whether TLS is spoken there; None: where the controller's address is https.
-    :ivar tls: files of its own; those that are left out are the controller's.
-    :ivar server_name: what servers' certificates are made out to, where that is not the host in their
+    :ivar secure: whether to use TLS there; None: if the controller's address is https.
+    :ivar tls: files for this port; if one is left out, the controller's is used.
+    :ivar server_name: the name in the servers' certificates, if it differs from the host in their
         instance names.
     """
 
@@ -176,16 +176,16 @@ class GrpcDoor:
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Deadlines in seconds, each for one whole call with its retries; of a read, for each of its tries.
+    """Deadlines in seconds. Each is for one whole call with its retries; for a read, for each try.
 
-    Rule R2: the ZooKeeper lease does not fence Pinot, so a call must be over before the lease can pass to
-    somebody else: keep the ZooKeeper session longer than `longest_write`.
+    Rule R2: the ZooKeeper lease does not fence Pinot, so a call must end before another driver can get the
+    lease: keep the ZooKeeper session longer than `longest_write`.
 
     :ivar connect: to open a connection.
     :ivar call: an ordinary call.
-    :ivar upload: one segment (the controller copies it into the deep store before it answers).
-    :ivar end: endReplaceSegments, which Pinot itself may hold for up to an hour.
-    :ivar query: a query that a server answers by itself; it gives up after 15 s, unless it is set otherwise.
+    :ivar upload: one upload (the controller copies the segment into the deep store before it answers).
+    :ivar end: endReplaceSegments, which Pinot itself may keep running for up to an hour.
+    :ivar query: a query to one server; the server gives up after 15 s unless it is configured otherwise.
     """
 
     connect: float = 2.0
@@ -196,17 +196,17 @@ class Timeouts:
 
     @property
     def longest_write(self) -> float:
-        """How long a call that changes something may still be on its way after its caller died."""
+        """Return how many seconds a call that changes something may still run after its caller died."""
         return max(self.call, self.upload, self.end)
 
 
 class Instances(Protocol):
-    """Names the cluster's instances without asking a controller."""
+    """Finds the addresses of the cluster's instances without asking a controller."""
 
     def addresses(self) -> frozenset[str]:
-        """`host:port` of every door of every instance, in lower case.
+        """Return `host:port` of every port of every instance, in lower case.
 
-        :raises PinotAssetsError: they cannot be read.
+        :raises PinotAssetsError: the instances cannot be read.
         """
 
 
@@ -214,11 +214,11 @@ class Instances(Protocol):
 class PinotConnection:
     """Where Pinot is and how to talk to it.
 
-    :ivar controller_url: `http(s)://host:port` of a controller or of what stands before it.
-    :ivar broker_urls: take these instead of what the controller says (for brokers behind a gateway).
-    :ivar grpc: the query door of the servers.
-    :ivar addresses: `host:port` of brokers and servers that get credentials whatever `instances` says.
-    :ivar instances: names those that get them, too; None: only what is configured does.
+    :ivar controller_url: `http(s)://host:port` of a controller, or of a gateway before it.
+    :ivar broker_urls: used instead of the brokers that the controller names (for brokers behind a gateway).
+    :ivar grpc: how to reach the servers' query port.
+    :ivar addresses: `host:port` of brokers and servers that get credentials even if `instances` lacks them.
+    :ivar instances: names other addresses that get credentials; None: only configured addresses do.
     """
 
     controller_url: str
@@ -234,9 +234,9 @@ class PinotConnection:
         for url in (self.controller_url, *self.broker_urls):
             try:
                 parts = urlsplit(url)
-                _ = parts.port, (parts.hostname or "").encode("idna")  # as they are read when it is called
+                _ = parts.port, (parts.hostname or "").encode("idna")  # a call reads them in the same way
             except ValueError:
-                # Not quoted: it may hold credentials.
+                # The address is not quoted, because it may hold credentials.
                 raise PinotAssetsError(
                     "an address of Pinot cannot be read", hint="write http://host:port or https://host:port"
                 ) from None
@@ -252,19 +252,19 @@ class PinotConnection:
 
     @property
     def grpc_is_secure(self) -> bool:
-        """Whether TLS is spoken at servers' gRPC door."""
+        """Whether to use TLS at the servers' gRPC port."""
         said = self.grpc.secure
         return urlsplit(self.controller_url).scheme == "https" if said is None else said
 
     @property
     def grpc_tls(self) -> Tls:
-        """What to trust and to show there."""
+        """Return the certificates to trust and to present at the servers' gRPC port."""
         own, usual = self.grpc.tls, self.tls
         shown = own if own.client_cert is not None else usual
         return Tls(own.ca_bundle or usual.ca_bundle, usual.verify, shown.client_cert, shown.client_key)
 
     def redact(self, text: str) -> str:
-        """The text without credentials."""
+        """Return the text with every credential replaced by `***`."""
         for secret in self.auth.secrets if self.auth is not None else ():
             if secret:
                 text = text.replace(secret, "***")
@@ -273,20 +273,20 @@ class PinotConnection:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """All in seconds.
+    """How long a driver waits, in seconds.
 
-    :ivar lease: ZooKeeper session time-out: a dead run holds its table for so long.
-    :ivar pinot_write: longest deadline of a Pinot call that changes something. Shorter than `lease`; a new
-        owner waits so long before its first write, if the owner before never let go, or left one of unknown
-        end (rule R2).
-    :ivar second_look: an empty source is believed only when a listing so much later agrees (edge case E2).
-    :ivar first_entry: a table's first lineage entry is read back so much later: another controller that
-        writes the node for the first time, too, can take it away (rule R6).
-    :ivar online: how long the audit waits for servers to load what was pushed (rule R10).
-    :ivar broker: how long a broker may show the old set after it was asked to rebuild its routing (R7).
-    :ivar stall: a run without a sign of progress for so long lets go of its table (rule R25). Longer than
-        one step of a file takes: to copy it, to write one segment of it.
-    :ivar hold: and so does one that has held it for so long.
+    :ivar lease: ZooKeeper session timeout; a dead run keeps its table for so long.
+    :ivar pinot_write: longest deadline of a Pinot call that changes something; shorter than `lease`. A new
+        owner waits so long before its first write, if the owner before did not release the lease, or left a
+        call whose outcome is unknown (rule R2).
+    :ivar second_look: an empty source counts only if a listing so much later is empty, too (edge case E2).
+    :ivar first_entry: a table's first lineage entry is read back after so long: another controller that also
+        writes the node for the first time can overwrite it (rule R6).
+    :ivar online: how long the audit waits for servers to load the pushed segments (rule R10).
+    :ivar broker: how long a broker may show the old segments after the request to rebuild its routing (R7).
+    :ivar stall: a run without progress for so long releases its table (rule R25). It must be longer than one
+        step of a file: to copy it, or to write one segment of it.
+    :ivar hold: a run that has held its table for so long releases it, too.
     :raises SpecError: a write to Pinot could outlive the lease.
     """
 
@@ -308,7 +308,7 @@ class Waits:
             )
 
     def timeouts(self) -> Timeouts:
-        """Deadlines of Pinot's calls that keep to `pinot_write`."""
+        """Return deadlines for calls to Pinot, none longer than `pinot_write` for a call that writes."""
         usual = Timeouts()
         return Timeouts(
             connect=min(usual.connect, self.pinot_write),
@@ -320,10 +320,10 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperAccess:
-    """Who we are there.
+    """Our credentials for ZooKeeper.
 
-    :ivar username: for the scheme `digest`, with `password`; None writes nodes that everybody may change.
-    :ivar tls: None speaks plaintext. A client certificate's key may stand in the same file.
+    :ivar username: for the scheme `digest`, with `password`; with None we write nodes that all may change.
+    :ivar tls: None means no TLS. The client certificate's key may be in the same file.
     """
 
     username: str | None = None

@@ -1,8 +1,8 @@
-"""What a piece of work has changed so far, for the error that ends it half way.
+"""Records what a piece of work has changed so far, for the error that may end it half way.
 
-One call knows only its own fate: "no connection" says nothing of the calls before it. So a client to Pinot
-that is `recorded` notes each call that changes something, and `progress_in_errors` adds the notes to the
-error that a network's trouble raises: what was done, what is not known, and the command that goes on.
+One call knows only its own outcome: "no connection" means nothing for the calls before it. So a `recorded`
+client of Pinot notes each call that changes something. If the network fails, `progress_in_errors` adds the
+notes to the error: what was done, what is unknown, and the command that continues the work.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ T = TypeVar("T")
 class Effect:
     """One call that changes something.
 
-    :ivar method: of the client.
-    :ivar subject: what it is about: a lineage entry, a table, a segment; "" where that is not known.
-    :ivar count: how many segments, 0 for a call that is about none.
+    :ivar method: the client's method.
+    :ivar subject: the name of the changed lineage entry, table or segment; "" if it is not known.
+    :ivar count: number of segments, 0 if the call concerns none.
     """
 
     method: str
@@ -49,19 +49,19 @@ class Effect:
 class Effects:
     """The calls of one piece of work, in their order.
 
-    :ivar done: Pinot answered, or showed it afterwards.
-    :ivar unknown: sent, and no answer came, or nobody waited for one.
+    :ivar done: Pinot answered, or showed the effect later.
+    :ivar unknown: sent, but no answer came, or the caller stopped waiting for one.
     """
 
     done: list[Effect] = field(default_factory=list)
     unknown: list[Effect] = field(default_factory=list)
 
     def recorded(self, client: ClientT) -> ClientT:
-        """The client; what is called through it and changes something is noted here."""
+        """Return the client as one that notes here each call that changes something."""
         return cast(ClientT, _Recorded(client, self))
 
     def settled(self, verb: str, subject: str) -> None:
-        """What was unknown of a lineage entry has been seen to have happened.
+        """Move calls of a lineage entry from unknown to done, because Pinot showed their effect.
 
         :param verb: `start`, `end` or `revert`.
         :param subject: id of the entry.
@@ -71,13 +71,13 @@ class Effects:
         self.done += [replace(effect, subject=subject) for effect in happened]
 
     def call(self, name: str, method: Callable[..., T], *args: object, **options: object) -> T:
-        """Make one call that changes something, and note what became of it."""
+        """Make one call that changes something, and record its outcome."""
         try:
             answer = method(*args, **options)
         except BaseException as error:
             refused = isinstance(error, PinotAssetsError) and not isinstance(error, SwitchStateUnknown)
-            # Of what is sent in parts, only the last was never sent. After Ctrl-C, Dagster's terminate or the
-            # watchdog Pinot goes on with what it got.
+            # If a push is sent in parts, PinotUnreachable means that only the last part was not sent. After
+            # Ctrl-C, Dagster's terminate or the watchdog, Pinot continues with what it received.
             if not refused or (name == "push" and isinstance(error, PinotUnreachable)):
                 self.unknown.append(_effect(name, args, None))
             raise
@@ -86,7 +86,7 @@ class Effects:
 
 
 class _Recorded:
-    """Passes every call on."""
+    """Forwards every call to the client, and records those of `WORDS`."""
 
     def __init__(self, client: object, effects: Effects) -> None:
         self._client, self._effects = client, effects
@@ -130,28 +130,28 @@ WORDS: Final[Mapping[str, str]] = {
     "reingest": "segment {subject} asked to be read from its stream again",
     "write_segment": "metadata of a segment of {subject} written",
 }
-"""Calls that change something, each as what it has done."""
+"""Every method that changes something, and the words for its effect."""
 
 _OF_SERVERS: Final = frozenset({"server_uploads", "server_uploads_committed", "reingest"})
 _OF_SEGMENTS: Final = {"push": 1, "delete_segments": 1, "delete_from": 1}
-"""Which argument is the segments."""
+"""Index of the argument that holds the segments."""
 _STARTS: Final = {"start_replace_segments": 2, "force_start_replace_segments": 2}
 
 
 def _effect(name: str, args: Sequence[JsonValue], answer: object) -> Effect:
-    """:param args: of the call: names, lists of names, configs."""
+    """:param args: the call's arguments: names, lists of names, configs."""
     if name in _STARTS:
         return Effect(name, str(answer or ""), len(args[_STARTS[name]]))
     if name.endswith("_replace_segments") or name in _OF_SERVERS:
         return Effect(name, str(args[1]))
     count = len(args[_OF_SEGMENTS[name]]) if name in _OF_SEGMENTS else 0
-    of = args[0]  # the name of a table, or what a schema or a table config is for
+    of = args[0]  # a table name, or a schema or table config
     named = of.get("tableName") or of.get("schemaName") or "" if isinstance(of, Mapping) else of
     return Effect(name, str(named), count)
 
 
 def in_words(effects: Sequence[Effect]) -> list[str]:
-    """What was done, each thing once, in its order; segments of several calls are counted together."""
+    """Return the effects in words, each once, in their order; segments of several calls are added up."""
     counts: dict[tuple[str, str], int] = defaultdict(int)
     for effect in effects:
         counts[effect.method, effect.subject] += effect.count
@@ -166,11 +166,11 @@ def in_words(effects: Sequence[Effect]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class SoFar:
-    """What stands when a piece of work is broken off.
+    """The progress at the moment when a piece of work was interrupted.
 
-    :ivar standing: what was done and what is not known, in words.
-    :ivar then: the command that goes on, and what it does.
-    :ivar changed: whether anything was done, or may have been.
+    :ivar standing: what was done and what is unknown, in words.
+    :ivar then: the command that continues the work, and what it does.
+    :ivar changed: whether anything was changed, or may have been.
     """
 
     standing: str
@@ -180,9 +180,9 @@ class SoFar:
 
 @contextmanager
 def progress_in_errors(look: Callable[[], SoFar]) -> Iterator[None]:
-    """Work of several calls: where something does not answer, the error says what was done before.
+    """Add the progress so far to an error of the block if a service did not answer.
 
-    :param look: asked for when that happens; it must not ask anybody itself.
+    :param look: returns the progress; called only for such an error, and must make no calls itself.
     """
     try:
         yield
@@ -198,9 +198,9 @@ def progress_in_errors(look: Callable[[], SoFar]) -> Iterator[None]:
 
 @contextmanager
 def recording(client: ClientT, again: str) -> Iterator[ClientT]:
-    """A client whose silence, in the middle of work that begins here, says what was done through it.
+    """Yield a recorded client; if a service stops answering in this block, the error shows what was done.
 
-    :param again: the command that goes on, for the end of the hint.
+    :param again: the command that continues the work, for the end of the hint.
     """
     effects = Effects()
 
@@ -213,9 +213,9 @@ def recording(client: ClientT, again: str) -> Iterator[ClientT]:
 
 
 def standing(effects: Effects, beside: Sequence[str] = ()) -> str:
-    """What was done and what is not known; "" where there is nothing of either.
+    """Return what was done and what is unknown; "" if there is neither.
 
-    :param beside: what was done beside the effects, before them.
+    :param beside: other things that were done, before the effects.
     """
     done = [*beside, *in_words(effects.done)]
     parts = [f"done so far: {', '.join(done)}"] if done else []

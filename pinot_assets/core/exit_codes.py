@@ -1,4 +1,4 @@
-"""The program's exit codes. docs/cli.md says what each means."""
+"""The program's exit codes. docs/cli.md has the meaning of each."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _REFUSALS = (PlanOutdated, PreflightRefused, SnapshotIncomplete, TypedWrong)
 
 
 def code_of(error: PinotAssetsError) -> ExitCode:
-    """The exit code for an error that nobody took care of."""
+    """Return the exit code for an error that ends the command."""
     return ExitCode.REFUSED if isinstance(error, _REFUSALS) else ExitCode.ERROR
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:
-    """What a command ends with that worked on several tables: an error counts before a refusal."""
+    """Return the exit code of a command that worked on several tables: an error wins over a refusal."""
     met = set(codes)
     return next((code for code in (ExitCode.ERROR, ExitCode.REFUSED) if code in met), ExitCode.DONE)

@@ -1,4 +1,4 @@
-"""Why a file cannot become a segment, or a row cannot. `code` is what the `Failure` of the file says."""
+"""Why a file cannot become a segment, or a row cannot be used. `code` becomes the code of the `Failure`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _SHOWN = 60
 
 
 class FileRejected(BuildError):
-    """Base of what is wrong with one file."""
+    """Base class of the errors of one file."""
 
     code: ClassVar[str] = "REJECTED"
 
 
 class Unreadable(FileRejected):
-    """The file is not what its format says, is damaged, or has none of the table's columns."""
+    """The file is not of its format, is damaged, or has none of the table's columns."""
 
     code = "UNREADABLE"
 
 
 class FileTooLarge(FileRejected):
-    """The file has more of something than a worker takes in, see `limits`."""
+    """The file has more of something than a worker may read, see `limits`."""
 
     code = "TOO_LARGE"
 
@@ -35,19 +35,19 @@ class TypeMismatch(FileRejected):
 
 
 class ZoneMissing(FileRejected):
-    """A timestamp in text names no zone: Pinot would take that of the JVM that builds the segment."""
+    """A timestamp in text has no time zone: Pinot would use that of the JVM that builds the segment."""
 
     code = "TIMESTAMP_STRING_ZONE_DEPENDENT"
 
 
 class ColumnMissing(FileRejected):
-    """The file lacks columns that the table has, and the table spec does not let it."""
+    """The file lacks columns of the table, and the table spec does not allow that."""
 
     code = "COLUMN_MISSING"
 
 
 class TooManyBadRows(FileRejected):
-    """More rows are bad than the table spec lets be put aside."""
+    """More rows are bad than the table spec allows to put aside."""
 
     code = "TOO_MANY_BAD_ROWS"
 
@@ -60,14 +60,14 @@ class ReaderSettings(FileRejected):
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """One row that cannot be taken.
+    """One row that does not fit the schema.
 
     :ivar row: its number as people count, see the format's reader.
-    :ivar column: the first column that is wrong; empty when the row itself is.
-    :ivar value: the value, cut; empty when the row itself is wrong.
-    :ivar why: goes on from the value: `cannot become INT`.
-    :ivar kind: what it is for the file when no row may be bad.
-    :ivar record: the row as it was read: text as it stands in the file, else JSON of the table's columns.
+    :ivar column: the first wrong column; empty if the row itself is wrong.
+    :ivar value: the value, shortened; empty if the row itself is wrong.
+    :ivar why: continues the sentence after the value: `cannot become INT`.
+    :ivar kind: the file's error if no row may be bad.
+    :ivar record: the row as it was read: the text in the file, else JSON of the table's columns.
     """
 
     row: int
@@ -79,18 +79,18 @@ class BadRow:
     hint: str | None = None
 
     def verdict(self) -> FileRejected:
-        """The error of a file that may not have this row."""
+        """Return the file's error if this row may not be bad."""
         place = f"column {self.column}, row {self.row}" if self.column else f"row {self.row}"
         return self.kind(f"{place}: {' '.join(filter(None, (self.value, self.why)))}", hint=self.hint)
 
 
 def shown(value: object) -> str:
-    """A value for an error text, on one line and cut."""
+    """Return a value for an error text: one line, shortened."""
     text = repr(value[: 2 * _SHOWN] if isinstance(value, (str, bytes)) else value)
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
 def one_line(error: BaseException) -> str:
-    """A library's error text, on one line and cut: some quote the rest of the file."""
+    """Return a library's error text, one line, shortened: some libraries quote the rest of the file."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 4 * _SHOWN else text[: 4 * _SHOWN] + "…"

@@ -1,9 +1,9 @@
 """Files that commands write for people to edit, and temporary folders of this project.
 
-A temporary folder is of this user alone, gone afterwards, and after a kill with the next one. Each is made by
-`mkdtemp`, so that its name cannot be foreseen. Its owner holds a lock on a file in it: a process id would not
-do, since containers that share a folder of temporary files do not see each other's processes. Whoever makes a
-folder removes those that nobody holds any more.
+Only this user can read a temporary folder. It is removed afterwards; after a kill, when the next one is made.
+`mkdtemp` makes it, so its name cannot be predicted. Its owner holds a lock on a file in it, and a folder
+whose lock is free is removed. A process id would not do as owner: containers that share a folder for
+temporary files do not see each other's processes.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from typing import BinaryIO, Final
 from uuid import uuid4
 
 _NO_LINKS: Final = frozenset((EPERM, ENOTSUP, EMLINK))
-"""What file systems without hard links answer."""
+"""Error numbers of file systems without hard links."""
 
 
 def write_new(target: Path, text: str, look: Callable[[Path], None] = lambda _: None) -> None:
-    """Write a file that is not there yet, whole or not at all; its folders are made.
+    """Write a new file, completely or not at all; create its folders.
 
-    It gets its name when it is whole: half a table spec would be a table that is left out. A process that is
-    killed on the way leaves a hidden file beside it, which nothing reads.
+    It gets its name only when it is complete, because half a table spec would be a table that is left out. A
+    process that is killed meanwhile leaves a hidden file next to it, which nothing reads.
 
-    :param look: is shown the file before it gets its name; where that raises, there is none.
-    :raises FileExistsError: it is there; it stays as it is.
-    :raises OSError: it cannot be written; then there is none.
+    :param look: called with the file before it gets its name; if it raises, there is no file.
+    :raises FileExistsError: the file exists; it stays as it is.
+    :raises OSError: it cannot be written; then there is no file.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     if os.path.lexists(target):
@@ -46,12 +46,12 @@ def write_new(target: Path, text: str, look: Callable[[Path], None] = lambda _: 
             os.fsync(file.fileno())
         look(half)
         _name(half, target)
-    finally:  # after Ctrl-C, too
+    finally:  # also after Ctrl-C
         half.unlink(missing_ok=True)
 
 
 def _name(half: Path, target: Path) -> None:
-    """Unlike a rename, a link takes no name that somebody else gave a file meanwhile."""
+    """Name the file with a hard link: unlike a rename, it cannot overwrite a file of somebody else."""
     try:
         target.hardlink_to(half)
     except OSError as error:
@@ -64,15 +64,15 @@ PREFIX: Final = "pinot-assets-"
 
 _LOCK: Final = "lock"
 _UNLOCKED_S: Final = 24 * 3600
-"""After which a folder without a lock counts as left: its maker died in the instant before it took one."""
+"""A folder without a lock counts as left after so long: its maker died just before it took the lock."""
 
 
 @contextmanager
 def temporary_folder(kind: str, among: Path | None = None) -> Iterator[Path]:
-    """A folder that is gone afterwards.
+    """Yield a temporary folder, and remove it afterwards.
 
-    :param kind: stands in its name: `pinot-assets-<kind>-…`.
-    :param among: the folder that it is made in; the system's for temporary files when None.
+    :param kind: part of its name: `pinot-assets-<kind>-…`.
+    :param among: the folder to make it in; None: the system's folder for temporary files.
     """
     folder, lock = locked_folder(kind, among)
     with lock:
@@ -83,19 +83,19 @@ def temporary_folder(kind: str, among: Path | None = None) -> Iterator[Path]:
 
 
 def locked_folder(kind: str, among: Path | None = None) -> tuple[Path, BinaryIO]:
-    """A folder for as long as the lock that comes with it is open; whoever makes the next one removes it."""
+    """Return a folder and its open lock. Once the lock is closed, the next call removes the folder."""
     among = among or Path(tempfile.gettempdir())
     for left in among.glob(f"{PREFIX}*"):
         _remove_if_dead(left)
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-", dir=among))
     lock = (folder / "unlocked").open("wb")
     fcntl.flock(lock, fcntl.LOCK_EX)
-    (folder / "unlocked").rename(folder / _LOCK)  # never there without being held
+    (folder / "unlocked").rename(folder / _LOCK)  # so this name exists only with the lock held
     return folder, lock
 
 
 def _remove_if_dead(folder: Path) -> None:
-    # Whatever is not as it should be is another's, at work, or gone meanwhile: it stays.
+    # A folder that looks different belongs to somebody else, is in use, or is already gone: leave it.
     with suppress(OSError):
         info = folder.lstat()
         if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():

@@ -1,12 +1,12 @@
-"""What a table spec may reach: the installation's decision, as one value.
+"""The policy: what table specs may reach, as the operator of the installation decides.
 
-Whoever may write a table spec may write anything into it. So a spec is not trusted with the environment of
-the machines that read it, with their disks, or with their credentials, unless a policy says so. A policy is
-made of layers, and all of them must allow something: the installation's comes first, that of a folder of
-tables after it, which therefore only narrows.
+The author of a table spec may write anything into it. So a spec may not use the environment, the disks or the
+credentials of the machines that read it, unless a policy allows that. A policy has layers, and all of them
+must allow something. The installation's layer comes first; the layer of a folder of tables comes after it, so
+it can only narrow.
 
-Values only: `pinot_assets.table_spec.yaml.policy_file` reads them, `pinot_assets.source.allowed_places` asks
-them. A policy is picklable and travels to Spark's executors with what it is about.
+Values only: `pinot_assets.table_spec.yaml.policy_file` reads policies, and
+`pinot_assets.source.allowed_places` applies them. A policy is picklable; it goes to Spark's executors.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ POLICY: Final = "PINOT_ASSETS_POLICY"
 """The variable that names the installation's policy file."""
 
 LOOPBACK: Final = "loopback"
-"""Of endpoints: this machine."""
+"""As an endpoint: this machine."""
 PROJECT: Final = "project"
-"""Of roots: the folder that the folder of tables lies in, and those of the local stack."""
+"""As a root: the folder that holds the folder of tables, and the folders of the local stack."""
 PROVIDER: Final = "provider"
-"""Of credentials: the cloud's own service, or the one that the installation's own environment names."""
+"""For credentials: the cloud's own service, or the one that the installation's environment names."""
 
 FOR_SPECS: Final = ("PINOT_ASSETS_DATA", "PINOT_ASSETS_STAGING")
-"""Variables of this project that exist for table specs to refer to; both are folders."""
+"""Variables of this project that table specs may refer to; both name folders."""
 _OURS: Final = ("PINOT_*", "DAGSTER_*", "OPENLINEAGE_*")
-"""Variables of this project and of what it runs in: passwords, tokens, database URLs."""
+"""Variables of this project and of the programs around it: passwords, tokens, database URLs."""
 
 DEFAULT_VARIABLES: Final = ("TABLE_*", *FOR_SPECS)
 DEFAULT_ROOTS: Final = (PROJECT,)
 DEFAULT_CREDENTIALS: Final = (PROVIDER,)
 
 NEVER_READ: Final = ("/proc", "/sys", "/dev", "/etc", "/run/secrets", "/var/run/secrets")
-"""Folders of the system and of secrets, whatever a policy says."""
+"""Folders of the system and of secrets; no policy can allow them."""
 _SHARED_MEMORY: Final = "/dev/shm"
-"""Ordinary files, though below /dev."""
+"""It holds ordinary files, although it is below /dev."""
 
 PROJECTS_OWN: Final = (
     r"(?i)(?:^|/)\.[^/]|\.(?:ya?ml|toml|ini|cfg|conf|env|properties|pem|key|jks|p12|pfx|db)$"
 )
-"""Of a path below the root `project`, for RE2 and for Python: what lies in a dot-file or dot-folder (`.env`,
-`.git`), and what by its ending holds settings (dagster.yaml, table specs, policies), keys or a database."""
+"""Matches paths below the root `project` that are no data, in RE2 and in Python: dot-files and dot-folders
+(`.env`, `.git`); and by their ending settings (dagster.yaml, table specs, policies), keys, databases."""
 
 _OWN: Final = re.compile(PROJECTS_OWN)
 _USER: Final = re.compile(r"//[^/?#]*@")
@@ -62,9 +62,9 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_./](?:[\w./:@%+*-]*[\w./*-])?", re.ASCII
 class PolicyRefusal:
     """Why something is refused, and how it can be allowed.
 
-    :ivar reason: goes on from the name of what is refused, without a final full stop.
-    :ivar fix: what to do: the line of the policy that would allow it, and where it belongs.
-    :ivar line: that line; empty where nothing can allow it.
+    :ivar reason: continues the sentence after the name of what is refused, without a full stop.
+    :ivar fix: what to do: the line of the policy that would allow it, and where to write it.
+    :ivar line: that line; empty if no policy can allow it.
     """
 
     reason: str
@@ -72,18 +72,18 @@ class PolicyRefusal:
     line: str = ""
 
     def error(self, what: str) -> SettingError:
-        """The refusal as an error of whoever came to the door all the same."""
+        """Return the refusal as an error, for a place that is opened although the policy refuses it."""
         return SettingError(f"{what} {self.reason}", hint=self.fix)
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What one policy file says; None where it says nothing of a subject, and leaves it to the others.
+    """The content of one policy file; None for a subject that the file does not mention.
 
-    :ivar variables: names of environment variables; `*` stands for any text.
-    :ivar endpoints: `http(s)://host[:port]`, `kafka://host[:port]` and the like, or `loopback`.
+    :ivar variables: names of environment variables; `*` matches any text.
+    :ivar endpoints: `http(s)://host[:port]`, `kafka://host[:port]` and similar, or `loopback`.
     :ivar roots: absolute paths, or `project`.
-    :ivar credentials: where this machine's own credentials may go: endpoints, or `provider`.
+    :ivar credentials: where this machine's own credentials may be sent: endpoints, or `provider`.
     :ivar allow_code: whether a table config may hold code that Pinot's servers run.
     :ivar file: the policy file; empty for the defaults.
     """
@@ -96,7 +96,7 @@ class Layer:
     file: str = ""
 
     def with_defaults(self, endpoints: tuple[str, ...]) -> Layer:
-        """The layer of an installation: it says something of everything.
+        """Return this layer as an installation's: every subject that it does not mention has its default.
 
         :param endpoints: the default of `endpoints`.
         """
@@ -112,13 +112,13 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What may be reached.
+    """What table specs may reach.
 
-    :ivar layers: each must allow it; without any everything is allowed but what never is.
-    :ivar project: the folders that the root `project` stands for.
-    :ivar own_variables: variables that the code location's own resources refer to, beside the spec's.
-    :ivar own_endpoints: endpoints that they name, as they are written; this machine's credentials
-        may go there.
+    :ivar layers: all must allow it; without a layer everything is allowed except what is never allowed.
+    :ivar project: the folders that the root `project` means.
+    :ivar own_variables: variables that resources of the code location may refer to, besides the spec's.
+    :ivar own_endpoints: endpoints that these resources name, as written; this machine's credentials
+        may be sent there.
     """
 
     layers: tuple[Layer, ...] = ()
@@ -127,13 +127,13 @@ class Policy:
     own_endpoints: tuple[str, ...] = ()
 
     def narrowed(self, layer: Layer) -> Policy:
-        """The same with one more layer."""
+        """Return this policy with one more layer."""
         return replace(self, layers=(*self.layers, layer))
 
     def with_resource(self, variables: Iterable[str], endpoints: Iterable[str]) -> Policy:
-        """The same for what a resource of the code location says in place of the spec.
+        """Return this policy for settings that a resource of the code location has instead of the spec.
 
-        :param endpoints: as they are written; one may be a reference to one of the variables.
+        :param endpoints: as written; one may be a reference to one of the variables.
         """
         return replace(
             self,
@@ -142,7 +142,7 @@ class Policy:
         )
 
     def refuses_variable(self, name: str) -> PolicyRefusal | None:
-        """Why a spec may not refer to an environment variable; None if it may."""
+        """Return why a spec may not refer to an environment variable; None if it may."""
         if name in self.own_variables:
             return None
         if name not in FOR_SPECS and is_ours(name):
@@ -161,7 +161,7 @@ class Policy:
         )
 
     def refuses_endpoint(self, url: str) -> PolicyRefusal | None:
-        """Why a spec may not name a service other than the cloud's own; None if it may."""
+        """Return why a spec may not name an endpoint other than the cloud's own; None if it may."""
         shown = _shown(url)
         if service_of(url) is None and any(layer.endpoints is not None for layer in self.layers):
             return PolicyRefusal(
@@ -178,9 +178,9 @@ class Policy:
         )
 
     def refuses_credentials(self, url: str | None) -> PolicyRefusal | None:
-        """Why this machine's own credentials may not be used; None if they may.
+        """Return why this machine's own credentials may not be used; None if they may.
 
-        :param url: the endpoint that a spec names; None for the cloud's own.
+        :param url: the endpoint that a spec names; None means the cloud's own.
         """
         shown = PROVIDER if url is None else _shown(url)
         where = "" if url is None else f" to {shown}, which a table spec names"
@@ -194,9 +194,9 @@ class Policy:
         )
 
     def refuses_path(self, path: str) -> PolicyRefusal | None:
-        """Why a spec may not name a file or folder of this machine; None if it may. Follows symbolic links.
+        """Return why a spec may not name a file or folder of this machine; None if it may.
 
-        :param path: absolute.
+        :param path: absolute. Symbolic links are followed.
         """
         real = os.path.realpath(path)
         if _touches_never_read(os.path.normpath(path)) or _touches_never_read(real):
@@ -212,10 +212,10 @@ class Policy:
         )
 
     def refuses_data(self, path: str) -> PolicyRefusal | None:
-        """Why a file or folder may not be read as data, nor hold a staging area; None if it may.
+        """Return why a file or folder may not be read as data, nor hold a staging area; None if it may.
 
-        Narrower than `refuses_path`: a project holds more than data, and the root `project` does not mean
-        that. A root that a policy spells is taken at its word.
+        This allows less than `refuses_path`: a project also holds files that are not data, and the root
+        `project` does not include them. A root that the policy writes out includes everything below it.
 
         :param path: absolute.
         """
@@ -234,7 +234,7 @@ class Policy:
         )
 
     def refuses_code(self) -> PolicyRefusal | None:
-        """Why a table config may not hold code for Pinot's servers to run; None if it may."""
+        """Return why a table config may not hold code for Pinot's servers to run; None if it may."""
         for layer in self.layers:
             if layer.allow_code is False:
                 line = "allowCode: true"
@@ -250,11 +250,11 @@ class Policy:
         reason: str,
         otherwise: str = "",
     ) -> PolicyRefusal | None:
-        """The refusal of the first layer that says something of a subject and does not allow it.
+        """Return the refusal of the first layer that mentions a subject and does not allow this; else None.
 
-        :param said: what a layer allows.
-        :param added: what its line `key` would have to allow as well.
-        :param otherwise: another way out, before that line.
+        :param said: returns what a layer allows; None if it does not mention the subject.
+        :param added: what its line `key` would have to allow, too.
+        :param otherwise: another fix, to be named before that line.
         """
         for layer in self.layers:
             allowed = said(layer)
@@ -264,7 +264,7 @@ class Policy:
         return None
 
     def _allow(self, line: str, layer: Layer) -> str:
-        """How to allow it, to the letter: which line goes where."""
+        """Return how to allow it: which line to write into which file."""
         if layer.file:
             said = f"allow it with the line `{line}` in {layer.file}"
         else:
@@ -286,16 +286,16 @@ class Policy:
 
 
 UNLIMITED: Final = Policy()
-"""For places that no table spec names, but the installation itself or whoever typed a command."""
+"""For places that no table spec names, but the installation itself or the person who typed a command."""
 
 
 def is_ours(name: str) -> bool:
-    """Whether a variable is this project's own, or of what it runs in."""
+    """Whether a variable belongs to this project or to the programs around it."""
     return _matches(name, _OURS)
 
 
 def is_never_read(path: str) -> bool:
-    """Whether a path lies in a folder of `NEVER_READ`.
+    """Whether a path is in a folder of `NEVER_READ`.
 
     :param path: absolute, without `..`.
     """
@@ -314,12 +314,12 @@ def _among(url: str, allowed: Iterable[str]) -> bool:
 
 
 def _shown(url: str) -> str:
-    """The endpoint without what may be a secret: only scheme, host and port."""
+    """Return the endpoint without possible secrets: only scheme, host and port."""
     return service_of(_USER.sub("//", url)) or "an address that is not http(s)://host[:port]"
 
 
 def _touches_never_read(path: str) -> bool:
-    """Whether it lies in one of those folders, or holds one."""
+    """Whether a path is in a folder of `NEVER_READ`, or holds one."""
     if _within(path, _SHARED_MEMORY):
         return False
     folders = {*NEVER_READ, *map(os.path.realpath, NEVER_READ)}
@@ -331,7 +331,7 @@ def _within(path: str, folder: str) -> bool:
 
 
 def _line(key: str, present: Iterable[str], added: str) -> str:
-    """The whole line: what is allowed now, and what would be."""
+    """Return the whole line of the policy: what it allows now, and what it would allow, too."""
     items = (
         text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False) for text in (*present, added)
     )

@@ -1,11 +1,11 @@
-"""Ctrl-C and SIGTERM in the program: the first ends a command in its own way, the second at once.
+"""Ctrl-C and SIGTERM in the program: the first one ends a command in an orderly way, the second at once.
 
-Both raise `KeyboardInterrupt`, so that what is left behind by one is left behind by neither: a container or a
-supervisor ends a service with SIGTERM, which otherwise would run no `finally`, and which a process with the
-number 1 would not even notice. The second does what `kill -9` would do, without a traceback; nothing here
-needs more than that.
+The first one raises `KeyboardInterrupt`, whichever it is, so that both clean up in the same way. Containers
+and supervisors end a service with SIGTERM. By default Python would then run no `finally`, and a process with
+number 1 would not even notice it. The second one ends the process as `kill -9` would, without a traceback;
+no code here needs more.
 
-Only small modules of Python's own are imported: Ctrl-C may come while the rest is being loaded.
+This module imports only small modules of Python: Ctrl-C may come while the others are being loaded.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ _received: list[int] = []
 def take_signals() -> None:
     """Let the first of `SIGNALS` raise `KeyboardInterrupt`, and the second end the process.
 
-    A signal that this process was told to ignore, as in the background of a script, stays ignored.
+    A signal that is already ignored, as in a script's background process, stays ignored.
     """
     _received.clear()
     _set(_first)
 
 
 def received() -> int | None:
-    """The signal that ends the program; None before one came."""
+    """Return the first signal that came; None before one came."""
     return _received[0] if _received else None
 
 
 def end_at_once_from_now_on() -> None:
-    """Let the next of `SIGNALS` end the process: nothing is left to do but to leave."""
+    """Let the next of `SIGNALS` end the process, because nothing is left to clean up."""
     _set(_second)
 
 
 @contextmanager
 def saying(what_holds: str) -> Iterator[None]:
-    """Give the line that the program ends with where this block is interrupted.
+    """Set the program's last line for an interruption of this block.
 
-    :param what_holds: what is true now, and what to do next. The innermost block decides.
+    :param what_holds: what is true now, and what to do next. The innermost block's text is used.
     """
     try:
         yield
@@ -56,11 +56,11 @@ def saying(what_holds: str) -> Iterator[None]:
 
 @contextmanager
 def held_off() -> Iterator[None]:
-    """Let neither of `SIGNALS` end this block, which has to come to its end and is short.
+    """Delay `SIGNALS` until this block has ended. The block must be short.
 
-    One that comes meanwhile counts when the block has ended.
+    A signal that comes meanwhile takes effect when the block has ended.
     """
-    if threading.current_thread() is not threading.main_thread():  # others are not interrupted
+    if threading.current_thread() is not threading.main_thread():  # signals only interrupt the main thread
         yield
         return
     late: list[int] = []

@@ -1,4 +1,4 @@
-"""JSON documents, and objects of libraries without types: the one place where a value may be anything."""
+"""Types for JSON documents and untyped objects of libraries; all uses of `Any` for values are named here."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 JsonObject = dict[str, Any]
-"""A document, or a part of one, whose shape its reader knows: Pinot's, Helix's, a table spec's."""
+"""A document, or a part of one, whose shape the reader knows: Pinot's, Helix's, a table spec's."""
 JsonMapping = Mapping[str, Any]
-"""The same where it is only read."""
+"""The same, for code that only reads it."""
 JsonValue = Any
-"""One value of a document, of any of JSON's kinds."""
+"""One value of a document, of any JSON type."""
 Foreign = Any
-"""What a library hands over without a type that says more: boto3, obstore, protobuf, kafka-python, typer."""
+"""An object that a library returns without a useful type: boto3, obstore, protobuf, kafka-python, typer."""

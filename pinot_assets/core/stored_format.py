@@ -1,12 +1,11 @@
-"""What is stored has a format: its numbers, the releases that they need, and how values are written and read.
+"""Formats of stored objects: their numbers, the releases that they need, and how values are read and written.
 
-An object without a number is of format 1, which release 0.1.0 wrote: its bytes stay as they were. From format
-2 on every object says its `format`, and which release it `needs`. A reader refuses a format that it does not
-know, with that release; within a format that it knows it keeps the fields that it does not know, so that a
-later release may add some without a new number. docs/compatibility.md is the promise, docs/upgrading.md what
-people do.
+An object without a number has format 1, which release 0.1.0 wrote; its bytes did not change. From format 2 on
+every object has its `format` and the release that it `needs`. A reader refuses an unknown format, and names
+that release. In a known format it keeps fields that it does not know, so that a later release may add fields
+without a new number. docs/compatibility.md has the promise, docs/upgrading.md the steps for people.
 
-Snapshots and plans are Parquet that is read into memory, with their columns of a later release.
+Snapshots and plans are Parquet that is read into memory, together with columns of a later release.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ FIRST: Final = 1
 RELEASES: Final[Mapping[int, str]] = {FIRST: "0.1.0", 2: "0.2.0"}
 """The oldest release that knows each format.
 
-2 has the fields of 1, and is open: its readers keep what they do not know, where those of 1 drop it or call
-the whole object damaged.
+Format 2 has the fields of 1 and may get more: its readers keep unknown fields. Readers of format 1 drop them
+or call the whole object damaged.
 """
 NEWEST: Final = max(RELEASES)
 
@@ -51,25 +50,25 @@ _SINCE: Final = "since"
 
 
 def since(number: int) -> Mapping[str, int]:
-    """Metadata of a dataclass field that objects of an older format do not have: it is not written there."""
+    """Return metadata for a dataclass field that older formats do not have: it is not written into them."""
     return {_SINCE: number}
 
 
 def fields_since(kind: type[Stored]) -> frozenset[str]:
-    """Fields that objects of the first format do not have."""
+    """Return the fields that objects of the first format do not have."""
     return frozenset(f.name for f in fields(kind) if f.metadata.get(_SINCE, FIRST) > FIRST)
 
 
 def marks(number: int) -> JsonObject:
-    """What an object of that format says of itself."""
+    """Return the fields that mark an object as of that format; none for the first one."""
     return {} if number == FIRST else {FORMAT: number, NEEDS: RELEASES[number]}
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What an object says of its own format.
+    """The format of an object, as the object itself has it.
 
-    :ivar needs: the oldest release that knows it, "" where it does not say so.
+    :ivar needs: the oldest release that knows it, "" if the object does not name it.
     """
 
     format: int
@@ -77,9 +76,9 @@ class Marks:
 
     @classmethod
     def of(cls, values: JsonMapping) -> Marks:
-        """Those among an object's values, as JSON, a ZNode's texts or Parquet's metadata hold them.
+        """Return the marks among an object's values, which are JSON, a ZNode's texts or Parquet's metadata.
 
-        :raises ValueError: its format is no number.
+        :raises ValueError: the format is not a whole number from 1 on.
         """
         number, needs = values.get(FORMAT, FIRST), values.get(NEEDS, "")
         text = str(number)
@@ -95,10 +94,10 @@ class Marks:
         return self.format <= NEWEST
 
     def require_known(self, what: str) -> int:
-        """The format.
+        """Return the format.
 
         :param what: the object, with its address.
-        :raises NeedsNewerRelease: this release does not know it.
+        :raises NeedsNewerRelease: this release does not know the format.
         """
         if self.is_known:
             return self.format
@@ -114,16 +113,16 @@ class Marks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """A stored value that keeps what it does not know.
+    """A stored value that keeps unknown fields.
 
-    :ivar kept: fields of a later release, as they were read; written back with the others.
+    :ivar kept: fields of a later release, as they were read; they are written back with the others.
     """
 
     kept: JsonMapping = field(default_factory=lambda: _NOTHING, compare=False, repr=False)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: type[Open], handler: GetCoreSchemaHandler) -> CoreSchema:
-        """For `structured`: sort known from unknown, at each level."""
+        """Make `structured` separate known and unknown fields, at each level."""
         from pydantic_core import core_schema
 
         names = frozenset(f.name for f in fields(source)) - {"kept"}
@@ -141,22 +140,22 @@ class Open:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored(Open):
-    """An object of its own.
+    """A stored value that is an object by itself, with its own format.
 
-    :ivar format: what it is written in; what is made of it is written in the same.
+    :ivar format: the format in which it was written; values made from it are written in the same one.
     """
 
     format: int = FIRST
 
 
 def structured(kind: type[T], values: JsonValue, what: str) -> T:
-    """A dataclass of plain values, each of the type that its class says.
+    """Return plain values as a dataclass, after a check that each has the type of its field.
 
     :param what: the object, for errors.
-    :raises NeedsNewerRelease: it is of a format that this release does not know.
-    :raises ValueError: the values do not make one; names the field.
+    :raises NeedsNewerRelease: its format is unknown to this release.
+    :raises ValueError: the values do not fit the class; names the field.
     """
-    from pydantic import ValidationError  # late: workers of a build read hardly anything
+    from pydantic import ValidationError  # imported late, because workers of a build read hardly anything
 
     if issubclass(kind, Stored) and isinstance(values, Mapping):
         values = {**values, FORMAT: Marks.of(values).require_known(what)}
@@ -178,9 +177,9 @@ def _adapter(kind: type) -> TypeAdapter[object]:
 
 
 def plain(value: object, number: int | None = None) -> JsonValue:
-    """Inverse of `structured`: what JSON takes, as `dataclasses.asdict` has it, and what was kept.
+    """Return a value as JSON takes it, like `dataclasses.asdict`, with kept fields: inverse of `structured`.
 
-    :param number: the format of the object that it is a part of. Without one its own, or the first.
+    :param number: the format of the object that holds the value. None: the value's own, or the first.
     """
     if isinstance(value, Open):
         said: JsonObject = {}
@@ -205,20 +204,20 @@ def plain(value: object, number: int | None = None) -> JsonValue:
 
 
 def stored_keys(kind: type[Stored]) -> dict[str, str]:
-    """The fields of an object, by their keys in camel case."""
+    """Return the fields of an object by their keys in camel case."""
     names = (f.name for f in fields(kind) if f.name not in ("kept", FORMAT))
     return {re.sub("_([a-z])", lambda match: match[1].upper(), name): name for name in names}
 
 
 def with_keys(value: Stored) -> JsonObject:
-    """The same as `plain`, with keys in camel case."""
+    """Return the same as `plain`, with keys in camel case."""
     said = plain(value)
     known = {key: said[name] for key, name in stored_keys(type(value)).items() if name in said}
     return known | marks(value.format) | dict(value.kept)
 
 
 def by_keys(kind: type[Stored], values: JsonMapping) -> JsonObject:
-    """Inverse of `with_keys`, for `structured`."""
+    """Return values with field names as keys, for `structured`: the inverse of `with_keys`."""
     keys = stored_keys(kind)
     known = {name: values[key] for key, name in keys.items() if key in values}
     return {key: value for key, value in values.items() if key not in keys} | known
@@ -228,17 +227,17 @@ def by_keys(kind: type[Stored], values: JsonMapping) -> JsonObject:
 
 _ROWS_AT_ONCE: Final = 1 << 16
 _OFFSET: Final = 4
-"""Bytes that Arrow has for where a text, or a list, begins."""
+"""Bytes that Arrow needs for the offset at which a text, or a list, begins."""
 
 
 def table_of(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
-    """The rows, by one thread.
+    """Read the rows with one thread.
 
-    Arrow's pool would start its threads for that, and a command that ends while they start is aborted by C++
-    after its work is done, with exit code 134. Of a million rows, one thread is no slower here.
+    Arrow's pool would start threads for this. If a command ends while they start, C++ aborts it after its
+    work is done, with exit code 134. For a million rows one thread is no slower here.
 
-    :param columns: all if none is named; part of a nested one by its path.
-    :raises ValueError: unpacked, they would be larger than is read. What is no Parquet is an error of Arrow.
+    :param columns: all if none is named; a part of a nested column by its path.
+    :raises ValueError: unpacked, they would exceed the limit. If it is not Parquet, Arrow raises its error.
     """
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         _refuse_large(file.metadata)
@@ -247,10 +246,10 @@ def table_of(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def require_schema(actual: pa.Schema, expected: pa.Schema, added: Sequence[str] = ()) -> None:
-    """See that columns are those of a stored object; there may be others.
+    """Check that the columns are those of a stored object; other columns may be there, too.
 
     :param added: columns that older releases did not write.
-    :raises ValueError: one is missing, or of another type.
+    :raises ValueError: a column is missing or has another type.
     """
     for each in expected:
         if each.name in actual.names:
@@ -260,9 +259,9 @@ def require_schema(actual: pa.Schema, expected: pa.Schema, added: Sequence[str] 
 
 
 def require_values(table: pa.Table, expected: pa.Schema) -> None:
-    """See that no value is missing where each row has one.
+    """Check that no value is missing where every row needs one.
 
-    :raises ValueError: one is.
+    :raises ValueError: a value is missing.
     """
     for name in table.column_names:
         if name in expected.names:
@@ -297,7 +296,7 @@ def _refuse_large(metadata: pq.FileMetaData) -> None:
     most = OBJECT.bytes * UNPACKED
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     unpacked = sum(group.total_byte_size for group in groups)
-    # A list may have any number of values in one row.
+    # The number of rows is not enough, because one row's list may have any number of values.
     values = max(
         (group.column(n).num_values for group in groups for n in range(group.num_columns)), default=0
     )
@@ -309,10 +308,10 @@ def _refuse_large(metadata: pq.FileMetaData) -> None:
 
 
 def _refuse_repeated(data: bytes, schema: pq.ParquetSchema, columns: Sequence[str] | None) -> None:
-    """Refuse what becomes large by repeating: a text that stands once in the file, and in a million rows.
+    """Refuse data that become large by repetition, such as one stored text that a million rows share.
 
-    The footer counts it once. So the rows are read with texts as numbers into a dictionary,
-    a part at a time, and what they would be without it is added up.
+    Parquet's footer counts such a text once. So the rows are read in batches, with texts as numbers into a
+    dictionary, and this adds up their size without the dictionary.
     """
     leaves = (schema.column(n) for n in range(len(schema)))
     texts = [
@@ -332,7 +331,7 @@ def _refuse_repeated(data: bytes, schema: pq.ParquetSchema, columns: Sequence[st
 
 
 def _plain_size(values: pa.Array) -> int:
-    """Bytes of values once no dictionary stands for them."""
+    """Return the bytes of values as they would be without a dictionary."""
     kind = values.type
     if pa.types.is_dictionary(kind):
         lengths = pc.take(pc.binary_length(values.dictionary), values.indices)
@@ -347,13 +346,13 @@ def _plain_size(values: pa.Array) -> int:
 
 
 def metadata_of(data: bytes) -> dict[str, str]:
-    """What stands beside the rows; none of them is read."""
+    """Return the metadata of a Parquet object without reading its rows."""
     metadata = pq.read_schema(pa.BufferReader(data)).metadata or {}
     return {key.decode(): value.decode() for key, value in metadata.items()}
 
 
 def kept_fields(rows: Iterable[Open]) -> list[pa.Field]:
-    """Columns for what these rows keep of a later release, with types that hold it."""
+    """Return the columns that hold the kept fields of these rows, with types that fit them."""
     columns: dict[str, list[object]] = {}
     for row in rows:
         for name, value in row.kept.items():
@@ -362,7 +361,7 @@ def kept_fields(rows: Iterable[Open]) -> list[pa.Field]:
 
 
 def keeping(row: JsonMapping, unknown: Sequence[str]) -> JsonObject:
-    """What a row is to keep, as an argument of its class; none where there is nothing unknown.
+    """Return a row's unknown fields as the argument `kept` of its class; empty if there are none.
 
     :param unknown: columns that this release does not know.
     """
@@ -370,7 +369,7 @@ def keeping(row: JsonMapping, unknown: Sequence[str]) -> JsonObject:
 
 
 def parquet_of(rows: list[JsonObject], schema: pa.Schema) -> bytes:
-    """Rows as one Parquet object."""
+    """Return rows as one Parquet object."""
     sink = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), sink, compression="zstd")
     return sink.getvalue()

@@ -1,25 +1,25 @@
-"""Amounts in sentences."""
+"""Numbers, times and sizes as words for sentences."""
 
 from __future__ import annotations
 
 
 def plural(number: int, what: str) -> str:
-    """`1 row`, `2,000 rows`."""
+    """Return `1 row`, `2,000 rows`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def plural_are(number: int, what: str) -> str:
-    """`1 row is`, `2,000 rows are`."""
+    """Return `1 row is`, `2,000 rows are`."""
     return f"{plural(number, what)} {'is' if number == 1 else 'are'}"
 
 
 def counted(number: int, one: str, many: str) -> str:
-    """`1 row stands`, `2,000 rows stand`: where the verb is not `is`."""
+    """Return `1 row stands`, `2,000 rows stand`: for verbs other than `is`."""
     return f"{number:,} {one if number == 1 else many}"
 
 
 def duration(seconds: float) -> str:
-    """A time for people: `40 s`, `12 min`, `1.2 h`, `3.4 days`."""
+    """Return a time for people: `40 s`, `12 min`, `1.2 h`, `3.4 days`."""
     left = max(0.0, seconds)
     if left < 60:
         return f"{left:.0f} s"
@@ -29,7 +29,7 @@ def duration(seconds: float) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes for people: `1.2 MB`; powers of 1024."""
+    """Return bytes for people: `1.2 MB`, with units of 1024."""
     value, sign = float(abs(count)), "-" if count < 0 else ""
     for unit in ("B", "KB", "MB", "GB", "TB"):
         if value < 1024 or unit == "TB":

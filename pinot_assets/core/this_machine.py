@@ -1,14 +1,14 @@
 """This machine: its memory, commands that run on it, and its Java.
 
-Commands run for as long as this process waits for them, and no longer. Whatever ends the wait ends the
-command and what it started: an error, Ctrl-C, and `kill -9` of this process, after which a shell does it (see
-`deaf_shell`). So each command is the leader of a process group of its own.
+A command runs only while this process waits for it. When the wait ends, the command and its children end,
+too: after an error, Ctrl-C, or `kill -9` of this process, when a shell ends them (see `deaf_shell`). So each
+command leads its own process group.
 
-That shell outlives this process, to do what is left to do when it is gone. Whatever ends this process,
-`kill -9` included, closes its end of a pipe. The shell reads the other end. It is deaf to what ends a whole
-terminal or group, and ends by itself.
+That shell outlives this process, to do what is left to do after it. However this process ends, also by
+`kill -9`, its end of a pipe is closed. The shell, which reads the other end, notices that. It ignores signals
+for a whole terminal or group, and ends by itself.
 
-Java is found, and one that is too old refused, before anything fails oddly.
+Java is searched here, and a Java that is too old is refused before anything fails in a strange way.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3  # malloc.h
 
 
 def take_memory_from_system() -> None:
-    """Let all of this process's Arrow allocate as everything else in it does.
+    """Let Arrow in this process allocate memory as all other code in it does.
 
-    Arrow's own allocator asks for huge pages and gives them back early. On a virtual machine every one of
-    them is dear the first time: a worker's first segment took 1.4 times the CPU.
+    Arrow's own allocator asks for huge pages and returns them early. On a virtual machine the first use of
+    such a page is expensive: a worker's first segment took 1.4 times the CPU time.
     """
     pa.set_memory_pool(pa.system_memory_pool())
 
 
 def keep_freed_memory() -> None:
-    """Let glibc's allocator keep up to a gigabyte of what is freed; for a process that builds segments.
+    """Let glibc's allocator keep up to a gigabyte of freed memory; for a process that builds segments.
 
-    Every page that it gives back is dear to get again, and the next segment needs as much as this one did.
+    To get a returned page again is expensive, and the next segment needs as much memory as this one.
     """
     with suppress(AttributeError):  # another C library has no mallopt
         mallopt = ctypes.CDLL(None).mallopt
@@ -57,29 +57,29 @@ def keep_freed_memory() -> None:
 
 
 def limit_memory(most: int | None) -> None:
-    """Let this process take no more than so much: what needs more then is an error that can be told.
+    """Limit the memory of this process, so that needing more raises an error, which can be reported.
 
-    Where a process takes all that there is, the kernel ends one, and tells nobody why. A lower limit that is
-    set already (Spark's `spark.executor.pyspark.memory`) stays.
+    Without a limit, a process that takes all memory makes the kernel kill one without a message. A lower
+    limit that is already set (Spark's `spark.executor.pyspark.memory`) stays.
 
-    :param most: bytes; None for four fifths of what the machine or the container has.
+    :param most: bytes; None for four fifths of the memory of the machine or the container.
     """
     own_limit = machine_memory() * 4 // 5 if most is None else most
-    # RLIMIT_DATA counts what is allocated; RLIMIT_AS would count files that are mapped, too.
+    # RLIMIT_DATA counts allocated memory; RLIMIT_AS would count mapped files, too.
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     allowed = [limit for limit in (own_limit, soft, hard) if limit != resource.RLIM_INFINITY]
-    with suppress(ValueError, OSError):  # a system without it
+    with suppress(ValueError, OSError):  # this system does not have that limit
         resource.setrlimit(resource.RLIMIT_DATA, (min(allowed), hard))
 
 
 def machine_memory(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes that this machine has, or less where a container may take less.
+    """Return the bytes of memory of this machine, or the container's limit if that is lower.
 
-    :param cgroup: where the kernel shows the container's limits, of version 2 or 1.
+    :param cgroup: folder of the kernel's files with the container's limits, version 2 or 1.
     """
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for name in ("memory.max", "memory/memory.limit_in_bytes"):
-        with suppress(OSError, ValueError):  # not there, or "max"
+        with suppress(OSError, ValueError):  # there is no such file, or it holds "max"
             total = min(total, int((cgroup / name).read_text()))
     return total
 
@@ -88,13 +88,13 @@ _DEAF: Final = "trap '' INT TERM HUP QUIT\n"
 
 
 def deaf_shell(script: str, *arguments: str, stdin: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
-    """Start one. Keep what is returned: its standard input is the pipe.
+    """Start a shell that ignores signals. Keep the result open: its standard input is the pipe.
 
-    :param script: for `/bin/sh`; it sees the end of this process as the end of its standard input.
+    :param script: for `/bin/sh`; when this process ends, the script sees the end of its standard input.
     :param arguments: `$1` and so on.
-    :param stdin: the end that is read of another pipe.
+    :param stdin: the read end of another pipe, to use instead.
     """
-    # A session of its own: a signal to this process's group is not for it.
+    # It gets its own session, so that a signal to this process's group does not reach it.
     return subprocess.Popen(
         ["/bin/sh", "-c", _DEAF + script, "pinot-assets-afterwards", *arguments],
         stdin=stdin,
@@ -106,8 +106,8 @@ def deaf_shell(script: str, *arguments: str, stdin: int = subprocess.PIPE) -> su
 
 _WATCH: Final = 'read -r group && { read -r over || kill -s KILL -- "-$group"; }'
 
-# Its number goes to the watching shell before the command begins, so that there is no moment in which this
-# process can be killed and the command goes on.
+# The command's process id goes to the watching shell before the command begins. So at no moment can a kill of
+# this process leave the command running.
 _LEAD: Final = 'echo $$ >&0; exec "$@" </dev/null'
 
 Output = int | IO[bytes] | IO[str] | None
@@ -117,10 +117,10 @@ Output = int | IO[bytes] | IO[str] | None
 def child(
     command: Sequence[str | Path], *, stdout: Output = None, stderr: Output = None, cwd: Path | None = None
 ) -> Iterator[subprocess.Popen[str]]:
-    """A running command without standard input; what it prints is text, with what is no UTF-8 replaced.
+    """Run a command without standard input in this block; its output is text, bad UTF-8 replaced.
 
-    Left early, the block ends it with all of its group; else it waits for its end. What the command left
-    running on purpose by then goes on.
+    If the block raises, this kills the command with its whole group; otherwise it waits for its end.
+    Processes that the command left running on purpose by then continue.
     """
     watching = deaf_shell(_WATCH)
     assert watching.stdin is not None
@@ -155,10 +155,10 @@ def run_child(
     cwd: Path | None = None,
     timeout: float | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end; what it printed and its exit code.
+    """Run a command to its end; return its output and its exit code.
 
     :param timeout: in seconds.
-    :raises subprocess.TimeoutExpired: it took longer, and was ended.
+    :raises subprocess.TimeoutExpired: it took longer, and was killed.
     """
     with child(command, stdout=stdout, stderr=stderr, cwd=cwd) as running:
         out, err = running.communicate(timeout=timeout)
@@ -166,7 +166,7 @@ def run_child(
 
 
 MINIMUM_JAVA = 17
-"""Spark 4 and the Pinot of the local stack both run on 17."""
+"""Spark 4 and the local stack's Pinot both run on Java 17."""
 
 _INSTALL = f"install a JDK {MINIMUM_JAVA} or newer and put it on PATH, or point JAVA_HOME at it"
 
@@ -184,7 +184,7 @@ class Java:
 
 
 def find_java() -> Java:
-    """The Java that `JAVA_HOME` names, else the one on `PATH`, as Maven and Spark choose it too.
+    """Return the Java of `JAVA_HOME`, else the one on `PATH`; Maven and Spark choose in the same way.
 
     :raises LocalStackError: there is none, it does not run, or it is older than `MINIMUM_JAVA`.
     """
@@ -221,7 +221,7 @@ def _major_version(executable: Path) -> int:
     # "1.8.0_402" is Java 8, "17.0.15" is Java 17, "25-ea" is Java 25.
     match = re.search(r'version "(?:1\.)?(\d+)', text)
     if answer.returncode != 0 or match is None:
-        # The JVM announces the options that it takes from the environment before it says what is wrong.
+        # Before its error the JVM prints the options that it takes from the environment.
         lines = [line for line in text.strip().splitlines() if not line.startswith("Picked up ")]
         why = lines[0] if lines else "it printed nothing"
         raise LocalStackError(f"{executable} does not tell its version", why=why, hint=_INSTALL)

@@ -1,12 +1,12 @@
-"""Reading what others may have written: JSON, stored objects, nodes, tars.
+"""Reads texts that others may have written: JSON, stored objects, nodes, tars.
 
-Whatever is wrong with such a text, the outcome is one error that names it; a parser in `reading` need not
-think of more than the right text.
+Whatever is wrong with such a text, the result is one error that names it. So a parser in a `reading` block
+only needs to handle correct texts.
 
-Whoever answers, or writes an object, may be wrong or hostile: a megabyte of gzip unpacks to a gigabyte, and a
-few kilobytes of brackets end Python's stack. Each limit is far above what an installation of the size in
-docs/scale.md needs. Those that a larger one could reach can be raised by the environment. Source files have
-limits of their own.
+A service that answers, or the author of an object, may be wrong or hostile: a megabyte of gzip unpacks to a
+gigabyte, and a few kilobytes of brackets exhaust Python's stack. Each limit is far above the needs of an
+installation of the size in docs/scale.md. Variables of the environment can raise the limits that a larger
+installation could reach. Source files have limits of their own.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ HIGHEST_MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ByteLimit:
-    """A number of bytes.
+    """A limit in bytes.
 
-    :ivar what: what it limits, as it is named in an error.
-    :ivar variable: raises or lowers it, in MiB; read each time, so that Spark's executors take it too.
-    :ivar mib: without that.
+    :ivar what: what it limits, as an error names it.
+    :ivar variable: sets another limit, in MiB; read at each use, so that Spark's executors use it, too.
+    :ivar mib: the limit without that variable.
     """
 
     what: str
@@ -45,20 +45,20 @@ class ByteLimit:
 
     @property
     def bytes(self) -> int:
-        """The limit.
+        """Return the limit in bytes.
 
-        :raises PinotAssetsError: the variable holds no number of MiB.
+        :raises PinotAssetsError: the variable is not a number of MiB.
         """
         return _number(self.variable, self.mib, HIGHEST_MIB, "MiB") * MIB
 
     @property
     def why(self) -> str:
-        """Why something is refused that is larger."""
+        """Return why something larger is refused."""
         return f"it is larger than {self.bytes // MIB:,} MiB, which is the most that is read of {self.what}"
 
     @property
     def hint(self) -> str:
-        """What to do where it is rightly larger."""
+        """Return what to do if something larger is correct."""
         return f"if it should be so large, set {self.variable} to more MiB"
 
 
@@ -74,75 +74,75 @@ def _number(variable: str, default: int, highest: int, unit: str) -> int:
 
 
 REPLY: Final = ByteLimit("one answer of Pinot", "PINOT_ASSETS_MAX_REPLY_MIB", 256)
-"""Of an HTTP reply, unpacked. The ideal state of 100,000 segments on three servers has 25 MiB."""
+"""Limit of an HTTP reply, unpacked. The ideal state of 100,000 segments on three servers has 25 MiB."""
 
 ANSWER: Final = ByteLimit("one answer of a server", "PINOT_ASSETS_MAX_ANSWER_MIB", 64)
-"""Of a server's answer by gRPC. The audit asks for aggregates: some kilobytes."""
+"""Limit of a server's answer by gRPC. The audit asks for aggregates, which are some kilobytes."""
 
 OBJECT: Final = ByteLimit("one object of the staging area", "PINOT_ASSETS_MAX_OBJECT_MIB", 512)
-"""Of a plan, a snapshot, a switch and the like. The rows of a snapshot of a million files have 100 MiB."""
+"""Limit of a plan, snapshot, switch or similar object. The rows of a snapshot of a million files: 100 MiB."""
 
 RECEIPT: Final = ByteLimit("one receipt", "PINOT_ASSETS_MAX_RECEIPT_MIB", 32)
-"""Of a receipt, several of which are read at a time. One of 100 segments of 500 columns has 6 MiB."""
+"""Limit of a receipt; several are read at a time. A receipt of 100 segments of 500 columns has 6 MiB."""
 
 RECEIPTS: Final = ByteLimit("all receipts of one session", "PINOT_ASSETS_MAX_RECEIPTS_MIB", 1024)
-"""Of the receipts of a session's files together, all of which a run has in memory, at four times that size.
-Those of 300,000 files of 30 columns have 900 MiB."""
+"""Limit of all receipts of a session together. A run has all of them in memory, at four times that size. The
+receipts of 300,000 files of 30 columns have 900 MiB."""
 
 UNPACKED: Final = 8
-"""How many times as large as `OBJECT` the columns of a Parquet object may be once they are unpacked. Plans
-and snapshots shrink to a third or so."""
+"""How many times the limit of `OBJECT` the columns of a Parquet object may have when unpacked. Plans and
+snapshots are packed to about a third."""
 
 MOST_ROWS: Final = 100_000_000
-"""Rows of a Parquet object. Encodings write a billion equal rows in a few bytes."""
+"""Limit of rows in a Parquet object. Its encodings can store a billion equal rows in a few bytes."""
 
 NODE_BYTES: Final = 4 * MIB
-"""Of a node of ZooKeeper, whose servers take 1 MiB unless `jute.maxbuffer` is raised. Ours have kilobytes."""
+"""Limit of a node in ZooKeeper, which takes 1 MiB unless `jute.maxbuffer` is raised. Ours have kilobytes."""
 
 ERROR_BYTES: Final = 64 * 1024
-"""What is read of a reply that refuses a call; some hundred characters of it are shown."""
+"""How much we read of a reply that refuses a call; we show some hundred characters of it."""
 
 ENTRY_BYTES: Final = 128 * MIB
-"""Of a segment's index map or properties within its tar. Those of 20,000 columns have 40 MiB."""
+"""Limit of a segment's index map or properties in its tar. Those of 20,000 columns have 40 MiB."""
 
 MESSAGE_BYTES: Final = MIB
-"""Of a message in a queue: SQS' own limit."""
+"""Limit of a message in a queue; it is SQS' own limit."""
 
 SPEC_BYTES: Final = MIB
-"""Of a table spec, a policy, settings of OpenLineage, and of what `tables import` reads. PyYAML takes ten
-seconds for that."""
+"""Limit of a table spec, a policy, settings of OpenLineage, and input of `tables import`. PyYAML needs ten
+seconds for so much."""
 
 MOST_VALUES: Final = 5_000_000
-"""Values of a JSON text, lists and objects counted twice. One empty list is two bytes of text and sixty of
-memory. The ideal state of 100,000 segments on three servers has 400,000."""
+"""Limit of the values in a JSON text; lists and objects count twice. An empty list has two bytes of text and
+takes sixty of memory. The ideal state of 100,000 segments on three servers has 400,000 values."""
 VALUES_VARIABLE: Final = "PINOT_ASSETS_MAX_JSON_VALUES"
 HIGHEST_VALUES: Final = 1_000_000_000
 
 
 def most_values() -> int:
-    """`MOST_VALUES`, unless the environment says another number.
+    """Return `MOST_VALUES`, or the number in the environment.
 
-    :raises PinotAssetsError: the variable holds no number.
+    :raises PinotAssetsError: the variable is not a number.
     """
     return _number(VALUES_VARIABLE, MOST_VALUES, HIGHEST_VALUES, "values")
 
 
 DEEPEST: Final = 100
-"""How deep JSON may be nested. Pinot's own is by a dozen levels."""
+"""How many levels JSON may be nested. Pinot's own has about a dozen."""
 
 
 _MOST_HEADER: Final = 1 << 16
-"""Bytes of a name that does not fit into a plain header; Python reads it whole."""
+"""Limit of the bytes of a name that does not fit into a plain header; Python reads the name as a whole."""
 
 
 class BoundedHeader(tarfile.TarInfo):
-    """One whose long names are as long as names are."""
+    """A tar header that refuses names of unusual length."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        """As `tarfile` calls it.
+        """Read a header; `tarfile` calls this.
 
-        :raises tarfile.ReadError: a long name is longer than names are.
+        :raises tarfile.ReadError: a name is longer than the limit.
         """
         member = super().frombuf(buf, encoding, errors)
         if not (member.isreg() or member.isdir()) and member.size > _MOST_HEADER:
@@ -159,9 +159,9 @@ _DIGITS: Final = re.compile("[0-9]{1,19}")
 
 
 def read_json(text: str | bytes) -> JsonValue:
-    """The value of a JSON text.
+    """Return the value of a JSON text.
 
-    :raises ValueError: it is none, it has more than `most_values` values, or it is nested more than
+    :raises ValueError: it is not JSON, it has more than `most_values` values, or it is nested more than
         `DEEPEST` levels deep.
     """
     most = most_values()
@@ -172,7 +172,7 @@ def read_json(text: str | bytes) -> JsonValue:
         value = json.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    # Level by level, without recursion; texts and numbers are not walked.
+    # Level by level, without recursion; only lists and objects are visited.
     level = [value]
     for _ in range(DEEPEST):
         level = [
@@ -188,9 +188,9 @@ def read_json(text: str | bytes) -> JsonValue:
 
 
 def fields_of_json(text: str | bytes) -> JsonObject:
-    """The object of a JSON text.
+    """Return the object of a JSON text.
 
-    :raises ValueError: it is none.
+    :raises ValueError: the text is not a JSON object.
     """
     value = read_json(text)
     if not isinstance(value, dict):
@@ -199,17 +199,17 @@ def fields_of_json(text: str | bytes) -> JsonObject:
 
 
 def whole_number(text: str) -> int | None:
-    """The number that a text of digits is; None of any other one.
+    """Return a text of digits as a number; None for any other text.
 
-    Not all that `str.isdigit` takes are digits to `int`, which refuses more than 4,300 of them as well.
+    `str.isdigit` accepts characters that `int` refuses; and `int` refuses more than 4,300 digits.
     """
     return int(text) if _DIGITS.fullmatch(text) else None
 
 
 def listed(value: JsonValue) -> tuple[JsonValue, ...]:
-    """A JSON list as a tuple. A text, which is a sequence too, is none.
+    """Return a JSON list as a tuple. A text is a sequence, too, but is refused.
 
-    :raises ValueError: it is no list.
+    :raises ValueError: the value is not a list.
     """
     if not isinstance(value, list):
         raise ValueError(f"there is a {type(value).__name__} in the place of a list")
@@ -220,14 +220,14 @@ def listed(value: JsonValue) -> tuple[JsonValue, ...]:
 def reading(
     what: str, error: type[PinotAssetsError], *, hint: str | None = None, why: str = ""
 ) -> Iterator[None]:
-    """Around all that parses one object: whatever goes wrong in there becomes `error`.
+    """Put this block around the code that parses one object: any exception in it becomes `error`.
 
-    Nothing that reads from a store, ZooKeeper or Pinot belongs in there: their trouble is not the object's.
-    Memory that runs out is not either, and state of a newer release is no damage.
+    Keep reads from a store, ZooKeeper or Pinot outside, because their failures do not mean a bad object.
+    `MemoryError` is not changed, nor is `NeedsNewerRelease`: state of a newer release is not damaged.
 
     :param what: the object, with its address.
     :param hint: what to do.
-    :param why: what it should be; the reason stands behind it.
+    :param why: what the object should be; the reason is added after it.
     """
     try:
         yield
@@ -250,12 +250,12 @@ def _reason(cause: Exception) -> str:
 
 
 def fitting(value: T) -> T:
-    """A dataclass or named tuple itself, if each of its values is of the type that its class says.
+    """Return the dataclass or named tuple if each of its values has the type of its field.
 
-    Integers have 64 bits, as Java's and Parquet's. Made of JSON, a field holds whatever stood
-    there.
+    Integers must fit into 64 bits, as in Java and Parquet. The check is needed because an object made
+    from JSON may hold any value in a field.
 
-    :raises ValueError: one is not; names its field.
+    :raises ValueError: a value has another type; names its field.
     """
     kind: type = type(value)
     for name, check in _checks(kind):
@@ -273,7 +273,7 @@ def _checks(kind: type) -> tuple[tuple[str, ValueCheck], ...]:
 
 @cache
 def _check(hint: object) -> ValueCheck:
-    """Whether a value is of a type, for the types that stored values have."""
+    """Return a function that checks whether a value has a type; it knows the types of stored values."""
     origin, args = get_origin(hint), get_args(hint)
     if hint is Any or hint is object:
         return lambda _: True

@@ -1,10 +1,9 @@
-"""Waits that end: looks until a deadline, many calls in threads that Ctrl-C can end, a call that may hang.
+"""Waits that end: polls until a deadline, many calls in threads that Ctrl-C can end, a call that may hang.
 
-A deadline goes by the clock: a look may take much longer than the pause before the next one.
-`concurrent.futures` takes all calls in at once. An interrupt then waits for those that are queued, of which a
-table of a million files has a million; and one that comes amid a `submit` can leave a lock taken that every
-worker then waits for, and the program never ends. A call that hangs must not hold up the end of a run, or a
-tick of a sensor.
+A deadline is measured by the clock, because a poll may take much longer than the pause after it.
+`concurrent.futures` queues all calls at once. After Ctrl-C it waits for the queued ones, which are a million
+for a million files. And an interrupt in the middle of a `submit` can leave a lock taken. Then every worker
+waits for it, and the program never ends. A call that hangs must not delay a run's end, or a sensor's tick.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ R = TypeVar("R")
 
 
 class Clock(Protocol):
-    """Tells the time and waits."""
+    """Returns the time and sleeps."""
 
     def now_ms(self) -> int:
-        """Milliseconds since some moment."""
+        """Return the milliseconds since some fixed moment."""
 
     def sleep(self, seconds: float, /) -> None:
-        """Wait."""
+        """Sleep."""
 
 
 class _MonotonicClock:
@@ -38,15 +37,15 @@ class _MonotonicClock:
 
 
 MONOTONIC: Final[Clock] = _MonotonicClock()
-"""The clock of waits that no test shortens; nobody sets it back."""
+"""The clock of waits that no test shortens; it cannot be set back."""
 
 
 class Deadline:
-    """How long one wait still lasts; it begins when this is made.
+    """The time that is left for one wait, which begins when this is made.
 
-    A clock that is set back meanwhile prolongs it by no more than the looks take: the pauses count.
+    If the clock is set back meanwhile, the wait grows at most by the time of the looks: pauses are counted.
 
-    :param seconds: how long it may last.
+    :param seconds: how long the wait may last.
     """
 
     def __init__(self, clock: Clock, seconds: float) -> None:
@@ -55,17 +54,17 @@ class Deadline:
 
     @property
     def waited(self) -> float:
-        """Seconds so far."""
+        """Return the seconds waited so far."""
         return max(self._paused, (self._clock.now_ms() - self._begun_ms) / 1000)
 
     @property
     def left(self) -> float:
-        """Seconds, 0 when it is over."""
+        """Return the seconds left, 0 if the wait is over."""
         return max(0.0, self._seconds - self.waited)
 
     @property
     def is_over(self) -> bool:
-        """Whether the next look is not worth a pause any more."""
+        """Whether the deadline has passed, so that no further look should follow."""
         return self.waited >= self._seconds
 
     def pause(self, seconds: float) -> None:
@@ -74,15 +73,15 @@ class Deadline:
         self._paused += seconds
 
     def restart(self, seconds: float) -> None:
-        """From now on it lasts so long."""
+        """Let the wait last so many seconds from now on."""
         self._seconds = self.waited + seconds
 
 
 def poll_until(deadline: Deadline, pause: float, look: Callable[[], T], ends: Callable[[T], object]) -> T:
-    """Look again and again until what is found ends the wait, or the deadline is over.
+    """Look again and again until the result ends the wait, or the deadline is over.
 
     :param pause: seconds between two looks.
-    :returns: what the last look found.
+    :returns: the result of the last look.
     """
     while True:
         found = look()
@@ -92,26 +91,26 @@ def poll_until(deadline: Deadline, pause: float, look: Callable[[], T], ends: Ca
 
 
 def doubled(first: int, times: int, longest: int) -> int:
-    """The pause after so many tries: the first one, twice as long after each, and never above the longest."""
+    """Return the pause after so many tries: the first one, doubled after each try, up to the longest."""
     return int(min(first * 2 ** min(times - 1, 32), longest))
 
 
 def in_threads(call: Callable[[T], R], items: Iterable[T], threads: int, name: str) -> list[R]:
-    """What the call returns for each, in their order.
+    """Return the results of the call for all items, in their order.
 
-    Once one has raised, or this is interrupted, no other is begun; those under way are waited for.
+    After a call has raised, or after an interrupt, no other call begins; those that run are waited for.
 
-    :param threads: how many are under way at a time.
-    :param name: the threads'.
-    :raises Exception: what the call raises; of several the one of the earliest item.
+    :param threads: how many calls run at a time.
+    :param name: name of the threads.
+    :raises Exception: the exception of the call; if several raised, that of the earliest item.
     """
     waiting = list(items)
-    # One step of it is one of Python's own, so no two threads get the same.
+    # `next` on this iterator is one step of Python, so no two threads get the same place.
     places = iter(range(len(waiting)))
     results: dict[int, R] = {}
     errors: dict[int, BaseException] = {}
     over = threading.Event()
-    # Not `join`: a thread whose join is interrupted counts as ended while it goes on (Python 3.11).
+    # Not `join`: a thread whose join is interrupted counts as ended while it still runs (Python 3.11).
     entered: list[None] = []
     left: list[None] = []
     bell: SimpleQueue[None] = SimpleQueue()
@@ -139,7 +138,7 @@ def in_threads(call: Callable[[T], R], items: Iterable[T], threads: int, name: s
             bell.get()
     finally:
         over.set()
-        while len(left) < len(entered):  # whoever enters from here on begins nothing
+        while len(left) < len(entered):  # a thread that enters later begins no call
             bell.get()
     if errors:
         raise errors[min(errors)]
@@ -147,10 +146,10 @@ def in_threads(call: Callable[[T], R], items: Iterable[T], threads: int, name: s
 
 
 def run_with_timeout(act: Callable[[], None], seconds: float, why: Callable[[Exception], str]) -> str:
-    """Do it, and wait for it for so long, whatever hangs in it.
+    """Run it in a thread and wait at most so many seconds, whatever hangs in it.
 
-    :param why: an error in words.
-    :returns: why it was not done, "" if it was.
+    :param why: turns an error into words.
+    :returns: why it was not done, "" if it was done.
     """
     outcome = [f"it has not answered within {seconds:g} s"]
 
@@ -158,10 +157,10 @@ def run_with_timeout(act: Callable[[], None], seconds: float, why: Callable[[Exc
         try:
             act()
             outcome[0] = ""
-        except Exception as error:  # put into words here: handed to another thread, it keeps its socket open
+        except Exception as error:  # in words at once: an error kept for another thread keeps its socket open
             outcome[0] = why(error)
 
-    # A daemon: one that hangs beyond every time-out must not keep the process from ending.
+    # A daemon thread, because one that hangs beyond every timeout must not keep the process from ending.
     thread = threading.Thread(target=acted, name="at the end", daemon=True)
     thread.start()
     thread.join(seconds)
@@ -169,24 +168,24 @@ def run_with_timeout(act: Callable[[], None], seconds: float, why: Callable[[Exc
 
 
 class Late(Exception):
-    """A call has not come to its end in time."""
+    """A call did not end in time."""
 
 
 class Patience:
-    """Waits for calls so long and no longer, whatever hangs in them.
+    """Waits a limited time for each call, whatever hangs in it.
 
-    One that was given up goes on in a thread of its own. No other is begun beside it: each would leave one
-    more thread and its connections.
+    A call that was given up continues in its own thread. Until it ends no other call begins, because each
+    would leave one more thread with its connections.
     """
 
     def __init__(self) -> None:
         self._given_up: threading.Thread | None = None
 
     def wait_for(self, call: Callable[[], T], seconds: float) -> T:
-        """What the call returns.
+        """Return the result of the call.
 
-        :raises Late: it has not come to its end in time, or one before it still goes on.
-        :raises Exception: what it raises.
+        :raises Late: it did not end in time, or an earlier call still runs.
+        :raises Exception: what the call raises.
         """
         if self._given_up is not None and self._given_up.is_alive():
             raise Late("an earlier call still waits for it")

@@ -1,8 +1,8 @@
-"""Whether SQL is whole: each bracket closed, each operator with its values, each CASE with its END.
+"""Check that SQL is complete: each bracket is closed, each operator has its values, each CASE its END.
 
-No grammar: what is refused here is wrong to Spark and to Pinot alike, and its place can be named without
-them. What they alone know (how many arguments a function takes, columns, types) is theirs to say. A word of
-SQL is the name of a column where only what follows a value follows it: `like > 5`.
+This is no grammar: it refuses only what is wrong for Spark and for Pinot, and can name the place without
+them. What they alone know (how many arguments a function takes, columns, types), they report. A word of
+SQL is a column's name if only something follows that follows a value: `like > 5`.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from pinot_assets.expressions.syntax import END, ExpressionRefused, Token, words
 CLAUSES: Final = words("by from having limit offset where")
 """Words of a SELECT between two values."""
 _JOINED: Final = words("<=> <= >= <> != !< !> == || :: -> => << >> >>>")
-"""Signs that are one operator where no blank is between them."""
+"""Signs that are one operator if no blank is between them."""
 _INFIX: Final = words("and as between collate div escape for from ilike in is like or placing regexp rlike")
 _AFTER_NOT: Final = words("between ilike in like regexp rlike")
 _STAGES: Final = {"when": ("case", "then"), "then": ("when",), "else": ("then",), "end": ("then", "else")}
-"""The words of a CASE, and those that each of them comes after."""
+"""The words of a CASE, each with the words that it may follow."""
 _CASE: Final = "write CASE WHEN … THEN … ELSE … END"
 
 
 @dataclass(slots=True)
 class _Frame:
-    """What is open: a bracket, a CASE, or the whole text.
+    """An open bracket, an open CASE, or the whole text.
 
-    :ivar stage: of a CASE its last word; of `CAST(` "cast" until AS has come; else empty.
-    :ivar is_call: whether nothing may stand in it.
-    :ivar betweens: those that wait for their AND.
+    :ivar stage: for a CASE its last word; for `CAST(` "cast" until AS comes; else empty.
+    :ivar is_call: whether it may be empty, as the parentheses of a call.
+    :ivar betweens: number of BETWEEN that still need their AND.
     """
 
     opener: Token
@@ -45,13 +45,13 @@ class _Frame:
 
 
 def check_whole(tokens: Sequence[Token], clauses: Collection[str] = ()) -> None:
-    """Refuse what is not whole, with the character at which that shows.
+    """Refuse SQL that is not complete; the reason names the character where that shows.
 
     :param tokens: of one expression, or of a SELECT.
-    :param clauses: words that stand between values as operators do: `CLAUSES` of a SELECT.
-    :raises ExpressionRefused: it is not.
+    :param clauses: words that separate values as operators do: `CLAUSES` for a SELECT.
+    :raises ExpressionRefused: it is not complete.
     """
-    reader = _Reader(_joined(tokens), clauses)
+    reader = _TokenReader(_joined(tokens), clauses)
     while reader.place < len(reader.tokens):
         reader.take()
     if reader.last is END:
@@ -61,7 +61,7 @@ def check_whole(tokens: Sequence[Token], clauses: Collection[str] = ()) -> None:
     reader.needs_value(END)
 
 
-class _Reader:
+class _TokenReader:
     """:ivar has_value: whether a value ends right before this place."""
 
     def __init__(self, tokens: list[Token], clauses: Collection[str]) -> None:
@@ -70,7 +70,7 @@ class _Reader:
         self.frames, self.has_value, self.last = [_Frame(END)], False, END
 
     def take(self) -> None:
-        """The next token, or a whole type."""
+        """Read the next token, or a whole type."""
         token = self.tokens[self.place]
         self.place += 1
         if token.kind == "sign":
@@ -118,7 +118,7 @@ class _Reader:
         self.has_value = True
 
     def _keyword(self, token: Token, frame: _Frame) -> bool:
-        """Whether the word is one of SQL, and no value; then it was taken."""
+        """Whether the word is a word of SQL and no value here; if it is, this has read it."""
         name, after = token.text.lower(), self._peek(0)
         if name in _STAGES and (frame.is_case or self.has_value):
             self._of_case(token, name, frame)
@@ -141,7 +141,7 @@ class _Reader:
         return True
 
     def _is_name(self, after: Token, but: Collection[str] = ()) -> bool:
-        """Whether a word of SQL is the name of a column or function here, by what follows it."""
+        """Whether a word of SQL is the name of a column or function here, by the token after it."""
         if self.has_value or after.text in but:
             return False
         return after.text not in ("[", "~", "!") if after.kind == "sign" else after.text.lower() in self.infix
@@ -161,7 +161,7 @@ class _Reader:
             self.frames.pop()
 
     def _before_value(self, token: Token) -> None:
-        """A sign or NOT before a value; behind one, as NOT in NOT IN, NOT LIKE."""
+        """Read a sign or NOT before a value; after a value it must be the NOT of NOT IN, NOT LIKE, …"""
         if self.has_value and self._peek(0).name not in _AFTER_NOT:
             raise ExpressionRefused(
                 f"has {_at(token)} between two values", "write AND NOT, or NOT IN, NOT LIKE"
@@ -175,7 +175,7 @@ class _Reader:
         self.has_value = False
 
     def needs_value(self, token: Token) -> None:
-        """Refuse what ends without its value, right before a token."""
+        """Refuse an operator without its value, or a BETWEEN without AND, right before a token."""
         if not self.has_value:
             raise self._lacks(token)
         if self.frames[-1].betweens:
@@ -191,7 +191,7 @@ class _Reader:
         )
 
     def _skip(self, opening: str, closing: str, depth: int) -> None:
-        """Pass by a type: to where its own brackets are closed, or before the one that it stands in."""
+        """Skip a type: to the end of its own brackets, or up to the end of the bracket around it."""
         while self.place < len(self.tokens):
             text = self.tokens[self.place].text
             if depth == 1 and text == closing and opening == "(":
@@ -207,7 +207,7 @@ class _Reader:
 
 
 def _joined(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens with operators of several signs as one."""
+    """Return the tokens, with an operator of several signs as one token."""
     joined: list[Token] = []
     for token in tokens:
         before = joined[-1] if joined else END

@@ -1,9 +1,9 @@
-"""Whether an expression stays cheap: patterns that match soon, values that do not grow out of a few letters.
+"""Check that an expression stays cheap: patterns match fast, and a few letters do not make huge values.
 
-A short text can ask for much: `repeat(repeat('x', 100000), 100000)`, `sequence(1, 1e9)`, thirty `hex` in each
-other, a pattern that backtracks for hours. So what decides about size is a literal, and within bounds, and
-what calls in each other make of a value together stays below `MOST_GROWTH` times its size. Names of functions
-and how texts are written are those of a dialect; `spark` and `pinot` bring theirs.
+A short text can ask for much: `repeat(repeat('x', 100000), 100000)`, `sequence(1, 1e9)`, thirty nested `hex`,
+a pattern that backtracks for hours. So an argument that decides about size must be a literal within bounds,
+and nested calls together may make a value at most `MOST_GROWTH` times longer. The names of functions and
+the spelling of texts depend on the dialect; `spark` and `pinot` define theirs.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from pinot_assets.expressions.syntax import (
 )
 
 MOST_GROWTH: Final = 10_000
-"""Times that an expression may make a value longer."""
+"""How many times longer an expression may make a value."""
 MOST_IN_ALL: Final = 10 * MOST_GROWTH
-"""Times that all of its calls together may: what stands side by side adds up."""
+"""How many times longer all of its calls together may make values: calls side by side add up."""
 MOST_OPERATORS: Final = 1_000
-"""Operators of an expression: parsers and planners recurse by each."""
+"""Limit of the operators of an expression: parsers and planners recurse for each."""
 MOST_EXPONENT: Final = 400
-"""Of a number: beyond it only decimals have values, of as many digits."""
+"""Limit of a number's exponent: beyond it only decimals have values, with as many digits."""
 UNKNOWN_LENGTH: Final = 100
-"""What a value of a row counts for, where it decides how long another one becomes."""
+"""The length that is assumed for a value of a row, where it decides how long another value becomes."""
 
 _JOINING: Final = words("and or not case when between in is like div")
 _GRAMMAR: Final = words("in and or not case when then else between")
 _FOLDING: Final = 2
-"""The first argument of a fold that is called again and again."""
+"""Position of the first argument of a fold that is called again and again."""
 _MOST_DEPTH: Final = 100
-"""Of brackets in a text: of types and of JSON, whose parsers recurse."""
+"""Limit of nested brackets in a text: the parsers of types and of JSON recurse."""
 _LIKES: Final = words("like ilike")
 _REGULAR: Final = words("rlike regexp")
 _OF_SEVERAL: Final = words("any all some")
@@ -51,25 +51,25 @@ _AFTER_PATTERN: Final = words(
 )
 
 Growth = Callable[["FunctionCall", "Dialect"], float]
-"""How many times longer a call makes what it is given."""
+"""Returns how many times longer a call makes its arguments."""
 TextCheck = Callable[[str], None]
-"""Refuses (`ExpressionRefused`) what a text may not say."""
+"""Raises `ExpressionRefused` for a text that is not allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What a check of costs knows of Spark's SQL, or Pinot's.
+    """What the check of costs knows about Spark's SQL, or about Pinot's.
 
-    :ivar patterns: functions and which of their arguments (from 0) are regular expressions.
-    :ivar texts: functions, and which of their arguments (from the end where negative) are a small language
-        of their own, such as the path of a JSON function: each is one literal, and passes a check.
-    :ivar settings: functions all of whose arguments decide about size, each with a check of a call.
-    :ivar bounds: functions, which of their arguments are numbers that decide about size, and their most.
-    :ivar growth: functions that make a value longer: always so many times, or as a call of it says.
-    :ivar folds: functions that call another one, from their third argument on, with what it gave before;
-        `numeric` are those that may stand in it.
-    :ivar unquoted: what a text literal says.
-    :ivar canonical: a function's name as it is looked up.
+    :ivar patterns: functions, and which of their arguments (from 0) are regular expressions.
+    :ivar texts: functions, and which of their arguments (negative: from the end) are in a small language
+        of their own, such as a JSON path: each must be one literal that passes its check.
+    :ivar settings: functions whose arguments all decide about size, each with a check of a call.
+    :ivar bounds: functions, which of their arguments are numbers that decide about size, and their limit.
+    :ivar growth: functions that make a value longer: by a fixed factor, or by one that depends on the call.
+    :ivar folds: functions that call another one, from their third argument on, with its previous result;
+        `numeric` are the functions that it may contain.
+    :ivar unquoted: returns the value of a text literal.
+    :ivar canonical: returns a function's name as these tables have it.
     """
 
     patterns: Mapping[str, Sequence[int]]
@@ -84,16 +84,16 @@ class Dialect:
 
     @property
     def judged(self) -> frozenset[str]:
-        """The functions whose arguments are looked at."""
+        """The functions whose arguments are checked."""
         by_name = (self.patterns, self.texts, self.settings, self.bounds, self.growth)
         return frozenset().union(self.folds, *by_name, _LIKES, _REGULAR)
 
 
 def check_costs(tokens: Sequence[Token], dialect: Dialect) -> None:
-    """Refuse an expression that may cost more time or memory than its rows do.
+    """Refuse an expression that may cost more time or memory than its rows justify.
 
-    :param tokens: all of the expression.
-    :raises ExpressionRefused: it may; says by which function.
+    :param tokens: all tokens of the expression.
+    :raises ExpressionRefused: it may cost more; the reason names the function.
     """
     operators = 0
     before = END
@@ -119,40 +119,40 @@ def check_costs(tokens: Sequence[Token], dialect: Dialect) -> None:
 
 
 def by_number(position: int, call: FunctionCall, _: Dialect) -> float:
-    """As long as one of its arguments says, a literal number (from the end where negative)."""
+    """The factor is the literal number in one argument (negative: from the end)."""
     return max(1.0, _literal_number(call, position))
 
 
 def by_text(positions: Sequence[int], call: FunctionCall, dialect: Dialect) -> float:
-    """As many times as some of its arguments are long, from 0."""
+    """The factor is one more than the length of some arguments, from 0."""
     return 1.0 + sum(_length(call, position, dialect) for position in positions)
 
 
 def by_separator(call: FunctionCall, dialect: Dialect) -> float:
-    """As many times as its first argument is long, between all others."""
+    """The factor is one more than the length of the first argument, for each of the other arguments."""
     return (1.0 + _length(call, 0, dialect)) * max(1, len(call.arguments) - 1)
 
 
 def by_options(call: FunctionCall, _: Dialect) -> float:
-    """Twice; far more with options, which may set what stands between values."""
+    """The factor is 2; it is far larger with options, which may set the text between values."""
     return 2 if len(call.arguments) == 1 else 2 * UNKNOWN_LENGTH
 
 
 def by_range(call: FunctionCall, _: Dialect) -> float:
-    """From one number to another one, in steps."""
+    """The factor is the number of steps from one literal number to another."""
     start, end = _literal_number(call, 0), _literal_number(call, 1)
     step = abs(_literal_number(call, 2)) if len(call.arguments) > 2 else 1.0
     return max(1.0, abs(end - start) / step) if step else math.inf
 
 
 def by_digits(call: FunctionCall, _: Dialect) -> float:
-    """Of format_number: its second argument is a pattern, or how many digits follow the point."""
+    """For format_number: its second argument is a pattern, or the number of digits after the point."""
     pattern = text_of(call.arguments[1]) if len(call.arguments) > 1 else ""
     return max(1.0, _literal_number(call, 1)) if pattern is None else 1.0
 
 
 def by_format(call: FunctionCall, dialect: Dialect) -> float:
-    """Of printf: its literal says how wide each value becomes."""
+    """For printf: its literal format sets the width of each value."""
     if (text := text_of(call.arguments[0])) is None:
         raise ExpressionRefused(f"gives {call.name}() a format that is no text", "write the format itself")
     values = re.findall(r"%([^%a-zA-Z]*)", dialect.unquoted(text))
@@ -167,8 +167,8 @@ def _length(call: FunctionCall, position: int, dialect: Dialect) -> float:
 
 
 def _check_call(call: FunctionCall, dialect: Dialect, factor: float, fold: str = "") -> float:
-    """:param factor: how many times longer the calls around it make what it gives.
-    :returns: how many times longer it and all within make what they are given.
+    """:param factor: how many times longer the calls around it make its result.
+    :returns: how many times longer it and all calls in it make their arguments.
     """
     name = dialect.canonical(call.name)
     if fold and name and name not in dialect.numeric | _GRAMMAR:
@@ -207,7 +207,7 @@ def _check_call(call: FunctionCall, dialect: Dialect, factor: float, fold: str =
 
 
 def _check_argument(argument: Sequence[Token | FunctionCall], dialect: Dialect, fold: str) -> None:
-    """The patterns that stand behind LIKE and RLIKE, and what joins texts in a fold."""
+    """Check the patterns after LIKE and RLIKE; refuse an operator that joins texts in a fold."""
     for place, item in enumerate(argument):
         if isinstance(item, FunctionCall):
             name = item.name
@@ -226,7 +226,7 @@ def _check_argument(argument: Sequence[Token | FunctionCall], dialect: Dialect, 
 
 
 def _is_operator(argument: Sequence[Token | FunctionCall], place: int) -> bool:
-    """Whether LIKE stands between values, and is no column's name or a member."""
+    """Whether LIKE is an operator between values, and not the name of a column or a member."""
     if place == 0 or place + 1 >= len(argument):
         return False
     before, after = argument[place - 1], argument[place + 1]
@@ -238,7 +238,7 @@ def _is_operator(argument: Sequence[Token | FunctionCall], place: int) -> bool:
 
 
 def _check_behind(rest: Sequence[Token | FunctionCall], what: str, dialect: Dialect) -> None:
-    """The pattern of an operator: one text, and nothing that makes another one of it."""
+    """Check the pattern of an operator: it is one text, and nothing after it changes that text."""
     joined = rest[1] if len(rest) > 1 else None
     if isinstance(joined, FunctionCall) or (
         joined is not None and joined.name not in _AFTER_PATTERN and joined.text not in ("=", "<", ">", "!")
@@ -248,7 +248,7 @@ def _check_behind(rest: Sequence[Token | FunctionCall], what: str, dialect: Dial
 
 
 def _check_pattern(argument: Sequence[Token | FunctionCall], what: str, dialect: Dialect) -> None:
-    """:param what: the word before it in upper case, or the function."""
+    """:param what: the operator in upper case, or the function."""
     check = check_wildcards if what.lower() in _LIKES | _OF_SEVERAL else check_pattern
     _check_text(argument, f"{what} a pattern", check, dialect)
 

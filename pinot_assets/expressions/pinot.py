@@ -1,12 +1,12 @@
-"""What an assertion may ask Pinot: one SELECT from one table, of functions that are on the list.
+"""Check the SQL of an assertion for Pinot: one SELECT from one table, with functions from a list.
 
-A server that is asked by gRPC runs Groovy whatever the brokers forbid, and LOOKUP reads any of its tables.
-So the text is read here before it is sent, word by word as Calcite reads it. What the SELECT means is for
-`pinot_assets.table_spec.blocks.assertion_sql` to say.
+A server that is asked by gRPC runs Groovy even if the brokers forbid it, and LOOKUP reads any of its tables.
+So the text is read here before it is sent, word by word as Calcite reads it. What the SELECT means,
+`pinot_assets.table_spec.blocks.assertion_sql` finds out.
 
-The functions of Pinot 0.11 to 1.6 that an assertion may call, and why not the others.
+The lists are the functions of Pinot 0.11 to 1.6: those that an assertion may call, and why not the others.
 
-Pinot finds a function by its name without underscores, whatever the case of its letters; so these names are
+Pinot ignores underscores and case in the name of a function, so the names here are
 in lower case and without underscores. Source: `FunctionRegistry`, `TransformFunctionType`, `FilterKind` and
 `AggregationFunctionType` of Pinot 0.11.0 and 1.5.1, and the bit functions of 1.6.
 
@@ -142,7 +142,7 @@ _NAMES: Final = {
 ALLOWED: Final = frozenset(name for names in _NAMES.values() for name in names.split())
 """Functions that an assertion may call."""
 PERCENTILE: Final = re.compile(r"percentile(?:est|tdigest|kll|rawest|rawtdigest|rawkll)?[0-9]{1,2}(?:mv)?")
-"""Those whose name says which percentile: `PERCENTILE95`, `PERCENTILETDIGEST99MV`."""
+"""Functions whose name contains the percentile: `PERCENTILE95`, `PERCENTILETDIGEST99MV`."""
 
 _REFUSED: Final = {
     "runs code on Pinot's servers": "groovy",
@@ -159,26 +159,26 @@ _REFUSED: Final = {
     """,
 }
 REFUSED: Final = {name: why for why, names in _REFUSED.items() for name in names.split()}
-"""Functions that an assertion may not call, each with what it does."""
+"""Functions that an assertion may not call, each with the reason."""
 
 
 def canonical(name: str) -> str:
-    """A function's name as Pinot looks it up; only of letters in ASCII, of which no two are the same."""
+    """Return a function's name as Pinot looks it up. Only for ASCII, where no two letters are confused."""
     return name.replace("_", "").lower()
 
 
 MOST_ENTRIES: Final = 1 << 20
-"""Of a sketch or a histogram."""
+"""Limit of the entries of a sketch or a histogram."""
 MOST_NEIGHBOURS: Final = 10_000
-"""That a search for similar vectors may ask a segment for."""
+"""Limit of the vectors that a search for similar ones may ask a segment for."""
 
 _PATTERN_WITHIN: Final = re.compile(r"=~|regexp_?like|\blike\b", re.IGNORECASE)
 _SLASH: Final = re.compile(r'\\.|"(?:\\.|[^"\\])*"|(/)', re.DOTALL)
-"""In a query of Lucene, which reads a pattern between slashes, if they are neither escaped nor in quotes."""
+"""A slash that is neither escaped nor in quotes: Lucene reads what is between two of them as a pattern."""
 
 
 def _no_pattern(text: str) -> None:
-    """Of a path of JSON, or of what JSON_MATCH and sketches filter by."""
+    """Refuse a pattern in a JSON path, or in another argument of JSON_MATCH or TEXT_MATCH."""
     if _PATTERN_WITHIN.search(text):
         raise ExpressionRefused("holds a pattern", "write REGEXP_LIKE() by itself")
 
@@ -187,7 +187,7 @@ _few_wildcards: Final = partial(check_wildcards, sign="*")
 
 
 def _lucene(text: str) -> None:
-    """Of a query of TEXT_MATCH."""
+    """Refuse patterns, and too many wildcards, in a query of TEXT_MATCH."""
     if any(match[1] for match in _SLASH.finditer(text)):
         raise ExpressionRefused("holds a pattern between slashes", "write REGEXP_LIKE(), or \\/ for a slash")
     _few_wildcards(text)
@@ -274,18 +274,18 @@ COSTS_OF_PINOT: Final = costs.Dialect(
 
 _INSTEAD: Final = "use functions that Pinot itself has for one row, and its aggregations"
 _CLAUSES: Final = frozenset(("where", "group", "having", "order", "limit", "offset"))
-"""What may follow the table's name."""
+"""Words that may follow the table's name."""
 _BEFORE_PARENTHESIS: Final = words(
     """
     and between by case char character decimal distinct else escape for having in like not numeric or select
     then varchar when where
     """
 )
-"""Words that are no function's name where a parenthesis follows."""
+"""Words that are not the name of a function, even before a parenthesis."""
 _BEFORE_TEXT: Final = _BEFORE_PARENTHESIS | {"as", "date", "interval", "time", "timestamp"}
-"""Words that may touch a text; behind others, Calcite reads it in another spelling (`X'67'`)."""
+"""Words that may touch a text; after any other word, Calcite reads another kind of literal (`X'67'`)."""
 _OPTIONS: Final = re.compile(r"option\s*\(", re.IGNORECASE)
-"""As Pinot 0.11 finds them, wherever they are, and takes them out of the query
+"""Options of a query: Pinot 0.11 finds them anywhere in the text and removes them
 (`CalciteSqlParser.extractOptionsFromSql`)."""
 _WITHOUT_PARENTHESES: Final = words(
     """
@@ -294,25 +294,25 @@ _WITHOUT_PARENTHESES: Final = words(
     system_user user
     """
 )
-"""Functions to Calcite, which are called without parentheses."""
+"""Words that Calcite reads as functions, and that are called without parentheses."""
 
 
 def plain_question(text: str) -> str:
-    """The text of an assertion as it is sent: without comments, and without a semicolon at its end.
+    """Return the text of an assertion as it is sent: without comments or a semicolon at its end.
 
-    :raises ExpressionRefused: it refers to the environment, or parsers differ in where a comment ends.
+    :raises ExpressionRefused: it refers to the environment, is too long, or parsers differ about a comment.
     """
     refuse_reference(text)
     return without_comments(text, PINOT).strip().rstrip(";").rstrip()
 
 
 def check_question(text: str) -> None:
-    """Refuse a text that asks for what it may not ask.
+    """Refuse the SQL of an assertion if it asks for something that is not allowed.
 
-    :param text: a SELECT, as `plain_question` gives it.
+    :param text: a SELECT, as `plain_question` returns it.
     :raises ExpressionRefused: it calls a function that is not on the list, reads another table than the one
-        behind FROM, refers to the environment, is written so that parsers differ, may cost more than its
-        rows do, or is not whole.
+        after FROM, refers to the environment, is written so that parsers differ, may cost more than its
+        rows justify, or is not complete.
     """
     refuse_reference(text)
     tokens = [END, *read_tokens(text, PINOT), END, END]
@@ -320,13 +320,13 @@ def check_question(text: str) -> None:
         raise ExpressionRefused("has option( in a text, where Pinot looks for options of the query, too")
     if tokens[1].name != "select":
         raise ExpressionRefused("is not one SELECT")
-    calls: list[str] = []  # what each open parenthesis belongs to
+    calls: list[str] = []  # the function of each open parenthesis
     has_table = False
     for place in range(1, len(tokens) - 2):
         token = tokens[place]
         if token.name == "from" and not (calls and calls[-1] in ("extract", "trim", "substring", "overlay")):
             name, after = tokens[place + 1 : place + 3]
-            # Of a join, more stands behind the name.
+            # In a join, more follows the name.
             is_table = name.kind in ("word", "quoted") and (after is END or after.name in _CLAUSES)
             if has_table or calls or not is_table:
                 raise ExpressionRefused("does not read one table by its name")
@@ -344,7 +344,7 @@ def check_question(text: str) -> None:
 
 
 def refused_function(name: str) -> ExpressionRefused | None:
-    """Why a function may not be called, None if it may."""
+    """Return why a function may not be called; None if it may."""
     plain = canonical(name) if name.isascii() else ""
     if plain in ALLOWED or PERCENTILE.fullmatch(plain):
         return None
@@ -352,9 +352,9 @@ def refused_function(name: str) -> ExpressionRefused | None:
 
 
 def _called(tokens: list[Token], place: int) -> str:
-    """The function that a parenthesis belongs to, "" where it is one around values."""
+    """Return the function that a parenthesis belongs to; "" for a parenthesis around values."""
     name = word_before(tokens, place)
-    # A FROM is that of TRIM and EXTRACT; any other one was looked at.
+    # A FROM here belongs to TRIM or EXTRACT; check_question has checked every other one.
     if name is None or name.name == "from" or name.name in _BEFORE_PARENTHESIS:
         return ""
     if name.name == "filter" and tokens[place + 1].name == "where":

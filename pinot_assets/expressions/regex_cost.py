@@ -1,9 +1,9 @@
-"""Whether a regular expression is matched in bounded time by engines that try one way after the other.
+"""Check that engines which backtrack match a regular expression in bounded time.
 
-Java's engine (Pinot, Spark) and Python's do so: `(a+)+b` takes them hours for thirty letters. So a pattern of
-a table spec is read here first. What it repeats without a bound must match in one way only, the ways of all
-else together are few, and so are the places where a repetition may end here or there. Back references,
-look-arounds and atomic groups are refused; none of them is needed to find a text.
+Java's engine (Pinot, Spark) and Python's try one way after the other: `(a+)+b` takes them hours for thirty
+letters. So a pattern of a table spec is read here first. What it repeats without a bound must match in one
+way only. The rest may have few ways to match, and few repetitions may have several places to end. Back
+references, look-arounds and atomic groups are refused; none of them is needed to find a text.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Final
 from pinot_assets.expressions.syntax import ExpressionRefused
 
 MOST_LENGTH: Final = 1_000
-"""Characters of a pattern."""
+"""Limit of the characters of a pattern."""
 MOST_WAYS: Final = 10_000
-"""Ways to match one text at one place, but for repetitions without a bound."""
+"""Limit of the ways to match one text at one place, not counting repetitions without a bound."""
 MOST_LOOSE: Final = 4
-"""Repetitions without a bound of which no character says where they end: each is another loop in a loop."""
+"""Limit of unbounded repetitions without a character that shows their end: each is one more nested loop."""
 _MOST_DEPTH: Final = 20
 _MOST_TIMES: Final = 1_000
-"""Of a bounded repetition."""
+"""Limit of a bounded repetition."""
 
 _QUANTIFIER: Final = re.compile(r"(?:([*+?])|\{(\d{1,20})(,(\d{0,20}))?\})[?+]?", re.ASCII)
 _GROUP: Final = re.compile(r"\?(?:P?<[A-Za-z]\w*>|:|[imsu]*(?:-[imsu]+)?(?::|(?=\))))", re.ASCII)
@@ -33,17 +33,17 @@ _SETS: Final = {"d": r"[0-9]", "w": r"[0-9A-Za-z_]", "s": r"\s"}
 _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 
 Matches = Callable[[str], bool]
-"""Whether a piece of a pattern may match a character; True where that is not known."""
+"""Whether a part of a pattern may match a character; True if that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What is known of a part of a pattern.
+    """What is known about a part of a pattern.
 
-    :ivar ways: in how many ways it can match, its unbounded repetitions apart.
-    :ivar loose: its unbounded repetitions without a plain end.
+    :ivar ways: number of ways in which it can match, not counting its unbounded repetitions.
+    :ivar loose: number of its unbounded repetitions without a clear end.
     :ivar varies: whether it has any unbounded repetition.
-    :ivar matches: of a single character.
+    :ivar matches: for a single character, which characters it may match.
     """
 
     ways: int = 1
@@ -56,11 +56,11 @@ def check_pattern(pattern: str, most_loose: int = MOST_LOOSE) -> None:
     """Refuse a pattern that may take long to match.
 
     :param pattern: in the syntax of Java or Python.
-    :raises ExpressionRefused: it may take long, or is not read here; the reason goes on from "a pattern".
+    :raises ExpressionRefused: it may take long, or is not read here; the reason continues after "a pattern".
     """
     if len(pattern) > MOST_LENGTH:
         raise ExpressionRefused(f"has more than {MOST_LENGTH:,} characters", "write a shorter one")
-    reader = _Reader(pattern)
+    reader = _PatternReader(pattern)
     piece = reader.alternatives(0)
     if reader.place < len(pattern):
         raise ExpressionRefused("has a ) without its (")
@@ -72,10 +72,10 @@ def check_pattern(pattern: str, most_loose: int = MOST_LOOSE) -> None:
 
 
 def check_wildcards(pattern: str, sign: str = "%") -> None:
-    """Refuse a pattern of LIKE, or one like it, whose parts may be found at too many places.
+    """Refuse a pattern of LIKE, or a similar one, with too many wildcards: each may match at many places.
 
-    :param sign: what stands for any text in it.
-    :raises ExpressionRefused: it has too many of them.
+    :param sign: the wildcard that stands for any text.
+    :raises ExpressionRefused: it has too many of them, or is too long.
     """
     if len(pattern) > MOST_LENGTH:
         raise ExpressionRefused(f"has more than {MOST_LENGTH:,} characters", "write a shorter one")
@@ -83,7 +83,7 @@ def check_wildcards(pattern: str, sign: str = "%") -> None:
         raise ExpressionRefused(f"has more than {MOST_LOOSE + 1} {sign}", "write several conditions")
 
 
-class _Reader:
+class _PatternReader:
     """One pass over a pattern, from left to right."""
 
     def __init__(self, pattern: str) -> None:
@@ -91,7 +91,7 @@ class _Reader:
         self.place = 0
 
     def alternatives(self, depth: int) -> _Piece:
-        """Up to the parenthesis that closes the group, or the end."""
+        """Read up to the parenthesis that closes the group, or to the end."""
         if depth > _MOST_DEPTH:
             raise ExpressionRefused("has too many groups in each other")
         pieces = [self._sequence(depth)]
@@ -138,13 +138,13 @@ class _Reader:
         return _Piece(_few(sum(_power(piece.ways, n) for n in range(least, most + 1))))
 
     def _ends_plainly(self, piece: _Piece) -> bool:
-        """Whether a character follows at which the repetition must end."""
+        """Whether a character follows that shows where the repetition must end."""
         place = self.place
         while self.pattern.startswith(")", place) and not _QUANTIFIER.match(self.pattern, place + 1):
             place += 1
         if piece.matches is None or place == len(self.pattern) or self.pattern[place] in "()|[.^$*+?{":
             return False
-        ahead = _Reader(self.pattern)
+        ahead = _PatternReader(self.pattern)
         ahead.place = place
         following = ahead.literal()
         behind = _QUANTIFIER.match(self.pattern, ahead.place)
@@ -153,7 +153,7 @@ class _Reader:
         return not any(map(piece.matches, (following.lower(), following.upper())))
 
     def literal(self) -> str:
-        """The character that stands here; "" if it is none, or many."""
+        """Read one character of the pattern; "" if it is a set of characters or none."""
         char = self._take()
         if char != "\\":
             return char
@@ -215,7 +215,7 @@ class _Reader:
         return _Piece(2 if kind == "R" else 1, matches=char.__eq__ if char else _anything)
 
     def _class(self) -> Matches:
-        """A class: a set of characters, however it is written; what is in doubt matches everything."""
+        """Read a class: a set of characters in any spelling. A doubtful one matches everything."""
         start = self.place
         self.place += 1
         negated = self._sees("^")
@@ -227,7 +227,7 @@ class _Reader:
             members.append(self._member())
         self.place += 1
         text = self.pattern[start : self.place]
-        # Engines read it differently, or negate a set that is not known here.
+        # Engines read this differently, or it negates a set that is not known here.
         if "&&" in text or (text.startswith("[^") and re.search(r"\\[pPNhHvVRcx0u]", text)):
             return _anything
         return lambda char: negated != any(member(char) for member in members)
@@ -253,7 +253,7 @@ class _Reader:
         return lambda char: not (first and last) or first <= char <= last
 
     def _set(self, kind: str) -> Matches | None:
-        """Pass by a set of characters, `\\d` or `\\p{L}`; None where none is here."""
+        """Read a set of characters, `\\d` or `\\p{L}`; None if there is none here."""
         if kind.lower() in _SETS:
             self.place += 2
             inside = re.compile(_SETS[kind.lower()], re.ASCII)
@@ -275,7 +275,7 @@ class _Reader:
 
 
 def _times(match: re.Match[str]) -> tuple[int, int | None]:
-    """Least and most times of a quantifier; None for no bound."""
+    """Least and most repetitions of a quantifier; None for no upper bound."""
     if match[1]:
         return (1 if match[1] == "+" else 0), (1 if match[1] == "?" else None)
     least = int(match[2])

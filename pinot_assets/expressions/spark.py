@@ -1,14 +1,14 @@
-"""What `filter` and `transforms` may say in Spark SQL: one expression, of functions that are on the list.
+"""Check the Spark SQL of `filter` and `transforms`: one expression, with functions from a list.
 
-Spark's own tree of the expression is looked at as well, where it is compiled
-(`pinot_assets.ingest.spark.expression`). Here it is read without Spark, for the commands that have none.
+`pinot_assets.ingest.spark.expression` compiles the expression and checks Spark's own tree of it, too. Here
+the text is read without Spark, for the commands that have none.
 
 
-The functions of Spark SQL 3.5 to 4.3: which an expression may call, and why not the others.
+The lists are the functions of Spark SQL 3.5 to 4.3: those that may be called, and why not the others.
 
-An expression may call every built-in function that makes one value of the values of one row, the same one
-every time, and touches nothing else. `tests/integration/test_spark_functions.py` compares both lists with
-what Spark has: a function of a later Spark is on neither, and refused until it is put on one.
+An expression may call every built-in function that makes one value from the values of one row, always the
+same one, and touches nothing else. `tests/integration/test_spark_functions.py` compares both lists with
+Spark's: a function of a later Spark is on neither, and is refused until somebody puts it on one.
 
 `COSTS_OF_SPARK` says which of them take patterns, or make values longer than those of the row.
 """
@@ -122,7 +122,7 @@ ALLOWED: Final = frozenset(name for names in _NAMES.values() for name in names.s
 
 
 def named(*kinds: str) -> frozenset[str]:
-    """Those of some kinds that an expression may call."""
+    """Return the functions of these kinds that an expression may call."""
     return frozenset(name for kind in kinds for name in _NAMES[kind].split())
 
 
@@ -131,7 +131,7 @@ OPERATORS: Final = words(
     ! != % & * + - / < << <= <=> <> = == > >= >> >>> ^ and between case div in like not or when | || ~
     """
 )
-"""What Spark lists as a function, too, and is written without being called."""
+"""Operators: Spark lists them as functions, too, but they are written without a call."""
 
 _REFUSED: Final = {
     "runs code of Java": "java_method reflect try_reflect",
@@ -171,7 +171,7 @@ _REFUSED: Final = {
     """,
 }
 REFUSED: Final = {name: why for why, names in _REFUSED.items() for name in names.split()}
-"""Functions that an expression may not call, each with what it does."""
+"""Functions that an expression may not call, each with the reason."""
 
 
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL)
@@ -185,7 +185,7 @@ _GIVEN: Final = words(
 
 
 def _unquoted(text: str) -> str:
-    """As the sessions read it that read files (`spark.sql.parser.escapedStringLiterals` is off)."""
+    """The value of a text; Spark reads files with `spark.sql.parser.escapedStringLiterals` off."""
     return text[2:-1] if text[0] in "rR" else _ESCAPE.sub(_escaped, text[1:-1])
 
 
@@ -234,7 +234,7 @@ COSTS_OF_SPARK: Final = costs.Dialect(
 
 
 _CALLED_BY_GRAMMAR: Final = frozenset(("try_cast", "timestampadd", "timestampdiff"))
-"""What is written like a call, is none of Spark's list of functions, and computes with values alone."""
+"""Written like a call, but not on Spark's list of functions; these compute with values only."""
 _INSTEAD: Final = "use functions of Spark SQL that make one value of one row, always the same one"
 _OPERATORS: Final = words(
     """
@@ -244,7 +244,7 @@ _OPERATORS: Final = words(
     rlike second seconds some then to trailing true week weeks when with without year years zone
     """
 )
-"""Words that join values, or stand for one."""
+"""Words that join values, or are a value."""
 _TYPES: Final = words(
     """
     array bigint binary boolean byte char character date dec decimal double float int integer interval long
@@ -252,7 +252,7 @@ _TYPES: Final = words(
     variant void x
     """
 )
-"""Words before a literal or behind a name that say its type."""
+"""Words before a literal or after a name that give its type."""
 _BESIDE: Final = _OPERATORS | _TYPES
 _BEFORE_PARENTHESIS: Final = words(
     """
@@ -260,7 +260,7 @@ _BEFORE_PARENTHESIS: Final = words(
     regexp rlike then timestamp_ltz timestamp_ntz varchar when
     """
 )
-"""Words that are no function's name where a parenthesis follows."""
+"""Words that are not the name of a function, even before a parenthesis."""
 _WITH_FROM: Final = frozenset(("extract", "trim", "substring", "substr", "overlay"))
 """Functions whose arguments may be joined by FROM."""
 _MOVES: Final = words(
@@ -272,15 +272,15 @@ _MOVES: Final = words(
 
 
 def check_spark_expression(text: str) -> None:
-    """Refuse an expression of Spark SQL that says what it may not say.
+    """Refuse a Spark SQL expression with something that is not allowed.
 
     :param text: one expression, as in SELECT.
     :raises ExpressionRefused: it calls a function that is not on the list, reads another table, refers to the
-        environment, is written so that parsers differ, may cost more than its rows do, or is not whole.
+        environment, is written so that parsers differ, may cost more than its rows justify, or is incomplete.
     """
     refuse_reference(text)
     tokens = [END, *read_tokens(text, SPARK), END, END]
-    calls: list[str] = []  # what each open parenthesis belongs to
+    calls: list[str] = []  # the function of each open parenthesis
     for place in range(1, len(tokens) - 2):
         token, before = tokens[place], tokens[place - 1]
         if token.text == "(" and token.kind == "sign":
@@ -288,7 +288,7 @@ def check_spark_expression(text: str) -> None:
         elif token.text == ")" and token.kind == "sign" and calls:
             calls.pop()
         elif token.text == ":" and not before.is_value and before.text not in (":", ")", "]"):
-            # No cast (`::`), member of a variant or type of a structure: before it is nothing.
+            # This is no cast (`::`), member of a variant or type of a structure: no value is before it.
             raise ExpressionRefused("has a parameter, which nothing fills in", "write the value")
         elif token.kind == "word":
             _check_word(tokens, place, calls[-1] if calls else "")
@@ -299,7 +299,7 @@ def check_spark_expression(text: str) -> None:
 
 
 def refused_function(name: str) -> ExpressionRefused | None:
-    """Why a function may not be called, None if it may."""
+    """Return why a function may not be called; None if it may."""
     plain = name.lower() if name.isascii() else ""
     if plain in ALLOWED or plain in _CALLED_BY_GRAMMAR:
         return None
@@ -307,7 +307,7 @@ def refused_function(name: str) -> ExpressionRefused | None:
 
 
 def reads_table(what: str) -> ExpressionRefused:
-    """The refusal of a query inside of an expression."""
+    """Return the refusal of a query inside of an expression."""
     return ExpressionRefused(
         f"has {what}, which reads another table",
         "use the columns of the file; put a column's name into backquotes",
@@ -315,7 +315,7 @@ def reads_table(what: str) -> ExpressionRefused:
 
 
 def _called(tokens: list[Token], place: int) -> str:
-    """The function that a parenthesis belongs to, "" where it is one around values."""
+    """Return the function that a parenthesis belongs to; "" for a parenthesis around values."""
     name, before = word_before(tokens, place), tokens[place - 2]
     if name is None or name.name in _BEFORE_PARENTHESIS:
         return ""
@@ -336,7 +336,7 @@ def _check_word(tokens: list[Token], place: int, call: str) -> None:
         raise ExpressionRefused(
             f"asks for {token.text}, which {REFUSED[token.name]}", "put the name of a column into backquotes"
         )
-    # A value begins behind FROM or TABLE; behind a column, an operator does.
+    # After the keyword FROM or TABLE a value begins; after a column of that name, an operator does.
     is_operand = (after.is_value and after.name not in _OPERATORS) or after.text == "("
     if token.name in ("from", "table", "values") and is_operand:
         joins = before.name == "distinct" or (call in _WITH_FROM and before.is_value)
@@ -350,7 +350,7 @@ def _check_word(tokens: list[Token], place: int, call: str) -> None:
 
 
 def _closes(token: Token) -> bool:
-    """Whether a value ends with it that is no single word, text or number."""
+    """Whether a value ends with this token that is no single word, text or number."""
     return token.kind == "sign" and token.text in (")", "]")
 
 

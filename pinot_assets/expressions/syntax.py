@@ -1,10 +1,10 @@
-"""SQL taken apart into words, texts and signs, in the part of it that every parser reads alike.
+"""Split SQL into words, texts and signs: only that part of SQL which every parser reads alike.
 
-Parsers differ in where a comment ends, in what an escape is and in which letters are the same. A check that
-reads an expression in one way while Pinot or Spark reads it in another checks nothing. So what they read
-differently is refused.
+Parsers differ in where a comment ends, what an escape is and which letters are the same. A check that
+reads an expression in one way, while Pinot or Spark reads it in another, checks nothing. So everything that
+they read differently is refused.
 
-Calls with their arguments are made of the tokens; `ExpressionRefused` says why an expression may not run.
+`calls_of` turns tokens into calls with arguments. `ExpressionRefused` says why an expression may not run.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeVar
 
 MOST_DEPTH = 32
-"""Parentheses in parentheses, at the most: parsers that recurse give up not far above."""
+"""Limit of nested parentheses: parsers that recurse give up not far above."""
 
 MOST_LENGTH = 100_000
-"""Characters of an expression: enough for a list of ten thousand values."""
+"""Limit of the characters of an expression: enough for a list of ten thousand values."""
 
 
 class ExpressionRefused(ValueError):
-    """An expression says what it may not say.
+    """An expression holds something that is not allowed.
 
-    :ivar reason: what, and why not; the name of its key can stand before it.
-    :ivar fix: what to write instead, where that is known.
+    :ivar reason: what is refused, and why; it can follow the name of the key.
+    :ivar fix: what to write instead, if that is known.
     """
 
     def __init__(self, reason: str, fix: str | None = None) -> None:
@@ -36,7 +36,7 @@ class ExpressionRefused(ValueError):
 
 
 def refuse_length(text: str) -> None:
-    """Refuse what takes long to read.
+    """Refuse a text that takes long to read.
 
     :raises ExpressionRefused: the text has more than `MOST_LENGTH` characters.
     """
@@ -45,9 +45,9 @@ def refuse_length(text: str) -> None:
 
 
 def refuse_reference(text: str) -> None:
-    """Refuse what Spark, or Pinot, would take for a variable of its environment.
+    """Refuse a text in which Spark or Pinot would insert a variable of its environment.
 
-    :raises ExpressionRefused: the text has a `${`, wherever it is.
+    :raises ExpressionRefused: the text has a `${` at any place.
     """
     if "${" in text:
         raise ExpressionRefused(
@@ -57,10 +57,10 @@ def refuse_reference(text: str) -> None:
 
 
 def function_refusal(name: str, why: str | None, known: Collection[str], instead: str) -> ExpressionRefused:
-    """The refusal of a function that is not on the list.
+    """Return the refusal of a function that is not on the list.
 
-    :param why: what it does, where that is known.
-    :param instead: what can be used, where no name on the list is near.
+    :param why: what the function does, if that is known.
+    :param instead: what to use, if no name on the list is near.
     """
     if why is not None:
         return ExpressionRefused(f"calls {name}(), which {why}", instead)
@@ -85,7 +85,7 @@ SPARK: Final = re.compile(
       | (?P<sign>[][()<>,.+\-*/%=!&|^~:])""",
     _FLAGS,
 )
-"""Spark SQL, where double quotes hold a text or, with settings of the session, a name."""
+"""Spark SQL, where double quotes hold a text or, with some settings of the Spark session, a name."""
 PINOT: Final = re.compile(
     rf"""(?P<blank>[ \t\r\n]+) | {_COMMENT}
       | (?P<text>'(?:[^']|'')*')
@@ -95,15 +95,15 @@ PINOT: Final = re.compile(
       | (?P<sign>[][()<>,.+\-*/%=!|;])""",
     _FLAGS,
 )
-"""Pinot's SQL, which Calcite parses; with the semicolon, which may end it."""
+"""Pinot's SQL, which Calcite parses, with the semicolon that may end it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of an expression.
+    """A word, text, number or sign of an expression.
 
     :ivar text: as it is written.
-    :ivar start: its place in the whole text.
+    :ivar start: its position in the whole text.
     """
 
     kind: TokenKind
@@ -112,35 +112,35 @@ class Token:
 
     @property
     def name(self) -> str:
-        """A word in lower case; "" for all else. Of letters outside ASCII none is ever another one."""
+        """A word in lower case; "" for any other token, and for a word with letters outside ASCII."""
         return self.text.lower() if self.kind == "word" and self.text.isascii() else ""
 
     @property
     def is_value(self) -> bool:
-        """Whether it may stand for a value by itself."""
+        """Whether the token may be a value by itself."""
         return self.kind != "sign"
 
 
 END: Final = Token("sign", "", -1)
-"""Stands before the first token and behind the last one."""
+"""The token before the first one and after the last one."""
 
 
 def words(text: str) -> frozenset[str]:
-    """A list of words, as it is written in a text."""
+    """Return the words of a text."""
     return frozenset(text.split())
 
 
 def each_of(table: Mapping[str, T]) -> dict[str, T]:
-    """A value for each of the words that a key lists."""
+    """Return a table with one entry per word: each key of `table` lists several words."""
     return {word: value for listed, value in table.items() for word in listed.split()}
 
 
 def read_tokens(text: str, dialect: re.Pattern[str]) -> list[Token]:
-    """The tokens of an expression, without its comments.
+    """Return the tokens of an expression, without its comments.
 
     :param dialect: `SPARK` or `PINOT`.
-    :raises ExpressionRefused: it has a character that has no place in it, a comment that parsers read
-        differently, or too many parentheses in each other, or it is too long.
+    :raises ExpressionRefused: it is too long, or has a character that is not allowed, a comment that parsers
+        read differently, or too many nested parentheses.
     """
     refuse_length(text)
     tokens: list[Token] = []
@@ -163,9 +163,9 @@ def read_tokens(text: str, dialect: re.Pattern[str]) -> list[Token]:
 
 
 def without_comments(text: str, dialect: re.Pattern[str]) -> str:
-    """The text with blanks for its comments, lines kept: Pinot looks for options in comments, too.
+    """Return the text with blanks for comments, lines kept: Pinot looks for options in comments, too.
 
-    :raises ExpressionRefused: a comment is one that parsers read differently, or the text is too long.
+    :raises ExpressionRefused: parsers read one of its comments differently, or the text is too long.
     """
     refuse_length(text)
     parts: list[str] = []
@@ -173,7 +173,7 @@ def without_comments(text: str, dialect: re.Pattern[str]) -> str:
     while place < len(text):
         match = dialect.match(text, place)
         if match is not None and match["sign"] and text.startswith("/*", place):
-            parts.append(text[place:])  # no end is found from here, and so from nowhere behind
+            parts.append(text[place:])  # nothing after this place ends a comment, so nothing later does
             break
         piece = match[0] if match is not None else text[place]
         place += len(piece)
@@ -210,9 +210,9 @@ def _strange(text: str, place: int) -> ExpressionRefused:
 
 
 def word_before(tokens: list[Token], place: int) -> Token | None:
-    """The name that a parenthesis belongs to, None where it is one around values.
+    """Return the name that a parenthesis belongs to; None for a parenthesis around values.
 
-    :raises ExpressionRefused: what is before it is no plain name: quoted, with a dot, or an expression.
+    :raises ExpressionRefused: the name before it is no plain one: quoted, with a dot, or an expression.
     """
     name, before = tokens[place - 1], tokens[place - 2]
     if name.kind == "sign":
@@ -235,7 +235,7 @@ class FunctionCall:
     """A call, or parentheses around values (`name` is then "", or a word such as `in`).
 
     :ivar name: as it is written, in lower case.
-    :ivar arguments: the pieces of each.
+    :ivar arguments: the tokens and calls of each argument.
     """
 
     name: str
@@ -243,7 +243,7 @@ class FunctionCall:
 
 
 def calls_of(tokens: Sequence[Token]) -> FunctionCall:
-    """The whole expression, as the one argument of a call without a name."""
+    """Return the whole expression as the only argument of a call without a name."""
     whole = FunctionCall("")
     stack = [whole]
     for token in tokens:
@@ -269,14 +269,14 @@ def calls_of(tokens: Sequence[Token]) -> FunctionCall:
 
 
 def text_of(argument: Sequence[Token | FunctionCall]) -> str | None:
-    """The text literal that an argument is, with its quotes; None if it is anything else."""
+    """Return the text literal that an argument is, with its quotes; None if it is anything else."""
     if len(argument) == 1 and isinstance(argument[0], Token) and argument[0].kind == "text":
         return argument[0].text
     return None
 
 
 def number_of(argument: Sequence[Token | FunctionCall]) -> float | None:
-    """The number that an argument is, with or without a sign before it; None if it is anything else."""
+    """Return the number that an argument is, with or without a sign; None if it is anything else."""
     *signs, last = [item if isinstance(item, Token) else None for item in argument] or [None]
     if last is None or last.kind != "number" or len(signs) > 1:
         return None

@@ -1,1 +1,1 @@
-"""What lies around that nothing needs any more: finding it, and taking it away (docs/guides/gc.md)."""
+"""Garbage collection: finds what nothing needs any more, and deletes it (docs/guides/gc.md)."""

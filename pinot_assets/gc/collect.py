@@ -1,13 +1,13 @@
-"""Taking away what nothing needs any more, under the lease of its table.
+"""Deletes the orphans of a table, under the lease of the table.
 
-What is an orphan is looked up anew, under the lease. Snapshots lose their headers first: one whose header
-cannot be deleted is kept, and so is what it needs. Wherever that ends, the table works, and the next time
-takes away what is left.
+The orphans are determined again, under the lease. Snapshots lose their headers first: a snapshot whose header
+cannot be deleted is kept, with all that it needs. Wherever the deletion ends, the table works, and the next
+collection deletes the rest.
 
-Nodes of tables that Pinot does not have any more go, too. Pinot 0.11 leaves them when it deletes a table.
-They are of no use: a table that is made again under the same name begins anew in any case
-(`session/recover/interrupted.py`), and numbers of sessions go on beyond those in the staging area. What is
-staged for such a table stays: where it lies, only its spec knows.
+The nodes of tables that Pinot no longer has are deleted, too: Pinot 0.11 leaves them when it deletes a table.
+They are of no use. A table that is created again under the same name begins anew in any case
+(`session/recover/interrupted.py`), and session numbers continue after those in the staging area. What is
+staged for such a table stays, since only its spec knows where that is.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from pinot_assets.session.values.state import Owner
 from pinot_assets.source.object_store import ObjectStore, probe_key
 
 STEP: Final = "collect"
-"""What the driver calls it."""
+"""Name of the step of the driver."""
 
 OnProgress = Callable[[int, int], None]
-"""Told how many are done, and how many there are."""
+"""Called with how many orphans are done, and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What was done.
+    """The result of a collection.
 
     :ivar garbage: what was found under the lease.
-    :ivar failed: what could not be taken away, with why, by name.
+    :ivar failed: name of an orphan that could not be deleted → why.
     """
 
     garbage: Garbage
@@ -55,14 +55,14 @@ class Collected:
 
     @property
     def removed(self) -> tuple[Orphan, ...]:
-        """What is gone."""
+        """Return the orphans that are deleted."""
         return tuple(o for o in self.garbage.old if o.name not in self.failed)
 
 
 def store_now_ms(store: ObjectStore) -> int:
-    """The time by the store's own clock, which stamped all that lies there.
+    """Return the time of the store's own clock, which stamped all objects there.
 
-    :raises SourceError: it cannot be written.
+    :raises SourceError: the store cannot be written.
     """
     key = probe_key()
     store.put_if_absent(key, b"what time is it?")
@@ -75,19 +75,19 @@ def store_now_ms(store: ObjectStore) -> int:
 
 
 def collect(driver: Driver, grace_ms: int, on_progress: OnProgress) -> Collected:
-    """Take away what nothing needs any more and is old enough, looked up anew under the lease.
+    """Delete the orphans that are old enough, as determined again under the lease.
 
-    :param grace_ms: how old it has to be, by the clock of the staging area.
+    :param grace_ms: minimum age, by the clock of the staging area.
 
-    :raises LeaseLost: another run owns the table now; what was not taken away stays.
-    :raises PinotAssetsError: as `look`; nothing was taken away.
+    :raises LeaseLost: another run owns the table now; what was not deleted yet stays.
+    :raises PinotAssetsError: as `look`; nothing was deleted.
     """
     return driver.carry_out(STEP, lambda run: _collect(run, grace_ms, on_progress))
 
 
 def _collect(context: TriggerContext, grace_ms: int, on_progress: OnProgress) -> Collected:
     catch_up(context)
-    context.staging.store.probe()  # a disk clears away what killed writers left unfinished
+    context.staging.store.probe()  # a local store deletes what killed writers left unfinished
     now_ms = store_now_ms(context.staging.store)
     garbage = look(context.spec, context.clients, context.lease.pointer, grace_ms, now_ms)
     failed = dict[str, str]()
@@ -101,14 +101,14 @@ def _collect(context: TriggerContext, grace_ms: int, on_progress: OnProgress) ->
 _STAGED: Final = frozenset(
     (OrphanKind.ROWS, OrphanKind.TAR, OrphanKind.SESSION, OrphanKind.LISTING, OrphanKind.PROBE)
 )
-"""Objects of the staging area that are deleted by themselves; their names are their keys."""
+"""Kinds of orphans that are objects of the staging area, each deleted alone; their names are their keys."""
 
 
 def _work(context: TriggerContext, garbage: Garbage) -> Iterator[tuple[str, str]]:
-    """Each orphan's name as it is done, with why it could not be taken away."""
+    """Yield each orphan's name once it is done, and why it could not be deleted, "" if it was."""
     acts: dict[OrphanKind, Callable[[list[str]], object]] = {
         OrphanKind.STRAY: lambda _: sweep(context, None, context.current_snapshot()),
-        OrphanKind.SEGMENT: context.switcher.delete,
+        OrphanKind.SEGMENT: context.switcher().delete,
         OrphanKind.SHADOW: lambda _: remove_shadow(context),
         OrphanKind.NODE: lambda _: context.lease.prune(),
     }
@@ -128,7 +128,7 @@ def _work(context: TriggerContext, garbage: Garbage) -> Iterator[tuple[str, str]
 def _together(
     context: TriggerContext, names: list[str], act: Callable[[list[str]], object]
 ) -> Iterator[tuple[str, str]]:
-    """What goes in one call, or not."""
+    """Delete these names by one call, and yield each with the reason of the failure, "" for success."""
     why = ""
     if names:
         try:
@@ -143,9 +143,9 @@ def _together(
 
 
 def nodes_of_dropped_table(store: SessionStore, now_ms: int) -> Orphan | None:
-    """The nodes of a table, if it is gone and nobody works on it.
+    """Return the nodes of a table as an orphan; None unless the table is gone and no run holds its lease.
 
-    :param now_ms: their age counts up to then.
+    :param now_ms: time for which their age is given.
     """
     written_ms = store.pointer_written_ms()
     if written_ms is None or store.table_made_ms() is not None or store.holder() is not None:
@@ -156,9 +156,9 @@ def nodes_of_dropped_table(store: SessionStore, now_ms: int) -> Orphan | None:
 
 
 def forget(store: SessionStore) -> bool:
-    """Delete them, under the lease, unless the table was made again or somebody works on it.
+    """Delete the table's nodes under the lease, unless the table exists again or a run holds the lease.
 
-    :returns: whether they are gone.
+    :returns: whether they are deleted.
     """
     owner = Owner("pinot-assets gc", socket.gethostname(), os.getpid(), time.time_ns() // 1_000_000)
     try:
@@ -175,11 +175,11 @@ def forget(store: SessionStore) -> bool:
 # --- for people and programs -----------------------------------------------------------------------
 
 SHOWN = 3
-"""Names that a line shows."""
+"""Maximum of names that a line shows."""
 
 
 def values(garbage: Garbage, collected: Collected | None) -> JsonObject:
-    """For JSON.
+    """Return a plan or a collection as JSON values.
 
     :param collected: None for a plan.
     """
@@ -203,7 +203,7 @@ def _orphan_values(orphan: Orphan) -> JsonObject:
 
 
 def lines(garbage: Garbage, collected: Collected | None) -> Iterator[str]:
-    """For people.
+    """Yield the lines that people read of a plan or a collection.
 
     :param collected: None for a plan.
     """

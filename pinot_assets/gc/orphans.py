@@ -1,9 +1,9 @@
-"""What of a table nothing needs any more: what decides is read, and then decided from values alone.
+"""Finds what a table no longer needs: reads all facts, and then decides from values alone.
 
-What may go is only what is provably ours, by its name, and what provably nobody can come back to: neither
-queries, nor an entry of Pinot's lineage, nor the open session, nor a kept snapshot. What the session machine
-sweeps by itself (`session/recover/interrupted.py`, `Lease.prune`, `session/rollback/retention.py`) is decided
-as it does. Nothing is changed here.
+An orphan must be ours, as its name proves. And nothing may be able to come back to it: no query, no lineage
+entry of Pinot, not the open session, no kept snapshot. What the session machine deletes by itself
+(`session/recover/interrupted.py`, `Lease.prune`, `session/rollback/retention.py`) is judged by the same
+rules. Nothing is changed here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PROBE = re.compile(r"\.pinot-assets-probe-[0-9a-f]{32}")
 
 
 class OrphanKind(StrEnum):
-    """What an orphan is, in the order in which they go."""
+    """What an orphan is, in the order in which they are deleted."""
 
     STRAY = "visible segment"
     SEGMENT = "hidden segment"
@@ -57,11 +57,11 @@ class OrphanKind(StrEnum):
 class Orphan:
     """Something that nothing needs.
 
-    :ivar name: of a segment, a node, or an object's key.
-    :ivar why: nothing needs it.
-    :ivar size: bytes; None where it is not known.
-    :ivar age_ms: how long it has been there; None where the session machine itself takes it away at its next
-        turn, however young it is.
+    :ivar name: name of a segment or a node, or key of an object.
+    :ivar why: why nothing needs it.
+    :ivar size: bytes; None where that is not known.
+    :ivar age_ms: how long it has existed; None where the session machine itself deletes it at its next run,
+        however young it is.
     """
 
     kind: OrphanKind
@@ -73,20 +73,20 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What decides over one table.
+    """What decides which objects of one table are orphans.
 
     :ivar nodes: session nodes in ZooKeeper, oldest first.
-    :ivar session: the open one.
+    :ivar session: the open session.
     :ivar hold: key of what a rollback holds back, "" for nothing.
     :ivar ledger: segments of the current snapshot; None where ZooKeeper knows of none.
-    :ivar kept: what the snapshots that stay need; None where nobody knows that, or whose it is: nothing of
-        the staging area goes then.
-    :ivar expired: snapshots that go.
+    :ivar kept: what the kept snapshots need. None where that, or whose it is, is not known; then nothing of
+        the staging area is an orphan.
+    :ivar expired: snapshots to delete.
     :ivar segments: all names in Pinot's table.
     :ivar shadow: name of the shadow table, or of its schema alone, that an audit left in Pinot, "" for none.
     :ivar staged: every object of the staging area.
-    :ivar now_ms: by the clock of the staging area.
-    :ivar here_ms: by this machine's, for what Pinot's controller stamped: it does not tell its time.
+    :ivar now_ms: time by the clock of the staging area.
+    :ivar here_ms: time by this machine's clock, for stamps of Pinot's controller, whose clock cannot be read.
     """
 
     table: str
@@ -105,9 +105,9 @@ class TableFacts:
 
 
 def orphans(facts: TableFacts) -> Iterator[Orphan]:
-    """All of them, however young, in the order in which they may go."""
+    """Yield all orphans, however young, in the order in which they may be deleted."""
     if facts.ledger is not None:
-        if facts.session is None:  # an open one is settled by the next trigger, which then sweeps
+        if facts.session is None:  # the next trigger ends an open session, and then sweeps
             for name in sorted(unknown_of(facts.table, facts.lineage.visible(facts.segments), facts.ledger)):
                 why = "queries see it, and no snapshot knows it: the next trigger deletes it"
                 yield Orphan(OrphanKind.STRAY, name, why)
@@ -129,7 +129,7 @@ def orphans(facts: TableFacts) -> Iterator[Orphan]:
 
 
 def _hidden(facts: TableFacts, needed: frozenset[str]) -> Iterator[Orphan]:
-    """Of switches that were taken back. Pinot deletes them by itself; where it does not, nobody else does."""
+    """Yield hidden segments of reverted switches. If Pinot does not delete them, only gc does."""
     for entry in facts.lineage:
         if entry.state is not LineageState.REVERTED:
             needed |= entry.segments_from | entry.segments_to
@@ -162,7 +162,7 @@ def _tars(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
 
 
 def _session_objects(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
-    """Plans and receipts of sessions that ZooKeeper has forgotten and no kept snapshot comes from."""
+    """Yield plans and receipts of sessions that ZooKeeper has forgotten and no kept snapshot comes from."""
     nodes = {*facts.nodes[-KEPT_SESSIONS:], *([facts.session.node] if facts.session is not None else [])}
     for key in sorted(facts.staged):
         match = _SESSION.fullmatch(key)
@@ -175,8 +175,8 @@ def _session_objects(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
 
 
 def _listings(facts: TableFacts) -> Iterator[Orphan]:
-    """Once the youngest is a day old: until then the sensor's cursor, unseen from here, may lead to all, and
-    the next sweep begins by taking away what others left."""
+    """Yield parts of listings if the youngest is a day old. Until then the cursor of the sensor, which cannot
+    be seen from here, may need all of them, and the next sweep first deletes what others left."""
     keys = sorted(filter(PART_KEY.fullmatch, facts.staged))
     newest_us = max((facts.staged[key].mtime_us for key in keys), default=0)
     if facts.now_ms - newest_us // 1000 >= KEPT_S * 1000:
@@ -192,16 +192,16 @@ def _object(facts: TableFacts, kind: OrphanKind, key: str, why: str) -> Orphan:
 # --- what is looked at -----------------------------------------------------------------------------
 
 GRACE_HOURS = 24
-"""How old an orphan has to be before it goes, where nobody says otherwise: no upload, no call to Pinot and no
+"""Minimum age of an orphan in hours, unless the caller gives another one: no upload, no call to Pinot and no
 executor that outlived its driver lasts so long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """What of a table nothing needs any more.
+    """The orphans of a table.
 
-    :ivar old: what may go, in the order in which it may.
-    :ivar young: what may go once it is old enough.
+    :ivar old: orphans that may be deleted, in this order.
+    :ivar young: orphans that may be deleted once they are old enough.
     :ivar expired: the snapshots among `old`.
     :ivar notes: what could not be judged, and why.
     """
@@ -213,9 +213,9 @@ class Garbage:
 
 
 def garbage(driver: Driver, grace_ms: int) -> Garbage:
-    """What of a table nothing needs any more; needs no lease and changes nothing.
+    """Find the orphans of a table; needs no lease and changes nothing.
 
-    :param grace_ms: how old it has to be before it may go, by this machine's clock.
+    :param grace_ms: minimum age before an orphan may be deleted, by this machine's clock.
     :raises PinotAssetsError: as `look`.
     """
     driver.require_known()
@@ -224,23 +224,23 @@ def garbage(driver: Driver, grace_ms: int) -> Garbage:
 
 
 def look(spec: TableSpec, clients: TableClients, pointer: Pointer, grace_ms: int, now_ms: int) -> Garbage:
-    """What nothing needs any more.
+    """Find the orphans of a table.
 
-    :param pointer: as it stands; under the lease, the owner's.
-    :param now_ms: by the clock of the staging area.
-    :raises SnapshotCorrupt: the current snapshot cannot be read: nothing can be judged.
+    :param pointer: the pointer as it is now; under the lease, the owner's.
+    :param now_ms: time by the clock of the staging area.
+    :raises SnapshotCorrupt: the current snapshot cannot be read, so nothing can be judged.
     :raises PinotNotFound: Pinot has no such table.
     """
     staging = clients.staging
     session = clients.store.active_session(pointer)
     segments = clients.pinot.all_segments(spec.name)
-    lineage = clients.pinot.lineage(spec.name)  # after the segments: none is seen without its entry
+    lineage = clients.pinot.lineage(spec.name)  # after the segments, so that each is seen with its entry
     listed = [*staged(staging, "")]
     ref = pointer.current_snapshot
     ledger = staging.reach(ref).segments if ref is not None else None
     if ledger is not None:
         beside = unknown_of(spec.name, lineage.visible(segments), ledger)
-        ledger |= published(spec.name, clients.pinot, staging, pointer, beside)  # a backup may be restored
+        ledger |= published(spec.name, clients.pinot, staging, pointer, beside)  # for a restored backup
     has_none = not snapshot_headers(listed) and not any(is_ours(spec.name, name) for name in segments)
     if ref is not None or has_none:
         expired, kept, why = _snapshots_to_go(spec, clients, listed, pointer, session, grace_ms, now_ms)
@@ -278,7 +278,7 @@ def _snapshots_to_go(
     grace_ms: int,
     now_ms: int,
 ) -> tuple[tuple[SnapshotHeader, ...], Reach | None, str]:
-    """Them, what the others need, and why nothing of the staging area can be judged."""
+    """Return the snapshots to delete, what the others need, and why the staging area cannot be judged."""
     there, ref = snapshot_headers(listed), pointer.current_snapshot
     try:
         if why := why_none_goes(clients, listed, ref):

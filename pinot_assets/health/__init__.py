@@ -1,7 +1,7 @@
-"""Standing health of a table: what should hold at any time, whether or not a session is under way.
+"""Health of a table: what should hold at any time, whether or not a session is open.
 
-Each check is a function of one look at the table (`table_probe`), which reads what a check first asks for;
-`all_checks` puts them together.
+Each check is a function of one look at the table (`table_probe`), which reads a thing when a check first
+needs it. `all_checks` puts the checks together.
 """
 
 from pinot_assets.core.check_result import CheckResult, Severity

@@ -1,4 +1,4 @@
-"""All checks of a table's standing health, and a look with each of them."""
+"""All health checks of an OFFLINE table, and a look at a table with each of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import TableSpec
 
 LOOK_AGAIN_S = 20.0
-"""A look that took longer is not repeated: Dagster ends a sensor's tick after 60 s."""
+"""Seconds; a look that took longer is not repeated: Dagster ends a sensor's tick after 60 s."""
 
 CHECKS = (
     source.snapshot_equals_source,
@@ -26,32 +26,32 @@ CHECKS = (
     source.freshness,
     source.failing_files,
 )
-"""In the order of a dashboard."""
+"""In the order in which a dashboard shows them."""
 
 
 def examine(probe: TableProbe) -> tuple[CheckResult, ...]:
-    """The answer of every check, in the order of `CHECKS`. Never raises."""
+    """Return the result of every check, in the order of `CHECKS`. Never raises."""
     return tuple(check(probe) for check in CHECKS)
 
 
 def examine_table(spec: TableSpec, settings: Callable[[], Settings]) -> tuple[CheckResult, ...]:
-    """Look at a table. Never raises for what cannot be reached.
+    """Look at a table and return the result of every check. Never raises for what cannot be reached.
 
-    A look that failed while a run changed the session is taken once more, if there is time for it: it may
-    have seen two states.
+    If a check failed while a run changed the session, and there is time for it, the table is looked at once
+    more: the first look may have seen two states.
     """
     started = time.monotonic()
     with open_table_probe(spec, settings) as look:
         answers = examine(look)
         in_time = time.monotonic() - started <= LOOK_AGAIN_S
-        if all(a.passed for a in answers) or not in_time or not look.moved():
+        if all(a.passed for a in answers) or not in_time or not look.ask_if_moved():
             return answers
     with open_table_probe(spec, settings) as look:
         return examine(look)
 
 
 def summary(answers: tuple[CheckResult, ...]) -> str:
-    """`10 checks, 2 failed: orphans, freshness`."""
+    """Return a line such as `10 checks, 2 failed: orphans, freshness`."""
     failed = [a.name if a.known else f"{a.name} (not known)" for a in answers if not a.passed]
     return f"{len(answers)} checks, " + (
         f"{len(failed)} failed: {', '.join(failed)}" if failed else "all passed"

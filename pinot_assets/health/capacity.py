@@ -1,4 +1,4 @@
-"""Whether the next switch has room: in Pinot's quota, in the staging area, on the servers."""
+"""Checks whether the next switch has room: in Pinot's quota, in the staging area, on the servers."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from pinot_assets.health.table_probe import TableProbe
 from pinot_assets.session.checks.capacity import quota_bytes, replication_of
 
 RESERVE = 0.1
-"""Share of a quota or a server's disk that should stay free: Pinot refuses uploads when a disk is at 95 %."""
+"""Share of a quota or of a server's disk to keep free: Pinot refuses uploads when a disk is at 95 %."""
 
 STAGING_RESERVE = 1024**3
-"""Bytes that should be free at a local staging area, whatever the table's size."""
+"""Bytes to keep free on the disk of a local staging area, whatever the table's size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
     """One place that can fill up.
 
-    :ivar key: for plots, `quota`, `staging_disk` or `server_disk`.
-    :ivar where: for people.
-    :ivar total: bytes that there are.
+    :ivar key: name in plots: `quota`, `staging_disk` or `server_disk`.
+    :ivar where: name for people.
+    :ivar total: its size in bytes.
     :ivar free: bytes left.
-    :ivar needed: bytes that the next switch may want.
+    :ivar needed: bytes that should be free for the next switch.
     :ivar next_step: how to make room.
     """
 
@@ -39,13 +39,13 @@ class Room:
 
 
 def quota_room(allowed: int, used: int, next_switch: int) -> Room:
-    """Room in the table's quota.
+    """Return the room in the table's quota.
 
-    Pinot counts loaded, unpacked segments, hidden ones and every replica included.
+    Pinot counts loaded, unpacked segments, including hidden ones and every replica.
 
     :param allowed: `quota.storage` times the replicas, bytes.
-    :param used: what Pinot counts now.
-    :param next_switch: what a switch that replaces everything would add; 0 where only changes are added.
+    :param used: bytes that Pinot counts now.
+    :param next_switch: bytes that a switch of the whole table would add; 0 where only changes are added.
     """
     return Room(
         "quota",
@@ -59,7 +59,7 @@ def quota_room(allowed: int, used: int, next_switch: int) -> Room:
 
 
 def staging_room(path: str, total: int, free: int, next_switch: int) -> Room:
-    """Room on the disk of a local staging area."""
+    """Return the room on the disk of a local staging area."""
     return Room(
         "staging_disk",
         f"the disk of the staging area {path}",
@@ -71,7 +71,7 @@ def staging_room(path: str, total: int, free: int, next_switch: int) -> Room:
 
 
 def server_room(server: str, total: int, used: int) -> Room:
-    """Room on a server's data disk."""
+    """Return the room on a server's data disk."""
     return Room(
         "server_disk",
         f"the disk of {server}",
@@ -96,12 +96,12 @@ def head_room(probe: TableProbe) -> CheckResult:
 
 
 def _quota(probe: TableProbe) -> Iterator[Room]:
-    if (quota := quota_bytes(probe.table_config)) is None:
+    if (quota := quota_bytes(probe.table_config())) is None:
         return
-    replication = replication_of(probe.table_config)
-    used = probe.table_bytes
-    # A swap brings the whole table once more; what of it is hidden now goes before.
-    share = len(probe.served) / len(probe.segments) if probe.segments else 0.0
+    replication = replication_of(probe.table_config())
+    used = probe.table_bytes()
+    # A swap adds the whole table once more; the segments that are hidden now are deleted before.
+    share = len(probe.served()) / len(probe.segments()) if probe.segments() else 0.0
     more = int(used * share) if probe.spec.mode == "swap" else 0
     yield quota_room(quota * replication, used, more)
 
@@ -110,21 +110,22 @@ def _staging(probe: TableProbe) -> Iterator[Room]:
     if (disk := probe.staging_disk()) is None:
         return
     swap = probe.spec.mode == "swap"
-    more = probe.snapshot.tar_bytes if swap and probe.snapshot else 0
+    snapshot = probe.snapshot()
+    more = snapshot.tar_bytes if swap and snapshot else 0
     yield staging_room(*disk, more)
 
 
 def _servers(probe: TableProbe) -> Iterator[Room]:
-    for server, disk in sorted(probe.server_disks.items()):
+    for server, disk in sorted(probe.server_disks().items()):
         if isinstance(disk, PinotError):
             raise disk
         yield server_room(server, disk.total, disk.used)
 
 
 def enough_room(rooms: Sequence[Room], not_known: Mapping[str, str]) -> CheckResult:
-    """Every place has room for the next switch; not known, where one is not and no other is short.
+    """Return whether every place has room; "not known" if a place could not be read and no other is short.
 
-    :param not_known: place → why nothing is known of it.
+    :param not_known: place → why it could not be read.
     """
     problems = [
         CheckProblem(
@@ -135,7 +136,7 @@ def enough_room(rooms: Sequence[Room], not_known: Mapping[str, str]) -> CheckRes
     ]
     tightest = min(rooms, key=lambda r: r.free - r.needed, default=None)
     numbers: dict[str, float] = {}
-    for r in rooms:  # several servers: the fullest one
+    for r in rooms:  # of several servers, the one with the least free space
         free = numbers.get(f"{r.key}_free_bytes")
         if free is None or r.free < free:
             numbers |= {f"{r.key}_free_bytes": r.free, f"{r.key}_total_bytes": r.total}

@@ -1,4 +1,4 @@
-"""How a function becomes a check of an OFFLINE table's standing health."""
+"""Makes a function a health check of an OFFLINE table."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from pinot_assets.health.table_probe import TableProbe
 
 
 def check(promise: str) -> Callable[[Callable[[TableProbe], CheckResult]], HealthCheck[TableProbe]]:
-    """Make a function a check of its own name."""
+    """Return a decorator that makes a function a check with the function's name."""
     return lambda judge: HealthCheck(judge.__name__, promise, judge)

@@ -1,4 +1,4 @@
-"""What lies around that nothing refers to any more, and what is referred to and lies nowhere.
+"""Checks of leftovers: what exists although nothing needs it, and what is needed but does not exist.
 
 Three places: Pinot (segments), ZooKeeper (session nodes), the staging area (tars).
 """
@@ -25,8 +25,8 @@ from pinot_assets.session.stores.staged_files import tar_keys
 from pinot_assets.session.values.state import is_ours
 
 TOLERATED_BYTES = 1024**3
-"""Superseded tars that nobody minds; above it, not more than what is in use. Where every snapshot is kept,
-nothing deletes them, so a check without tolerance would fail for ever after the first rewritten file."""
+"""Bytes of superseded tars that the check tolerates, or as many as are in use, if that is more. Where every
+snapshot is kept, nothing deletes them: without tolerance the check would fail for ever after one rewrite."""
 
 SEGMENTS = "segments/"
 
@@ -34,10 +34,10 @@ SEGMENTS = "segments/"
 def unreferenced(
     table: str, staged: Mapping[str, int], segments: Iterable[str], open_session: str
 ) -> dict[str, int]:
-    """Tars and metadata tars that neither these segments nor the open session need, sorted: key → bytes.
+    """Return tars and metadata tars of neither these segments nor the open session, sorted: key → bytes.
 
     :param staged: key → bytes of the staging area.
-    :param open_session: its id, "" when there is none.
+    :param open_session: id of the open session, "" when there is none.
     """
     prefix = f"{SEGMENTS}{table}__{open_session}_"
     kept = {key for name in segments for key in tar_keys(name)}
@@ -51,19 +51,19 @@ def unreferenced(
 @check("No segment, session node or pile of tars that nothing refers to.")
 def orphans(probe: TableProbe) -> CheckResult:
     """Nothing of ours is left that no snapshot, no open session and no way back needs."""
-    table, referenced, later_ones = probe.spec.name, probe.referenced, probe.published_later
-    lineage, segments, staged = probe.lineage, probe.segments, probe.staged
+    table, referenced, later_ones = probe.spec.name, probe.referenced(), probe.published_later()
+    lineage, segments, staged = probe.lineage(), probe.segments(), probe.staged()
     visible = lineage.visible(segments)
     ours = {name for name in segments if is_ours(table, name)}
     needed = set(referenced.segments) | {
         name for e in lineage.in_state(LineageState.COMPLETED) for name in e.segments_from
     }
-    # What a REVERTED entry pushed is deleted by Pinot itself.
+    # Pinot itself deletes what a REVERTED entry pushed.
     doomed = {name for e in lineage.in_state(LineageState.REVERTED) for name in e.segments_to}
     later = sorted(later_ones) if referenced.has_ledger else []
     shown = sorted(ours & visible - set(referenced.segments) - set(later))
     hidden = sorted(ours - visible - needed - doomed)
-    nodes = probe.session_nodes[:-KEPT_SESSIONS]
+    nodes = probe.session_nodes()[:-KEPT_SESSIONS]
     tars = unreferenced(table, staged, referenced.tars, referenced.open_session)
     useless = sum(tars.values())
     in_use = sum(size for key, size in staged.items() if key.startswith(SEGMENTS)) - useless
@@ -121,8 +121,8 @@ def orphans(probe: TableProbe) -> CheckResult:
 
 @check("Every tar of the snapshot and of the way back is in the staging area.")
 def staged_tars(probe: TableProbe) -> CheckResult:
-    """Every tar of the ledger and of the way back lies in the staging area, in its size (rule R9)."""
-    staged, tars = probe.staged, probe.referenced.tars
+    """Every tar of the ledger and of the way back is in the staging area, with its size (rule R9)."""
+    staged, tars = probe.staged(), probe.referenced().tars
     sizes = {name: staged.get(f"{SEGMENTS}{name}.tar.gz") for name in sorted(tars)}
     missing = [name for name, size in sizes.items() if size is None]
     torn = [name for name, size in sizes.items() if size not in (None, tars[name].tar_bytes)]

@@ -1,4 +1,4 @@
-"""What a look reads, as values that checks and numbers share."""
+"""Values that a look reads, for checks and metrics."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pinot_assets.snapshot.receipt import Failure, Fingerprint, Output, SourceFi
 from pinot_assets.source.readiness import Readiness
 
 Attempts = Mapping[tuple[str, int], Sequence[Failure]]
-"""Session id and attempt → what failed in it."""
+"""Session id and attempt → the failures of that attempt."""
 
 
 def still_there(
     failures: Sequence[Failure], plan: Plan, files: Mapping[str, SourceFile]
 ) -> tuple[Failure, ...]:
-    """Of what a session failed at, what the source holds as it was then: neither removed nor repaired.
+    """Return the failures whose files are still as they were: neither removed nor repaired.
 
-    :param plan: of that session; a file that Pinot refused is no more in it, and counts while it is listed.
+    :param plan: of that session; a file that Pinot refused is no longer in it, and counts while it is listed.
     :param files: the listing, by URI.
     """
     planned = {row.ordinal: row.planned for row in plan.rows}
@@ -29,14 +29,14 @@ def still_there(
 
 @dataclass(frozen=True, slots=True)
 class SourceDifference:
-    """The listing beside the ledger, by fingerprint alone; URIs, sorted.
+    """How the listing differs from the ledger, by fingerprint alone; URIs, sorted.
 
-    :ivar listed: how many files count: listed and ready.
+    :ivar listed: number of files that count: listed and ready.
     :ivar missing: listed, not published.
     :ivar stale: published in another version.
-    :ivar extra: published, not listed any more.
-    :ivar held: how many differ because a rollback holds them back.
-    :ivar unready: how many are being written, or not complete yet.
+    :ivar extra: published, no longer listed.
+    :ivar held: number of files that differ because a rollback holds them back.
+    :ivar unready: number of files that are being written, or not complete yet.
     """
 
     listed: int
@@ -48,12 +48,12 @@ class SourceDifference:
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """Files whose content waits to be published."""
+        """Return the files whose content waits to be published."""
         return (*self.missing, *self.stale)
 
 
 def difference(published: Mapping[str, Fingerprint], readiness: Readiness, hold: Hold) -> SourceDifference:
-    """Compare ledger and listing; what is not ready and what a rollback holds back (R23) is counted apart.
+    """Compare ledger and listing; files that are not ready or held back by a rollback (R23) count apart.
 
     :param published: newest published version by URI.
     """
@@ -74,7 +74,7 @@ def difference(published: Mapping[str, Fingerprint], readiness: Readiness, hold:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What the servers themselves say.
+    """What the servers themselves report.
 
     :ivar crcs: server → segment → CRC, as loaded.
     :ivar silent: server → why it did not answer.
@@ -86,12 +86,12 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class ReferencedObjects:
-    """What may be there.
+    """Objects that may exist, as something refers to them.
 
     :ivar has_ledger: whether ZooKeeper knows of a snapshot.
     :ivar segments: names of the ledger and of the open session's switch.
-    :ivar tars: segment → output: of the ledger and of every snapshot that a rollback can still reach.
-    :ivar open_session: id of the open session, "" when there is none; all that is staged for it may be there.
+    :ivar tars: segment → output, of the ledger and of every snapshot that a rollback can still reach.
+    :ivar open_session: id of the open session, "" when there is none; anything staged for it may exist.
     """
 
     has_ledger: bool

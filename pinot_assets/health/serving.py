@@ -1,4 +1,4 @@
-"""Whether Pinot serves exactly what was published, hides none of it, and could still take it back."""
+"""Checks that Pinot serves exactly what was published, hides none of it, and can still revert it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,13 @@ from pinot_assets.session.values.state import Mode, Session, is_ours, utc_text
 @check("Every replica of every published segment is ONLINE as it was built.")
 def replicas_and_crc(probe: TableProbe) -> CheckResult:
     """Every replica of every published segment is ONLINE and has the CRC that was built."""
-    built = {name: output.crc for name, output in probe.served.items()}
-    table, replicas, registered, loaded = probe.spec.name, probe.replicas, probe.registered_crcs, probe.loaded
+    built = {name: output.crc for name, output in probe.served().items()}
+    table, replicas, registered, loaded = (
+        probe.spec.name,
+        probe.replicas(),
+        probe.registered_crcs(),
+        probe.loaded(),
+    )
     expected = good = 0
     lost: list[str] = []
     down: list[str] = []
@@ -95,10 +100,10 @@ def replicas_and_crc(probe: TableProbe) -> CheckResult:
 
 @check("No lineage entry is open but the open session's; none hides the snapshot.")
 def lineage_clean(probe: TableProbe) -> CheckResult:
-    """No entry is open but that of the open session, and none hides what is published."""
+    """Only the open session's entry is open, and no entry hides what is published."""
     table, now_ms = probe.spec.name, probe.now_ms
-    lineage, segments, published, session = probe.lineage, probe.segments, probe.served, probe.session
-    renewed_ms = probe.entry_renewed_ms
+    lineage, segments, published, session = probe.lineage(), probe.segments(), probe.served(), probe.session()
+    renewed_ms = probe.entry_renewed_ms()
     open_entries = lineage.in_state(LineageState.IN_PROGRESS)
     foreign = [e for e in open_entries if not owned(table, e)]
     of_open_session = [e for e in open_entries if of_session(table, e, session)]
@@ -152,12 +157,12 @@ def lineage_clean(probe: TableProbe) -> CheckResult:
 
 
 def owned(table: str, entry: LineageEntry) -> bool:
-    """Whether the entry is of this project's making: its outputs, or what it deletes, have our names."""
+    """Return whether this project made the entry: its outputs, or what it deletes, have our names."""
     return all(is_ours(table, name) for name in entry.segments_to or entry.segments_from)
 
 
 def of_session(table: str, entry: LineageEntry, session: Session | None) -> bool:
-    """Whether the entry is the open session's; its id may not be stored yet, but its outputs tell."""
+    """Return whether the entry is the open session's: by its id or, while that is not stored, its outputs."""
     if session is None:
         return False
     prefix = f"{table}__{session.id}_"
@@ -180,25 +185,25 @@ def _tell(table: str, entries: list[LineageEntry], now_ms: int) -> str:
 
 @check("The newest switch can be reverted while Pinot keeps what it replaced.")
 def rollback_window(probe: TableProbe) -> CheckResult:
-    """Within the window after a switch there is a way back; that it closes in time is no fault (rule R22).
+    """Within the window after a switch it can be reverted; that the window ends is no failure (rule R22).
 
-    The open session's entry builds on the switch, and is no hindrance once it has ended.
+    The open session's entry builds on the switch, and does not hinder a revert once it has ended.
     """
-    table, current, before = probe.spec.name, probe.snapshot, probe.before
-    lineage, segments, session = probe.lineage, probe.segments, probe.session
-    answer = partial(_way_back, probe.revert_window_ms)
+    table, current, before = probe.spec.name, probe.snapshot(), probe.before()
+    lineage, segments, session = probe.lineage(), probe.segments(), probe.session()
+    answer = partial(_way_back, probe.revert_window_ms())
     if current is None or before is None:
         good = "nothing is published yet" if current is None else "there is no snapshot before this one"
         return answer(f"{good}: there is nothing to go back to")
     if session is not None and session.mode is Mode.ROLLBACK:
         return answer(f"{current.session} is being taken back by {session.id}")
     if session is not None and session.gate_open:
-        # Right before its end, what the former switch replaced makes room (`rollbackWindow`).
+        # Right before its end, it deletes what the former switch replaced (`rollbackWindow`).
         return answer(f"{session.id} is being switched to: then a way leads back from it")
     again = f"by the tars of kept snapshots (`pinot-assets snapshots {table}`)"
     entry = lineage.get(current.lineage_entry_id)
     switched_ms = entry.timestamp_ms if entry else current.published_ms
-    until_ms = switched_ms + probe.revert_window_ms
+    until_ms = switched_ms + probe.revert_window_ms()
     age = hours(probe.now_ms - switched_ms)
     if probe.now_ms > until_ms:
         return answer(f"the switch is {age} h old: no way back but {again}")

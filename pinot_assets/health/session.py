@@ -1,4 +1,4 @@
-"""Whether the open session gets on, and how many retries it has left."""
+"""Checks whether the open session makes progress, and how many retries it has left."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from pinot_assets.session.values.state import Session, State, utc_text
 from pinot_assets.session.values.trouble import has_lasted
 
 OLDEST_MS = 24 * HOUR_MS
-"""An open session older than this holds back a day of changes."""
+"""Age from which an open session is too old: it holds back a day of changes."""
 
 IDLE_MS = HOUR_MS
-"""For so long nobody may hold the lease of a session in which nothing failed: its driver died."""
+"""How long the lease of a session without failures may be free: then its driver has died."""
 
 HELD_MS = 24 * HOUR_MS
-"""Nobody should hold a lease for longer: a driver that hangs keeps its heartbeat (rule R25)."""
+"""How long a lease may be held: a driver that hangs keeps its heartbeat (rule R25)."""
 
 
 @check("An open session gets on and has retries left.")
 def session_progress(probe: TableProbe) -> CheckResult:
-    """No open session failed, waits for nobody or grows old; no lease is held for ever."""
-    session, holder, now_ms = probe.session, probe.holder, probe.now_ms
+    """The open session has not failed, is worked on and not too old; no lease is held for too long."""
+    session, holder, now_ms = probe.session(), probe.holder(), probe.now_ms
     max_retries = probe.spec.ingestion.max_retries
     run = f"run {probe.spec.name} (`pinot-assets run {probe.spec.name}`)"
     held_ms = now_ms - holder.since_ms if holder else 0
@@ -80,7 +80,7 @@ def _of_session(session: Session, probe: TableProbe, run: str) -> Iterator[Check
         left = counted(max(0, most - session.retry_count), "retry", "retries")
         text = f"{session.id} {what}, {left} left: {session.last_error}"
         yield CheckProblem(text, _way_on(session, most, run))
-    elif probe.holder is None and idle_ms > IDLE_MS:
+    elif probe.holder() is None and idle_ms > IDLE_MS:
         yield CheckProblem(
             f"{session.id} stands in {session.state.value} and nobody has worked on it for "
             f"{hours(idle_ms)} h",

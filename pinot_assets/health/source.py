@@ -1,4 +1,4 @@
-"""What the source holds beside what is published: what differs, for how long, and which files fail."""
+"""Checks how the source differs from what is published, for how long, and which files fail."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from pinot_assets.session.values.state import utc_text
 from pinot_assets.session.values.trouble import has_lasted, so_long
 
 OFTEN = 2
-"""Attempts after which a file that still fails will not repair itself."""
+"""Number of attempts after which a file that still fails will not succeed by itself."""
 
 
 @check("Every listed file is published as it is listed, and no other.")
 def snapshot_equals_source(probe: TableProbe) -> CheckResult:
     """Every listed file is published in the version that is listed, and no other.
 
-    A table that appends never takes away what is no longer listed.
+    A table in mode append keeps what is no longer listed.
     """
-    table, difference = probe.spec.name, probe.difference
+    table, difference = probe.spec.name, probe.difference()
     run = f"run {table} (`pinot-assets run {table}`); if it just ran, `pinot-assets status {table}` says why"
     extra = difference.extra if probe.spec.mode != "append" else ()
     parts = (("missing", difference.missing), ("stale", difference.stale), ("extra", extra))
@@ -67,11 +67,12 @@ def freshness(probe: TableProbe) -> CheckResult:
     """Neither the published snapshot nor an unpublished change is older than the table's owner promised.
 
     A change is as old as its file, but no older than the snapshot that lacks it: a copy may keep an old date.
-    Without a promise (`dagster.freshnessHours`), the check only tells the numbers.
+    Without a promise (`dagster.freshnessHours`), the check passes and only gives the numbers.
     """
     table, limit_hours = probe.spec.name, probe.spec.dagster.freshness_hours
-    published_ms = probe.snapshot.published_ms if probe.snapshot else None
-    waiting = probe.waiting_since_ms
+    snapshot = probe.snapshot()
+    published_ms = snapshot.published_ms if snapshot else None
+    waiting = probe.waiting_since_ms()
     snapshot_h = hours(probe.now_ms - published_ms) if published_ms is not None else 0.0
     oldest = min(waiting, key=lambda uri: waiting[uri], default=None)
     change_h = hours(probe.now_ms - max(waiting[oldest], published_ms or 0)) if oldest is not None else 0.0
@@ -106,11 +107,12 @@ def freshness(probe: TableProbe) -> CheckResult:
 def failing_files(probe: TableProbe) -> CheckResult:
     """No file that fails now has failed in several attempts of the kept sessions.
 
-    What may pass by itself is judged by the time that it lasts (`session_progress`).
+    Failures that may pass by themselves are judged by how long they last (`session_progress`).
     """
-    passing = probe.session is not None and probe.session.trouble_since_ms > 0
-    attempts = probe.attempts.values()
-    reason = {f.uri: f"{f.code}: {f.reason}" for f in (() if passing else probe.failing_now)}
+    session = probe.session()
+    passing = session is not None and session.trouble_since_ms > 0
+    attempts = probe.attempts().values()
+    reason = {f.uri: f"{f.code}: {f.reason}" for f in (() if passing else probe.failing_now())}
     times = Counter(uri for failures in attempts for uri in {f.uri for f in failures})
     keep = sorted((uri for uri in reason if times[uri] >= OFTEN), key=lambda uri: (-times[uri], uri))
     described = [f"{base_name(uri)} in {times[uri]} attempts ({reason[uri]})" for uri in keep]
@@ -138,7 +140,7 @@ NAME = snapshot_equals_source.name
 
 @dataclass(frozen=True, slots=True)
 class Lasting(CheckResult):
-    """An answer that has not been known for so long that it is an error.
+    """A result that has not been known for so long that it is an error.
 
     :ivar since_ms: since when, epoch milliseconds.
     """
@@ -147,7 +149,7 @@ class Lasting(CheckResult):
 
 
 def lasts(answer: CheckResult, since_ms: int, now_ms: int) -> CheckResult:
-    """An answer that is not known, as an error once every look has failed for an hour; else as it is.
+    """Return an unknown result as an error once every look has failed for an hour; any other unchanged.
 
     :param since_ms: when the first of these looks failed, epoch milliseconds.
     """
@@ -167,9 +169,9 @@ def lasts(answer: CheckResult, since_ms: int, now_ms: int) -> CheckResult:
 
 
 def seen_again(since_ms: int, now_ms: int, summary: str) -> CheckResult:
-    """What ends the error of `lasts`. It passes, though files may wait: the next look counts them.
+    """Return the result that ends the error of `lasts`. It passes even if files wait: the next look counts.
 
-    :param summary: what this look says of the files.
+    :param summary: what this look found of the files.
     """
     after = duration((now_ms - since_ms) / 1000)
     message = f"the table can be looked at again since {utc_text(now_ms)}, after {after}: {summary}"

@@ -1,7 +1,7 @@
-"""One look at a table and everything around it: read once, lease untouched, nothing written.
+"""One look at a table and everything around it: reads each thing once, takes no lease, writes nothing.
 
-Every reading is made when a check first asks for it and remembered, its failure too: what cannot be read
-silences the checks that need it, and only those, and is not waited for twice.
+A reading is made when a check first needs it, and is remembered; so is its failure. What cannot be read fails
+only the checks that need it, and is not waited for twice.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Generic, TypeVar, cast
+from typing import TypeVar, cast
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError, SourceError
@@ -50,7 +51,7 @@ from pinot_assets.table_spec.tables.apply import held_table_config
 T = TypeVar("T")
 
 MOST_OBJECTS = 200_000
-"""Staged objects that a look lists at most: about 40 s on an object store."""
+"""Maximum of staged objects that a look lists: that takes about 40 s on an object store."""
 
 _FAILURES = re.compile(
     r"sessions/(?P<session>[^/]+)/failures-(?P<attempt>\d+)-(?P<sha256>[0-9a-f]{64})\.json"
@@ -59,7 +60,7 @@ _FAILURES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Opens what a look needs, when it needs it."""
+    """Opens what a look reads, when it first needs it."""
 
     store: Callable[[], SessionStore]
     pinot: Callable[[], PinotClient]
@@ -69,9 +70,9 @@ class Ports:
 
 @contextmanager
 def open_table_probe(spec: TableSpec, settings: Callable[[], Settings]) -> Iterator[TableProbe]:
-    """A look at a table; connections are made when first needed and closed at the end.
+    """Yield a look at a table; connections are made when first needed and closed at the end.
 
-    :param settings: where Pinot is; may raise, which is then the answer of every check that needs Pinot.
+    :param settings: returns where Pinot is; what it raises is the result of every check that needs Pinot.
     """
     with ExitStack() as stack:
         ports = Ports(
@@ -83,33 +84,33 @@ def open_table_probe(spec: TableSpec, settings: Callable[[], Settings]) -> Itera
         yield TableProbe(spec, ports, time.time_ns() // 1_000_000)
 
 
-class CachedReading(Generic[T]):
-    """Read when first asked for; what that raised is raised again, without another try."""
+def read_once(read: Callable[[TableProbe], T]) -> Callable[[TableProbe], T]:
+    """A reading, which is read when it is first asked for and kept.
 
-    def __init__(self, read: Callable[[TableProbe], T]) -> None:
-        self._read = read
-        self.__doc__ = read.__doc__
+    What it raised is raised again, without another try.
+    """
+    name = read.__name__
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, probe: TableProbe, owner: type | None = None) -> T:
-        if self._name in probe.failures:
-            raise probe.failures[self._name]
-        if self._name not in probe.readings:
+    @wraps(read)
+    def reading(probe: TableProbe) -> T:
+        if name in probe.failures:
+            raise probe.failures[name]
+        if name not in probe.readings:
             try:
-                probe.readings[self._name] = self._read(probe)
+                probe.readings[name] = read(probe)
             except Exception as error:
-                probe.failures[self._name] = error
+                probe.failures[name] = error
                 raise
-        return cast(T, probe.readings[self._name])
+        return cast(T, probe.readings[name])
+
+    return reading
 
 
 class TableProbe:
-    """What stands where, at about one moment.
+    """A look at one table at about one moment.
 
     :ivar now_ms: that moment, epoch milliseconds.
-    :ivar readings: what was read, by name, and in `failures` what could not be read, and why.
+    :ivar readings: name → what was read; `failures`: name → why it could not be read.
     """
 
     def __init__(self, spec: TableSpec, ports: Ports, now_ms: int) -> None:
@@ -119,108 +120,112 @@ class TableProbe:
         self.failures: dict[str, Exception] = {}
         self._ports = ports
 
-    def moved(self) -> bool:
-        """Whether a run has changed the session since: then what was read does not belong together."""
+    def ask_if_moved(self) -> bool:
+        """Return whether a run has changed the session since, so that the readings do not fit together."""
         try:
-            pointer = self._store.pointer()
-            return (pointer, self._store.active_session(pointer)) != (self.pointer, self.session)
+            pointer = self._store().pointer()
+            return (pointer, self._store().active_session(pointer)) != (self.pointer(), self.session())
         except Exception:
-            return False  # told by the checks that need it
+            return False  # the checks that need it report this
 
     # --- ZooKeeper -----------------------------------------------------------------------------------
 
-    @CachedReading
+    @read_once
     def _store(self) -> SessionStore:
         return self._ports.store()
 
-    @CachedReading
+    @read_once
     def pointer(self) -> Pointer:
         """The table's pointer."""
-        return self._store.pointer()
+        return self._store().pointer()
 
-    @CachedReading
+    @read_once
     def session(self) -> Session | None:
         """The open session."""
-        return self._store.active_session(self.pointer)
+        return self._store().active_session(self.pointer())
 
-    @CachedReading
+    @read_once
     def holder(self) -> Owner | None:
         """Who holds the lease."""
-        return self._store.holder()
+        return self._store().holder()
 
-    @CachedReading
+    @read_once
     def session_nodes(self) -> list[str]:
         """Names of all session nodes, oldest first."""
-        return self._store.session_nodes()
+        return self._store().session_nodes()
 
-    @CachedReading
+    @read_once
     def kept_sessions(self) -> list[Session]:
         """The newest sessions, the open one included, oldest first."""
-        return [self._store.session(node) for node in self.session_nodes[-KEPT_SESSIONS:]]
+        return [self._store().session(node) for node in self.session_nodes()[-KEPT_SESSIONS:]]
 
     # --- source and staging area ---------------------------------------------------------------------
 
-    @CachedReading
+    @read_once
     def inventory(self) -> Inventory:
         """The listing of the input directory."""
         return list_source(self.spec, self._ports.source())
 
-    @CachedReading
+    @read_once
     def listing(self) -> Readiness:
-        """The listing as a trigger would judge it now: what is still being written does not count."""
-        plan = self.staging.plan(self.session.plan) if self.session else None
-        return judge_listing(self.spec, self.inventory, self.snapshot, self.hold, plan)
+        """The listing as a trigger would judge it now: files that are still being written do not count."""
+        session = self.session()
+        plan = self.staging().plan(session.plan) if session else None
+        return judge_listing(self.spec, self.inventory(), self.snapshot(), self.hold(), plan)
 
-    @CachedReading
+    @read_once
     def difference(self) -> SourceDifference:
-        """The listing beside the ledger."""
-        ledger = self.snapshot.ledger if self.snapshot else {}
+        """How the listing differs from the ledger."""
+        snapshot = self.snapshot()
+        ledger = snapshot.ledger if snapshot else {}
         published = {uri: file.fingerprint for uri, file in ledger.items()}
-        return difference(published, self.listing, self.hold)
+        return difference(published, self.listing(), self.hold())
 
-    @CachedReading
+    @read_once
     def unready_since_ms(self) -> Mapping[str, int]:
-        """When each file that is not ready was last written, epoch milliseconds by URI; none of one that has
-        gone from a directory that is being written anew."""
-        unready = (*self.listing.later, *self.listing.waiting)
-        files = self.inventory.files
+        """When each file that is not ready was last written, epoch milliseconds by URI; without a file that
+        has gone from a directory that is being rewritten."""
+        unready = (*self.listing().later, *self.listing().waiting)
+        files = self.inventory().files
         return {u.uri: files[u.uri].fingerprint.mtime_us // 1000 for u in unready if u.uri in files}
 
-    @CachedReading
+    @read_once
     def waiting_since_ms(self) -> Mapping[str, int]:
         """When each new or rewritten file was last written, epoch milliseconds by URI."""
-        files = self.inventory.files
-        return {uri: files[uri].fingerprint.mtime_us // 1000 for uri in self.difference.waiting}
+        files = self.inventory().files
+        return {uri: files[uri].fingerprint.mtime_us // 1000 for uri in self.difference().waiting}
 
-    @CachedReading
+    @read_once
     def staging(self) -> Staging:
         """The table's folder of the staging area."""
         return self._ports.staging()
 
-    @CachedReading
+    @read_once
     def snapshot(self) -> Snapshot | None:
         """The ledger.
 
         :raises SnapshotCorrupt: it is damaged.
         """
-        ref = self.pointer.current_snapshot
-        return self.staging.snapshot(ref) if ref else None
+        ref = self.pointer().current_snapshot
+        return self.staging().snapshot(ref) if ref else None
 
-    @CachedReading
+    @read_once
     def before(self) -> Snapshot | None:
-        """The snapshot that a rollback leads to."""
-        kept = before(self.staging, self.snapshot) if self.snapshot else None
+        """The snapshot to which a rollback leads."""
+        snapshot = self.snapshot()
+        kept = before(self.staging(), snapshot) if snapshot else None
         return kept.snapshot if kept else None
 
-    @CachedReading
+    @read_once
     def hold(self) -> Hold:
-        """What a rollback holds back."""
-        return self.staging.hold(self.pointer.hold) if self.pointer.hold else NO_HOLD
+        """The versions and removals that a rollback holds back."""
+        hold = self.pointer().hold
+        return self.staging().hold(hold) if hold else NO_HOLD
 
-    @CachedReading
+    @read_once
     def staged(self) -> Mapping[str, int]:
         """Every object of the staging area: key → bytes."""
-        store = self.staging.store
+        store = self.staging().store
         staged: dict[str, int] = {}
         if not store.exists_root():
             return staged  # nothing was ever staged
@@ -234,41 +239,41 @@ class TableProbe:
             staged[info.key] = info.fingerprint.size
         return staged
 
-    @CachedReading
+    @read_once
     def attempts(self) -> Attempts:
-        """What failed in each attempt of the kept sessions."""
-        kept = {session.id for session in self.kept_sessions}
+        """The failures of each attempt of the kept sessions."""
+        kept = {session.id for session in self.kept_sessions()}
         by_attempt: dict[tuple[str, int], tuple[Failure, ...]] = {}
-        for key in self.staged:
+        for key in self.staged():
             match = _FAILURES.fullmatch(key)
             if match and match["session"] in kept:
                 attempt = (match["session"], int(match["attempt"]))
-                failures = self.staging.failures(ObjectRef(key, match["sha256"]))
+                failures = self.staging().failures(ObjectRef(key, match["sha256"]))
                 by_attempt[attempt] = by_attempt.get(attempt, ()) + failures
         return by_attempt
 
-    @CachedReading
+    @read_once
     def failing_now(self) -> tuple[Failure, ...]:
-        """What failed in the last attempt of the open session; without one, what is left out."""
-        if self.session is None:
-            return self.left_out
-        return self.staging.failures(self.session.failures) if self.session.failures else ()
+        """Failures of the open session's last attempt; without an open session, `left_out`."""
+        if (session := self.session()) is None:
+            return self.left_out()
+        return self.staging().failures(session.failures) if session.failures else ()
 
-    @CachedReading
+    @read_once
     def left_out(self) -> tuple[Failure, ...]:
-        """What the last session ended without, given up or by a plain push, and is still there as it was."""
-        last = next(iter(self.kept_sessions[-1:]), None)
-        if self.session is not None or last is None or last.failures is None:
+        """Files that the last session, given up or a plain push, left out, and that are still unchanged."""
+        last = next(iter(self.kept_sessions()[-1:]), None)
+        if self.session() is not None or last is None or last.failures is None:
             return ()
         by_plain_push = last.push is PushKind.PLAIN and last.outcome is Outcome.PUBLISHED
         if not by_plain_push and last.outcome is not Outcome.ABANDONED_RETRIES:
             return ()
-        failures = self.staging.failures(last.failures)
-        return still_there(failures, self.staging.plan(last.plan), self.inventory.files)
+        failures = self.staging().failures(last.failures)
+        return still_there(failures, self.staging().plan(last.plan), self.inventory().files)
 
     def staging_disk(self) -> tuple[str, int, int] | None:
-        """Path, size and free bytes of a local staging area's disk; None for an object store."""
-        root = parse_root(self.staging.store.uri)
+        """Return path, size and free bytes of a local staging area's disk; None for an object store."""
+        root = parse_root(self.staging().store.uri)
         if root.scheme != "file":
             return None
         folder = Path(root.path)
@@ -277,115 +282,115 @@ class TableProbe:
 
     # --- what must be there --------------------------------------------------------------------------
 
-    @CachedReading
+    @read_once
     def served(self) -> Mapping[str, Output]:
-        """Segments that must be there and visible, however far the open session has come."""
-        if self.snapshot is None:
+        """Segments that must exist and be visible, at any progress of the open session."""
+        if (snapshot := self.snapshot()) is None:
             return {}
-        segments = self.snapshot.segments
-        session = self.session
+        segments = snapshot.segments
+        session = self.session()
         if session is not None and session.mode is Mode.ROLLBACK and session.target is not None:
-            left = self.staging.snapshot(session.target).segments
+            left = self.staging().snapshot(session.target).segments
             return {name: output for name, output in segments.items() if name in left}
         if session is not None and session.end_sent and session.switch_object is not None:
-            replaced = set(self.staging.switch(session.switch_object).segments_from)
+            replaced = set(self.staging().switch(session.switch_object).segments_from)
             return {name: output for name, output in segments.items() if name not in replaced}
         return segments
 
-    @CachedReading
+    @read_once
     def referenced(self) -> ReferencedObjects:
-        """What may be there."""
-        session = self.session
-        names = set(self.snapshot.segments) if self.snapshot else set()
+        """Objects that may exist, as something refers to them."""
+        session, snapshot = self.session(), self.snapshot()
+        names = set(snapshot.segments) if snapshot else set()
         if session is not None and session.switch_object is not None:
-            names |= set(self.staging.switch(session.switch_object).names_to)
+            names |= set(self.staging().switch(session.switch_object).names_to)
         if session is not None and session.target is not None:
-            names |= set(self.staging.snapshot(session.target).segments)
-        tars = dict(self.snapshot.segments) if self.snapshot else {}
-        if self.snapshot is not None:
-            there = snapshot_headers(staged(self.staging, "snapshots"))
-            for ref in revertible(self.staging, there, self.now_ms, versions.RENEWAL_MS):
-                tars |= self.staging.snapshot(ref).segments
+            names |= set(self.staging().snapshot(session.target).segments)
+        tars = dict(snapshot.segments) if snapshot else {}
+        if snapshot is not None:
+            there = snapshot_headers(staged(self.staging(), "snapshots"))
+            for ref in revertible(self.staging(), there, self.now_ms, versions.RENEWAL_MS):
+                tars |= self.staging().snapshot(ref).segments
         return ReferencedObjects(
-            has_ledger=self.snapshot is not None,
+            has_ledger=snapshot is not None,
             segments=names,
             tars=tars,
             open_session=session.id if session else "",
         )
 
-    @CachedReading
+    @read_once
     def published_later(self) -> frozenset[str]:
-        """Visible segments that were published after ZooKeeper's pointer was written: a restored backup."""
-        table, visible = self.spec.name, self.lineage.visible(self.segments)
-        beside = unknown_of(table, visible, frozenset(self.referenced.segments))
-        return published(table, self._answering(), self.staging, self.pointer, beside)
+        """Visible segments published after the pointer in ZooKeeper was written: a backup was restored."""
+        table, visible = self.spec.name, self.lineage().visible(self.segments())
+        beside = unknown_of(table, visible, frozenset(self.referenced().segments))
+        return published(table, self._answering(), self.staging(), self.pointer(), beside)
 
     # --- Pinot ---------------------------------------------------------------------------------------
 
-    @CachedReading
+    @read_once
     def _pinot(self) -> PinotClient:
         return self._ports.pinot()
 
     def _answering(self) -> PinotClient:
-        """Pinot, if it answered the first question; one that is away is asked no second one."""
-        assert self.segments is not None
-        return self._pinot
+        """Return Pinot if it answered the first call; a Pinot that is away gets no second call."""
+        self.segments()
+        return self._pinot()
 
-    @CachedReading
+    @read_once
     def segments(self) -> frozenset[str]:
-        """All names in the table, hidden ones included."""
-        return self._pinot.all_segments(self.spec.name)
+        """Names of all segments in the table, including hidden ones."""
+        return self._pinot().all_segments(self.spec.name)
 
-    @CachedReading
+    @read_once
     def lineage(self) -> Lineage:
-        """Read after the segments: one pushed under an entry is never seen without that entry."""
+        """Read after the segments: so a segment pushed under an entry is never seen without that entry."""
         return self._answering().lineage(self.spec.name)
 
-    @CachedReading
+    @read_once
     def revert_window_ms(self) -> int:
-        """How long after a switch this Pinot lets it be reverted safely."""
-        return versions.way_back_ms(self._answering().version(), self.table_config)
+        """How long after a switch this Pinot allows a safe revert, in milliseconds."""
+        return versions.way_back_ms(self._answering().version(), self.table_config())
 
-    @CachedReading
+    @read_once
     def entry_renewed_ms(self) -> int:
-        """Age at which a trigger opens an entry anew, before this Pinot gives it up."""
-        return versions.entry_renewed_ms(self._answering().version(), self.table_config)
+        """Age in milliseconds at which a trigger renews an entry, before this Pinot gives it up."""
+        return versions.entry_renewed_ms(self._answering().version(), self.table_config())
 
-    @CachedReading
+    @read_once
     def table_config(self) -> JsonMapping:
         """See `held_table_config`."""
         return held_table_config(self.spec, self._answering())
 
-    @CachedReading
+    @read_once
     def replicas(self) -> Replicas:
-        """State of every replica of what must be there."""
-        return self._answering().online_replicas(self.spec.name, list(self.served))
+        """State of every replica of the segments that must exist."""
+        return self._answering().online_replicas(self.spec.name, list(self.served()))
 
-    @CachedReading
+    @read_once
     def registered_crcs(self) -> Mapping[str, int]:
         """CRC of every segment in Pinot's metadata."""
         return self._answering().segment_crcs(self.spec.name)
 
-    @CachedReading
+    @read_once
     def servers(self) -> list[str]:
-        """Servers that hold something of what must be there."""
-        return sorted({server for states in self.replicas.values() for server in states})
+        """Servers that hold a segment that must exist."""
+        return sorted({server for states in self.replicas().values() for server in states})
 
-    @CachedReading
+    @read_once
     def loaded(self) -> Loaded:
-        """What the servers themselves have loaded."""
-        answers = self._answering().crcs_on_servers(self.spec.name, self.servers)
+        """The segments that the servers themselves have loaded."""
+        answers = self._answering().crcs_on_servers(self.spec.name, self.servers())
         return Loaded(
             crcs={s: a for s, a in answers.items() if not isinstance(a, PinotError)},
             silent={s: a.why or a.what for s, a in answers.items() if isinstance(a, PinotError)},
         )
 
-    @CachedReading
+    @read_once
     def table_bytes(self) -> int:
-        """What Pinot counts against the quota."""
-        return self._answering().table_bytes(self.spec.name) if self.segments else 0
+        """Bytes that Pinot counts against the quota."""
+        return self._answering().table_bytes(self.spec.name) if self.segments() else 0
 
-    @CachedReading
+    @read_once
     def server_disks(self) -> Mapping[str, ServerDisk | PinotError]:
-        """The servers' disks, where they tell."""
-        return self._answering().server_disks(self.servers)
+        """The servers' disks, or why a server did not report."""
+        return self._answering().server_disks(self.servers())

@@ -1,5 +1,5 @@
-"""Files become staged segments, one Spark task per file.
+"""Turn files into staged segments, one Spark task per file.
 
-`SparkBuilder` is imported from `pinot_assets.ingest.spark.builder`, so that an executor's task, and whoever
-only checks settings, does not pay for PySpark's driver side.
+Import `SparkBuilder` from `pinot_assets.ingest.spark.builder`. It is not imported here: a task on an
+executor, or code that only checks settings, must not load PySpark's driver side.
 """

@@ -1,11 +1,11 @@
-"""What one task does with one file: read it once, unchanged; stage its segments; say so last.
+"""What one task does with one file: read one version of it, stage its segments, write its receipt last.
 
-Everything is written under names that only this attempt of this session uses, and put-if-absent, so a task
-that runs twice (a lost executor, speculation) does no harm. The receipt comes after all tars: a file is done
-when, and only when, its receipt exists (docs/design/session.md#receipt).
+A task writes under names that only this attempt of this session uses, and only if the object is absent. So
+a task that runs twice (a lost executor, speculation) does no harm. The receipt comes after all tars: a file
+is done when, and only when, its receipt exists (docs/design/session.md#receipt).
 
-A file that ended its worker is built in a process of its own, so that how that process ends can be told: the
-worker's end tells Spark nothing but that it ended.
+A file that ended its worker is built again in its own process. The exit code and the output of that process
+show why it ended; Spark only reports that a worker ended.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ from pinot_assets.source.factory import open_store
 from pinot_assets.source.object_store import ObjectStore
 
 Rows = Callable[[Path, Fingerprint, TargetSchema, BadRowPolicy], Iterator[pa.Table]]
-"""Where a file's rows come from: its local copy, the copy's version, what is wanted, who is told what is
-wrong. Gives tables of exactly what is wanted."""
+"""Reads a file's rows: takes the local copy, its version, the target schema and the policy that collects bad
+rows; yields tables of exactly the target schema."""
 
 _BAD_ROWS = "bad-rows.parquet"
 
 
 def build_file(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
-    """Build one file, read through Arrow; see `build_from`.
+    """Build one file, with its rows read through Arrow; see `build_from`.
 
-    A build spec with a query fails: here nobody could do what it says.
+    A build spec with a query becomes a failure: Arrow cannot apply the query.
     """
 
     def rows(local: Path, _: Fingerprint, target: TargetSchema, verdicts: BadRowPolicy) -> Iterator[pa.Table]:
@@ -87,10 +87,10 @@ def build_file(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
 
 
 def build_from(build_spec: BuildSpec, task: FileTask, rows: Rows) -> Receipt | Failure:
-    """Build one file; whatever goes wrong with it is a `Failure`.
+    """Build one file. Any error becomes a `Failure` of the file.
 
-    :returns: the receipt that stands in the staging area. Where another run of this task wrote one for the
-        same version first, that one (rule R13).
+    :returns: the receipt in the staging area. If another run of this task wrote a receipt for the same
+        version first, that receipt (rule R13).
     """
     take_memory_from_system()
     keep_freed_memory()
@@ -98,15 +98,15 @@ def build_from(build_spec: BuildSpec, task: FileTask, rows: Rows) -> Receipt | F
         with temporary_folder("build") as folder, closing(_heartbeat(build_spec, task)) as signs:
             return _build(build_spec, task, rows, folder, signs)
     except Exception as error:
-        # A bug or a full disk under one file must not take the other files' job with it.
+        # A bug, or a disk that is full, must fail this file only, and not the job with all other files.
         return failure_of(build_spec, task, error)
 
 
 def look_at(build_spec: BuildSpec, task: FileTask, look: Callable[[Path], None]) -> Fingerprint | Failure:
-    """Copy one file in one version and look at it; nothing is built.
+    """Copy one version of a file and inspect it; build nothing.
 
-    :param look: is given the copy; what it raises is the file's failure.
-    :returns: the version that was looked at.
+    :param look: called with the path of the copy; an exception that it raises becomes the file's failure.
+    :returns: the version that was copied, or the failure.
     """
     try:
         with temporary_folder("build") as folder, closing(_heartbeat(build_spec, task)):
@@ -169,24 +169,24 @@ def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, s
         format=build_spec.format,
     )
     cut_values = CutValues.of((columns for _, _, columns in staged), build_spec.format)
-    if cut_values.columns:  # beside the receipt: a release before this one refuses one with more keys
+    if cut_values.columns:  # its own object: an older release refuses a receipt with more keys
         key = cut_key(task.file.uri, read, build_spec.attempt)
         _staging(build_spec).put_if_absent(key, cut_values.to_bytes())
     return _record(build_spec, receipt)
 
 
 def _filtered(build_spec: BuildSpec, verdicts: BadRowPolicy, rows: int) -> int:
-    """Nobody counts rows that Spark's filter leaves out: what the file has more, if there is a filter."""
+    """Return how many rows the query dropped: rows read, less bad and written ones. Spark counts none."""
     if verdicts.rows is None or build_spec.query is None or not build_spec.query.drops_rows:
         return 0
     return max(0, verdicts.rows - verdicts.bad_rows - rows)
 
 
 def _fetch(build_spec: BuildSpec, uri: str, local: Path) -> tuple[Fingerprint, str]:
-    """Copy the file in one version: version and sha256 of what was copied (edge case E1).
+    """Copy one version of the file; return that version and the sha256 of the copy (edge case E1).
 
-    :raises SettingError: the policy says that it is no data, seen from this machine.
-    :raises SourceChanged: it changed while it was copied, twice.
+    :raises SettingError: the policy says that the file is no data, as this machine sees it.
+    :raises SourceChanged: the file changed during both attempts to copy it.
     """
     require_data(uri, build_spec.policy)
     source = open_store(build_spec.source_uri, build_spec.source_props, build_spec.policy)
@@ -196,7 +196,7 @@ def _fetch(build_spec: BuildSpec, uri: str, local: Path) -> tuple[Fingerprint, s
         try:
             sha256 = source.download(key, local, before.size)
         except SourceError as error:
-            version_of(source, uri)  # gone says more than unreadable
+            version_of(source, uri)  # raises if the file is gone, which says more than "unreadable"
             if attempt or not isinstance(error, SourceChanged):
                 raise
             continue
@@ -209,13 +209,13 @@ def _fetch(build_spec: BuildSpec, uri: str, local: Path) -> tuple[Fingerprint, s
 
 
 def version_of(source: ObjectStore, uri: str) -> Fingerprint:
-    """The version in which a file is there now.
+    """Return the version of the file that is in the store now.
 
-    :raises SourceError: it is not, or the store cannot say.
+    :raises SourceError: the file is gone or became a folder, or the store does not answer.
     """
     key = source.key_of(uri)
     if (version := source.stat(key)) is None:
-        if source.is_folder(key):
+        if source.ask_if_folder(key):
             raise BecameFolder(
                 f"{uri} was a file and became a folder",
                 why="a writer that makes folders of that name, or a slip of the hand",
@@ -250,7 +250,7 @@ def _stage(
     folder: Path,
     signs: Heartbeat,
 ) -> tuple[Output, SegmentFacts, tuple[ColumnStats, ...]]:
-    """Build one segment and put its two tars; with what its metadata say, and what its columns lost."""
+    """Build one segment, put its two tars; return the output, the facts of its metadata and its columns."""
     name = segment_name(build_spec.table, build_spec.session, build_spec.attempt, task.ordinal, k)
     segment = build_segment(
         rows,
@@ -258,7 +258,7 @@ def _stage(
         name=name,
         table_name=build_spec.table,
         creation_time_ms=build_spec.creation_time_ms,
-        now_ms=build_spec.creation_time_ms,  # a task run twice makes the same bytes
+        now_ms=build_spec.creation_time_ms,  # so that a second run of the task makes the same bytes
         custom={
             "input.data.file.uri": task.file.uri,  # the key that Pinot's own batch jobs write
             "pinotAssets.file": task.file.uri,
@@ -290,13 +290,13 @@ def _stage(
 
 
 def _token(segments: ObjectStore, output: Output) -> str:
-    """The tar's version as the store shows it, from which it is known unchanged later on (rule R12)."""
+    """Return the store's version token of the tar; a later check for changes compares it (rule R12)."""
     version = segments.stat(segments.key_of(output.tar_uri))
     return version.token if version is not None else ""
 
 
 def _record(build_spec: BuildSpec, receipt: Receipt) -> Receipt:
-    """Write the receipt, or obey the one that another run of this task wrote first (rule R13)."""
+    """Write the receipt; if another run of this task wrote one first, return that one (rule R13)."""
     staging = _staging(build_spec)
     key = receipt_key(receipt.uri, receipt.read, receipt.attempt)
     try:
@@ -305,7 +305,7 @@ def _record(build_spec: BuildSpec, receipt: Receipt) -> Receipt:
         try:
             winner = Receipt.from_bytes(staging.read(key, RECEIPT), staging.uri_of(key))
         except ValueError:
-            raise conflict from None  # no receipt: the next attempt has a name of its own
+            raise conflict from None  # not a receipt; the next attempt writes under another name
         if winner.outputs != receipt.outputs or winner.uri != receipt.uri:
             raise
         return winner
@@ -316,12 +316,12 @@ _STDERR: Final = 1 << 16
 
 
 def build_alone(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
-    """As `build_file`, in a process of its own; one that dies, or cannot be started, is a `Failure` of the
-    file."""
+    """Build the file as `build_file` does, in its own process. If that process dies or does not start, return
+    a `Failure` of the file."""
     try:
         return _built(build_spec, task)
     except Exception as error:
-        # A machine without memory or disk for one more process must not take the other files' job with it.
+        # If memory or disk do not suffice for one more process, only this file may fail, not the whole job.
         return failure_of(build_spec, task, error)
 
 
@@ -337,13 +337,13 @@ def _built(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
         assert child.stdin is not None
-        # Its end of the pipe stays open: the child ends when this process does.
+        # This process keeps its end of the pipe open, so the child ends when this process ends.
         with child.stdin as pipe:
             try:
                 pipe.write(pickle.dumps((build_spec, task)))
                 pipe.flush()
             except BrokenPipeError:
-                pass  # it is dead; how it died says more
+                pass  # the child is dead; its exit code below says why
             code = child.wait()
         if code == 0:
             return cast(Receipt | Failure, pickle.loads(result.read_bytes()))
@@ -351,10 +351,10 @@ def _built(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
 
 
 def death(build_spec: BuildSpec, task: FileTask, code: int, said: str) -> Failure:
-    """The failure of a file whose process died.
+    """Return the failure of a file whose process died.
 
-    :param code: what it returned, negative for the signal that ended it.
-    :param said: what it wrote on standard error.
+    :param code: the exit code; negative: the number of the signal that ended the process.
+    :param said: the process's output and standard error (the last 64 KiB).
     """
     how = f"ended with {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
     last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")
@@ -374,13 +374,13 @@ def _end_of(path: Path) -> str:
 
 
 def _end_with_parent() -> None:
-    """Wait until the process that started this one has ended, and end this one."""
+    """Wait until the parent process has ended, then end this process."""
     sys.stdin.buffer.read(1)
     os._exit(1)
 
 
 def main(result: Path) -> None:
-    """Build what standard input says and leave the outcome in a file."""
+    """Build the file that standard input describes; write the pickled outcome to `result`."""
     order, task = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     limit_memory(order.limits.worker_bytes)
@@ -389,4 +389,4 @@ def main(result: Path) -> None:
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
-    os._exit(0)  # the thread that waits for the parent holds standard input
+    os._exit(0)  # a normal exit would block: the thread above still reads standard input

@@ -1,11 +1,10 @@
-"""Receipts as OpenLineage run events: a session read these files and made that table.
+"""Turn receipts into OpenLineage run events: a session read these files and made that table.
 
-A run of OpenLineage's is a session, however many drivers worked on it. Its id is made of the session's, and
-times are those that are stored: the same session always gives the same events, so that sending them twice
-tells nothing new. What OpenLineage has a facet for stands there, the rest in one of ours: see
-docs/guides/receipts.md.
+A run of OpenLineage is a session, however many drivers worked on it. Its id is made from the session's id,
+and its times are the stored ones. So the same session always gives the same events, and sending them twice
+adds nothing. What OpenLineage has no facet for is in a facet of ours: see docs/guides/receipts.md.
 
-Needs the client, whose import takes a while: import this where events are to be sent.
+Importing the OpenLineage client takes a while: import this module only where events are to be sent.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.provenance import difference
 
 MOST_FOLDERS = 100
-"""Input datasets of an event at most: files of more folders are told by the folders above."""
+"""Maximum of input datasets of an event: files in more folders are grouped by parent folders."""
 MOST_LOCATIONS = 1000
-"""Files that an event names at most; all are counted."""
+"""Maximum of files that an event names; the statistics count all files."""
 
 PRODUCER = "urn:pinot-assets"
 SESSION_FACET = "pinotAssets_session"
@@ -57,12 +56,12 @@ _ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class DatasetPlace:
-    """Where a table stands.
+    """Names of a table and its columns for OpenLineage.
 
     :ivar namespace: of the jobs.
     :ivar pinot: namespace of the table: `pinot://<host>:<port>` of the controller.
     :ivar table: raw name.
-    :ivar columns: name and type of each, of the table.
+    :ivar columns: name and type of each column of the table.
     :ivar read_as_is: whether the files have these columns too, as far as they are read.
     """
 
@@ -75,7 +74,7 @@ class DatasetPlace:
 
 @attr.define
 class SessionRunFacet(RunFacet):
-    """What OpenLineage has no facet for. Times are epoch milliseconds."""
+    """The facet for what OpenLineage has no facet for. `session` is the session's id."""
 
     session: str
     mode: str
@@ -96,10 +95,10 @@ class SessionRunFacet(RunFacet):
 def events(
     place: DatasetPlace, session: Session, snapshot: Snapshot | None, former: Snapshot | None
 ) -> Iterator[RunEvent]:
-    """The events of a session as it stands: its start, and its end or how far it has come.
+    """Yield two events of a session as it is now: its start, then its end or how far it is.
 
-    :param snapshot: what it published, None for nothing.
-    :param former: the snapshot before that one, as far as it is kept.
+    :param snapshot: the snapshot that it published, None for none.
+    :param former: the snapshot before that one, None if it is no longer kept.
     """
     name = f"{place.pinot}/{place.table}/{session.id}"
     begun = datetime.fromtimestamp(session.created_ms / 1000, UTC)
@@ -161,7 +160,7 @@ def _session_facet(session: Session, snapshot: Snapshot | None, former: Snapshot
 
 
 def inputs(place: DatasetPlace, session: Session, snapshot: Snapshot) -> Iterator[InputDataset]:
-    """The files that a session read, by folder."""
+    """Yield one dataset for each folder of files that the session read."""
     read = [file for file in snapshot.files if file.session == session.id]
     folders = by_folder(read)
     named = max(1, MOST_LOCATIONS // max(1, len(folders)))
@@ -191,7 +190,7 @@ def inputs(place: DatasetPlace, session: Session, snapshot: Snapshot) -> Iterato
 
 
 def by_folder(files: Iterable[PublishedFile]) -> Mapping[str, Sequence[PublishedFile]]:
-    """Files by the URI of their folder; where there are more than `MOST_FOLDERS`, by a folder further up."""
+    """Group files by their folder's URI; while there are more than `MOST_FOLDERS`, the deepest move up."""
     folders: dict[str, list[PublishedFile]] = {}
     for file in files:
         folders.setdefault(file.uri.rpartition("/")[0], []).append(file)
@@ -206,7 +205,7 @@ def by_folder(files: Iterable[PublishedFile]) -> Mapping[str, Sequence[Published
 
 
 def dataset_of(uri: str) -> tuple[str, str]:
-    """Namespace and name of a folder by OpenLineage's rules: `s3://bucket` and `a/b`, `file` and `/a/b`."""
+    """Return OpenLineage's namespace and name of a folder: `s3://bucket` and `a/b`, or `file` and `/a/b`."""
     parts = urlsplit(uri)
     if parts.scheme in ("", "file"):
         return "file", unquote(parts.path) or "/"
@@ -257,7 +256,7 @@ def _output(place: DatasetPlace, session: Session, snapshot: Snapshot) -> Output
 def _change(
     session: Session, snapshot: Snapshot
 ) -> lifecycle_state_change_dataset.LifecycleStateChange | None:
-    """What became of the table as a whole; nothing where it only grew or parts were replaced."""
+    """Return how the session changed the table as a whole; None where it only grew or parts were replaced."""
     changes = lifecycle_state_change_dataset.LifecycleStateChange
     if session.outcome is Outcome.NOOP:
         return None

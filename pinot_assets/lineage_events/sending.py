@@ -1,8 +1,8 @@
-"""Sending OpenLineage events of what a driver did, when it has let go of its table.
+"""Sends OpenLineage events of what a driver did, once it has released its table.
 
 Off unless the client's own environment names a transport: OPENLINEAGE_URL, OPENLINEAGE__TRANSPORT__… or an
 `openlineage.yml` (OPENLINEAGE_CONFIG, this directory, ~/.openlineage). Nothing here fails or delays a switch:
-it has happened, or not, by then, and a receiver that is away is a warning.
+the switch is over by then, whether it happened or not. A receiver that cannot be reached is a warning.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pinot_assets.lineage_events.openlineage import DatasetPlace
 
 SECONDS = 5.0
-"""How long the sending may take, whatever hangs."""
+"""Seconds that the sending may take, whatever hangs."""
 NAMESPACE = "OPENLINEAGE_NAMESPACE"
 _NAMES = ("OPENLINEAGE_URL", "OPENLINEAGE_CONFIG")
 
@@ -41,11 +41,11 @@ _NAMES = ("OPENLINEAGE_URL", "OPENLINEAGE_CONFIG")
 def lineage_after(
     driver: Driver, controller: str, warn: Callable[[str], None], environ: Mapping[str, str] | None = None
 ) -> Iterator[None]:
-    """Send the events of the sessions that were worked on inside, unless the process is to end.
+    """Send the events of the sessions that the driver works on inside, unless the process is being ended.
 
-    :param driver: has let go of its table at the end.
+    :param driver: has released its table at the end.
     :param controller: Pinot's address.
-    :param warn: told why nothing was sent.
+    :param warn: called with the reason why nothing was sent.
     """
     env = os.environ if environ is None else environ
     begun_ms = driver.clients.now_ms()
@@ -68,13 +68,13 @@ def _tell(
         place = place_of(driver.spec, controller, env)
         send([event for session in touched for event in events_of(place, driver.clients.staging, session)])
 
-    # Together: ZooKeeper and the staging area may hang as the receiver may.
+    # One time-out for reading and sending: ZooKeeper and the staging area may hang just as the receiver may.
     if why := run_with_timeout(send_all, SECONDS, _why):
         warn(f"warning: the OpenLineage events of this run were not sent: {why}")
 
 
 def is_configured(env: Mapping[str, str]) -> bool:
-    """Whether the client would find anything; it is not asked, since its import takes a while."""
+    """Return whether the client would find settings; it is not asked, since its import takes a while."""
     if env.get("OPENLINEAGE_DISABLED", "").strip().lower() == "true":
         return False
     is_named = any(name in _NAMES or name.startswith("OPENLINEAGE__") for name in env)
@@ -82,9 +82,9 @@ def is_configured(env: Mapping[str, str]) -> bool:
 
 
 def refuse_settings(env: Mapping[str, str]) -> None:
-    """See that the client's settings can be read within limits: it reads its file whole, whatever it is.
+    """Check that the client's settings file is within limits: the client reads it whole, whatever its size.
 
-    :raises SpecError: they are too large or too deep, or no YAML.
+    :raises SpecError: the settings are too large, too deep, or not YAML.
     """
     if (file := _settings_file(env)) is None:
         return
@@ -94,7 +94,7 @@ def refuse_settings(env: Mapping[str, str]) -> None:
 
 
 def _settings_file(env: Mapping[str, str]) -> Path | None:
-    """The file that the client takes its settings from, None where there is none."""
+    """Return the file from which the client takes its settings, None where there is none."""
     named = env.get("OPENLINEAGE_CONFIG")
     files = [Path(named)] if named else []
     files += [folder / "openlineage.yml" for folder in (Path.cwd(), Path.home() / ".openlineage")]
@@ -102,9 +102,9 @@ def _settings_file(env: Mapping[str, str]) -> Path | None:
 
 
 def events_of(place: DatasetPlace, staging: Staging, session: Session) -> Iterator[RunEvent]:
-    """A session's events, with what it published.
+    """Yield a session's events, with the snapshot that it published.
 
-    :raises SnapshotCorrupt: that cannot be read.
+    :raises SnapshotCorrupt: that snapshot cannot be read.
     """
     from pinot_assets.lineage_events.openlineage import events
 
@@ -115,7 +115,7 @@ def events_of(place: DatasetPlace, staging: Staging, session: Session) -> Iterat
 
 
 def _published_by(staging: Staging, session: Session) -> tuple[Snapshot | None, Snapshot | None]:
-    """What a session published, and what stood before, as far as they are kept."""
+    """Return the snapshot that a session published and the one before it; None for what is no longer kept."""
     there = snapshot_headers(staged(staging, "snapshots"))
     same = (h.ref for h in there if h.seq == session.seq and staging.header(h.ref)["session"] == session.id)
     older = (h.ref for h in there if h.seq < session.seq)
@@ -126,7 +126,7 @@ def _published_by(staging: Staging, session: Session) -> tuple[Snapshot | None, 
 
 
 def place_of(spec: TableSpec, controller: str, env: Mapping[str, str]) -> DatasetPlace:
-    """Names of a table's job and datasets; of the controller's address only host and port."""
+    """Return the names of a table's job and datasets, with only host and port of the controller's address."""
     from pinot_assets.lineage_events.openlineage import DatasetPlace
 
     address = urlsplit(controller)
@@ -140,7 +140,7 @@ def place_of(spec: TableSpec, controller: str, env: Mapping[str, str]) -> Datase
 
 
 def columns_of(schema: JsonMapping) -> list[tuple[str, str]]:
-    """Name and type of each column of a Pinot schema; several values are `STRING[]`."""
+    """Return name and type of each column of a Pinot schema; a multi-value type is `STRING[]`."""
     kinds = ("dimensionFieldSpecs", "metricFieldSpecs", "dateTimeFieldSpecs")
     return [
         (field["name"], field["dataType"] + ("[]" if field.get("singleValueField") is False else ""))
@@ -150,22 +150,22 @@ def columns_of(schema: JsonMapping) -> list[tuple[str, str]]:
 
 
 def send(run_events: Sequence[RunEvent]) -> None:
-    """Send events where the client's environment says; does nothing where no transport is named.
+    """Send events where the client's environment says; do nothing where no transport is named.
 
-    :raises SpecError: the client's settings are none.
-    :raises Exception: any, as the transport does.
+    :raises SpecError: the client's settings cannot be used.
+    :raises Exception: whatever the transport raises.
     """
     if not run_events:
         return
     from openlineage.client import OpenLineageClient
 
     refuse_settings(os.environ)
-    # They tell of each of their attempts, with addresses that may hold a secret.
+    # These loggers report each attempt, with addresses that may hold a secret.
     for name in ("openlineage", "urllib3.connectionpool"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     client = OpenLineageClient()
     if client.transport.kind == "console" and not client.config.transport:
-        return  # what the client falls back to where nothing is named
+        return  # the client falls back to the console where no transport is named
     try:
         for event in run_events:
             client.emit(event)
@@ -174,7 +174,7 @@ def send(run_events: Sequence[RunEvent]) -> None:
 
 
 def _why(error: Exception) -> str:
-    """What ours say; of others the kind and the answer's status, never the text: it quotes the address."""
+    """Return the reason of our errors; of others class and status, never the text: it quotes the address."""
     if isinstance(error, PinotAssetsError):
         return error.reason
     status = getattr(getattr(error, "response", None), "status_code", None)

@@ -1,1 +1,1 @@
-"""The local stack: a real ZooKeeper and Apache Pinot, with Kafka and S3 on request, on this machine."""
+"""The local stack: a real ZooKeeper and Apache Pinot on this machine, and Kafka and S3 on request."""

@@ -1,8 +1,8 @@
-"""The class paths of the local stack's parts: from an unpacked Pinot, or resolved by Maven once per user.
+"""Find the jars of the local stack's parts: in an unpacked Pinot, or fetched by Maven once per user.
 
-A pinned pom says which jars these are. They live in the user's cache under the hash of the pom, so a changed
-pom is a new folder and a finished folder never changes. A folder appears by rename only when all its jars are
-in it; a file lock makes a second process wait for the first instead of resolving the same again.
+A pom with pinned versions lists the jars. The user's cache has a folder for each pom, named by the pom's
+hash, so a changed pom gets a new folder and a complete folder never changes. A rename creates the folder when
+it has all jars. A file lock makes a second process wait for the first one instead of fetching the same again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pinot_assets.errors import LocalStackError
 from pinot_assets.settings.local_stack import default_cache
 
 MINIMUM_FREE_BYTES = 1_000_000_000
-"""A cold cache takes about 300 MB here and as much in Maven's own repository."""
+"""An empty cache grows to about 300 MB here, and Maven's own repository by the same amount."""
 
 _SPI = re.compile(r"(?:\d{3}-)?pinot-(?:spi|all)-(\d[\w.]*?)(?:-jar-with-dependencies|-shaded)?\.jar")
 _GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath"
@@ -35,14 +35,14 @@ _TIME_OUTS = (  # in ms; the first two are read by Maven 3.8 and older, the othe
 
 
 def pom(jars: str) -> Path:
-    """The pinned pom of `pinot`, `kafka` or `s3`."""
+    """Return the path of the pinned pom of `pinot`, `kafka` or `s3`."""
     return Path(__file__).with_name(f"{jars}.xml")
 
 
 def class_path(
     jars: str, *, cache: Path | None = None, progress: Callable[[str], None] | None = None
 ) -> list[Path]:
-    """The jars of `pinot`, `kafka` or `s3`, resolved when they are not yet.
+    """Return the jars of `pinot`, `kafka` or `s3`; Maven fetches them if they are not in the cache.
 
     :raises LocalStackError: they cannot be resolved, or `PINOT_HOME` is not a Pinot distribution.
     """
@@ -52,12 +52,12 @@ def class_path(
 
 
 def is_at_hand(jars: str, *, cache: Path | None = None) -> bool:
-    """Whether `class_path` would answer without Maven."""
+    """Whether `class_path` works without Maven."""
     return (jars == "pinot" and bool(os.environ.get("PINOT_HOME"))) or is_resolved(pom(jars), cache=cache)
 
 
 def pinot_version(jars: list[Path]) -> str:
-    """The version of the Pinot on a class path, as its jars are named."""
+    """Return the version of the Pinot on a class path, from the names of its jars; else `unknown`."""
     matches = (_SPI.fullmatch(jar.name) for jar in jars)
     return next((match.group(1) for match in matches if match), "unknown")
 
@@ -76,19 +76,19 @@ def _distribution(home: Path) -> list[Path]:
 def resolve(
     pom: Path, *, cache: Path | None = None, progress: Callable[[str], None] | None = None
 ) -> list[Path]:
-    """The jars that `pom` needs at run time, in class path order, fetched by Maven the first time only.
+    """Return the jars that `pom` needs at run time, in class path order; Maven fetches them the first time.
 
-    :param pom: a pom file with pinned versions; its `artifactId` names the folder in the cache.
-    :param cache: the user's cache, `default_cache()` when None.
+    :param pom: a pom file with pinned versions; its file name and hash name the folder in the cache.
+    :param cache: the user's cache, `default_cache()` if None.
     :param progress: called with one short line whenever there is something new to show.
-    :raises LocalStackError: no Maven, no usable Java, a dead download, a full disk; names Maven's log.
+    :raises LocalStackError: no Maven, no usable Java, a failed download, a full disk; names Maven's log.
     """
     jars = _folder(pom, cache)
     if not jars.is_dir():
         try:
             jars.parent.mkdir(parents=True, exist_ok=True)
             with jars.with_name(f"{jars.name}.lock").open("w") as lock:
-                # The kernel lets go of it when the process ends, however it ends.
+                # The kernel releases the lock when the process ends, in whatever way.
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 if not jars.is_dir():
                     _fetch(pom, jars, progress or (lambda _: None))
@@ -102,12 +102,12 @@ def resolve(
 
 
 def is_resolved(pom: Path, *, cache: Path | None = None) -> bool:
-    """Whether `resolve` would answer without Maven."""
+    """Whether `resolve` works without Maven."""
     return _folder(pom, cache).is_dir()
 
 
 def find_maven() -> Path:
-    """The `mvn` on `PATH`.
+    """Return the path of `mvn`, from `PATH`.
 
     :raises LocalStackError: there is none.
     """
@@ -121,12 +121,12 @@ def find_maven() -> Path:
 
 
 def check_reachable() -> None:
-    """Let Maven fetch one small file, through whatever mirror or proxy its settings name.
+    """Let Maven fetch one small file, through the mirror or proxy of its settings.
 
-    :raises LocalStackError: it could not; says why.
+    :raises LocalStackError: it failed; says why.
     """
     with temporary_folder("maven") as scratch:
-        # A parent pom is fetched before anything else, and nothing else is when there is no module to build.
+        # Maven fetches the parent pom first, and nothing else, because there is no module to build.
         pom = scratch / "reachable.xml"
         pom.write_text(
             "<project><modelVersion>4.0.0</modelVersion><artifactId>reachable</artifactId>"
@@ -144,7 +144,7 @@ def check_reachable() -> None:
 
 
 def require_room(folder: Path, needed: int, what_for: str, variable: str) -> None:
-    """:raises LocalStackError: fewer bytes are free than needed; `variable` points at another disk."""
+    """:raises LocalStackError: fewer bytes are free than needed; `variable` can name another disk."""
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise LocalStackError(
@@ -163,21 +163,21 @@ def _fetch(pom: Path, jars: Path, progress: Callable[[str], None]) -> None:
     require_room(jars.parent, MINIMUM_FREE_BYTES, f"to fetch the jars of {pom.name}", "PINOT_ASSETS_CACHE")
     find_java()  # Maven's own message about a wrong Java does not say what to do
     log = jars.with_name(f"{jars.name}.log")
-    # Beside its target, where a rename is one step; a folder of two hundred jars must not stay after a kill.
+    # Next to its target, so that the rename is atomic. It is temporary: no jars stay behind after a kill.
     with temporary_folder("jars", jars.parent) as scratch:
         class_path = scratch / "class-path"
         _run_maven(pom, class_path, log, progress)
         filling = scratch / "jars"
         filling.mkdir()
         for number, jar in enumerate(class_path.read_text().strip().split(os.pathsep)):
-            # The number keeps the order of the class path and tells jars of one name apart.
+            # The number keeps the order of the class path, and distinguishes jars with the same name.
             _link_or_copy(Path(jar), filling / f"{number:03d}-{Path(jar).name}")
         filling.rename(jars)
 
 
 def _link_or_copy(source: Path, target: Path) -> None:
     try:
-        os.link(source, target)  # no second copy on disk where Maven's repository is on the same one
+        os.link(source, target)  # no second copy if Maven's repository is on the same disk
     except OSError:
         shutil.copy2(source, target)
 
@@ -185,7 +185,7 @@ def _link_or_copy(source: Path, target: Path) -> None:
 def _run_maven(pom: Path, class_path: Path, log: Path, progress: Callable[[str], None]) -> None:
     command = [
         str(find_maven()), "--batch-mode", "--strict-checksums",
-        # -U: what failed once, because the network was down, is tried again.
+        # -U: retry artifacts whose earlier download failed, for example without network.
         "--update-snapshots",
         "--file", str(pom.resolve()), *_TIME_OUTS,
         _GOAL, f"-Dmdep.outputFile={class_path}", "-DincludeScope=runtime",
@@ -238,7 +238,7 @@ _REASONS = (
 
 
 def _reason(log: Path) -> tuple[str, str]:
-    """Why Maven failed, and the way out, as far as its log tells."""
+    """Return why Maven failed and what to do, as far as its log shows."""
     text = log.read_text(errors="replace")
     errors = [
         line.removeprefix("[ERROR]").strip() for line in text.splitlines() if line.startswith("[ERROR]")

@@ -1,7 +1,7 @@
-"""All parts of the local stack: what one is made of, their configuration, and when they are ready.
+"""All parts of the local stack: their class paths and ports, their configuration, and how to see them ready.
 
-Everything listens on 127.0.0.1 but for two doors of a Pinot server that bind to all interfaces whatever they
-are told: its query port (`QueryServer` calls `bind(port)`) and its gRPC port (`NettyServerBuilder.forPort`).
+All ports listen on 127.0.0.1, except two of a Pinot server, which bind to all interfaces whatever its config
+says: the query port (`QueryServer` calls `bind(port)`) and the gRPC port (`NettyServerBuilder.forPort`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pinot_assets.settings.local_stack import BROKERS, CLUSTER, LOOPBACK, SERVER
 
 SMALL_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")  # fast to start, small; not for benchmarks
 _LOG4J = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.xml')}"
-# What Pinot's own start script opens for the newer versions that PINOT_HOME may name.
+# Pinot's own start script opens these packages for newer versions, which PINOT_HOME may name.
 _OPENS = tuple(
     f"--add-opens=java.base/{package}=ALL-UNNAMED"
     for package in [
@@ -34,16 +34,16 @@ _OPENS = tuple(
 )
 
 
-# For the multi-stage engine, which nothing here uses, 1.5 opens one door more on each broker and two on each
-# server, at random ports and on all interfaces (`GrpcMailboxServer`, `QueryServer` of pinot-query-runtime).
+# Nothing here uses the multi-stage engine. For it, Pinot 1.5 opens one more port on each broker and two on
+# each server, at random, on all interfaces (`GrpcMailboxServer`, `QueryServer` of pinot-query-runtime).
 _ONE_STAGE: dict[str, object] = {"pinot.multistage.engine.enabled": "false"}
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a part runs.
+    """The place where a part runs.
 
-    :ivar pid: of the part itself, None while it is not started.
+    :ivar pid: process id of the part itself, None while it is not started.
     """
 
     home: Path
@@ -51,15 +51,15 @@ class Site:
     pid: int | None = None
 
     def port(self, part: str, purpose: str) -> int:
-        """A recorded port."""
+        """Return the recorded port of a part for a purpose."""
         return self.record.ports[part][purpose]
 
     def data(self, part: str) -> Path:
-        """The part's data folder."""
+        """Return the part's data folder."""
         return self.home / "data" / part
 
     def write(self, name: str, settings: dict[str, object]) -> str:
-        """Write a properties file that only its owner can read (some hold the S3 key); answers its path."""
+        """Write a properties file that only its owner can read (some contain the S3 key); return its path."""
         path = self.home / "conf" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)
@@ -71,11 +71,11 @@ class Site:
 class StackPart:
     """One process of the stack.
 
-    :ivar jars: what its class path is made of: `pinot`, `kafka` or `s3`.
-    :ivar ports: what it listens for.
+    :ivar jars: the jars of its class path: `pinot`, `kafka` or `s3`.
+    :ivar ports: the purposes for which it listens on a port.
     :ivar after: the parts that have to be ready before it starts.
-    :ivar arguments: writes its configuration; answers the JVM's arguments but for the class path.
-    :ivar missing: what it still lacks to be ready, None when it is.
+    :ivar arguments: writes its configuration; returns the JVM's arguments without the class path.
+    :ivar missing: returns what it still lacks to be ready, None if it is ready.
     """
 
     name: str
@@ -107,7 +107,7 @@ def _zookeeper_arguments(site: Site) -> list[str]:
         *SMALL_JVM,
         _LOG4J,
         "-Dzookeeper.jmx.log4j.disable=true",
-        "-Dzookeeper.forceSync=no",  # survives any end of the process, not one of the machine
+        "-Dzookeeper.forceSync=no",  # data survive a killed process, but not a machine failure
         "-Djute.maxbuffer=4194304",
         "org.apache.zookeeper.server.ZooKeeperServerMain",
         site.write("zookeeper.properties", settings),
@@ -141,7 +141,7 @@ def _pinot_arguments(command: str, config: str) -> list[str]:
 
 
 def _http(prefix: str, port: int) -> dict[str, object]:
-    """One HTTP listener on loopback; Pinot's plain port settings bind to all interfaces."""
+    """Return one HTTP listener on loopback, as Pinot's plain port settings bind to all interfaces."""
     return {
         f"{prefix}.access.protocols": "http",
         f"{prefix}.access.protocols.http.host": LOOPBACK,
@@ -150,7 +150,7 @@ def _http(prefix: str, port: int) -> dict[str, object]:
 
 
 def _s3(prefix: str, site: Site) -> dict[str, object]:
-    """Segments may lie on the S3 part, which may start later than Pinot."""
+    """Return settings for segments on the S3 part; always set, as that part may start later than Pinot."""
     return {
         f"{prefix}.storage.factory.class.s3": "org.apache.pinot.plugin.filesystem.S3PinotFS",
         f"{prefix}.storage.factory.s3.region": "us-east-1",
@@ -172,7 +172,7 @@ def _controller_arguments(site: Site) -> list[str]:
         "controller.zk.str": _zookeeper_address(site),
         "controller.host": LOOPBACK,
         **_http("controller", site.port("controller", "http")),
-        # Without these the download URLs of a local deep store read http://127.0.0.1:null/segments/…
+        # Without these, download URLs of a local deep store would be http://127.0.0.1:null/segments/…
         "controller.vip.host": LOOPBACK,
         "controller.vip.port": site.port("controller", "http"),
         "controller.vip.protocol": "http",
@@ -210,7 +210,7 @@ def _server_arguments(name: str, site: Site) -> list[str]:
     settings: dict[str, object] = {
         "pinot.cluster.name": CLUSTER,
         "pinot.zk.server": _zookeeper_address(site),
-        "pinot.server.netty.host": LOOPBACK,  # what is advertised; it binds to all interfaces
+        "pinot.server.netty.host": LOOPBACK,  # the advertised host; it binds to all interfaces
         "pinot.server.netty.port": site.port(name, "netty"),
         "pinot.server.grpc.enable": "true",
         "pinot.server.grpc.port": site.port(name, "grpc"),
@@ -223,7 +223,7 @@ def _server_arguments(name: str, site: Site) -> list[str]:
         **_s3("pinot.server", site),
     }
     if site.record.segment_store:
-        # Where servers put committed segments themselves: the controller's data directory, as a URI.
+        # Servers themselves copy committed segments here: the controller's data directory, as a URI.
         settings["pinot.server.instance.segment.store.uri"] = site.data("controller").as_uri()
     return _pinot_arguments("StartServer", site.write(f"{name}.properties", settings))
 
@@ -243,8 +243,8 @@ def _not_ok(url: str) -> str | None:
 
 
 def _not_registered(site: Site, instance: str, tag: str) -> str | None:
-    """A table can only be created once brokers and servers are tagged for its tenant; and a live instance
-    counts only when it is this very process, not a dead one that ZooKeeper still remembers.
+    """Return what an instance lacks: its tenant's tag, without which no table can be created, or that it is
+    live as exactly this process, not as a dead one whose node ZooKeeper still has. None if it is ready.
     """
     controller = f"http://{LOOPBACK}:{site.port('controller', 'http')}"
     try:
@@ -275,7 +275,7 @@ def _kafka_arguments(site: Site) -> list[str]:
     node, quorum = site.port("kafka", "client"), site.port("kafka", "quorum")
     data = site.data("kafka")
     if not (data / "meta.properties").exists():
-        # What `kafka-storage format` would write, without starting a JVM for it.
+        # Write the file that `kafka-storage format` would write; that saves the start of a JVM.
         data.mkdir(parents=True, exist_ok=True)
         (data / "meta.properties").write_text("version=1\ncluster.id=pinotAssetsLocalStack\nnode.id=1\n")
     settings: dict[str, object] = {
@@ -303,7 +303,7 @@ def _kafka_arguments(site: Site) -> list[str]:
 
 
 def _kafka_missing(site: Site) -> str | None:
-    # An ApiVersions request, version 0: only a broker that is up answers it with the same correlation id.
+    # An ApiVersions request, version 0: only a running broker answers it with the same correlation id.
     request = bytes.fromhex("0012 0000 0000002a 0005 6c6f63616c")
     try:
         with socket.create_connection((LOOPBACK, site.port("kafka", "client")), timeout=2) as door:
@@ -341,11 +341,11 @@ def _s3_missing(site: Site) -> str | None:
         answer = httpx.get(url, timeout=5, trust_env=False)
     except httpx.HTTPError as error:
         return f"no answer from {url} ({type(error).__name__})"
-    # Whoever asks without credentials is refused, in S3's own words.
+    # A request without credentials is refused, with S3's own error document.
     return None if b"<Error>" in answer.content else f"{url} does not answer as S3"
 
 
-# --- in the order in which they start -------------------------------------------------------------
+# --- all parts, in the order in which they start --------------------------------------------------
 
 PINOT = (
     StackPart("zookeeper", "pinot", ("client",), (), _zookeeper_arguments, _zookeeper_missing),

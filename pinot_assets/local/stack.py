@@ -1,8 +1,8 @@
 """Start, repair and stop the local stack.
 
-`up` makes true what is not: it starts what is dead and leaves alone what runs. Every part goes through the
-same steps (ports, configuration, process, readiness), in the order of `StackPart.after`, side by side where
-that allows it.
+`up` starts the parts that do not run, and does not touch those that run. Every part goes through the same
+steps (ports, configuration, process, readiness). `StackPart.after` gives the order; parts start in parallel
+where it allows that.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from pinot_assets.settings.local_stack import (
 )
 
 MINIMUM_FREE_BYTES = 500_000_000
-"""Pinot stops taking segments on a full disk; logs and ZooKeeper's snapshots need room too."""
+"""Pinot accepts no segments on a full disk; logs and ZooKeeper's snapshots need room, too."""
 
 _PATIENCE = 180.0  # seconds for one part to become ready; about 10 on an idle machine
 _GRACE = 20.0  # seconds between SIGTERM and SIGKILL
@@ -44,10 +44,10 @@ _STOP_ORDER = (SERVERS, BROKERS, ("controller",), ("kafka", "s3"), ("zookeeper",
 
 @dataclass(frozen=True, slots=True)
 class StartProgress:
-    """Who is told what happens.
+    """Where the stack reports progress.
 
-    :ivar doing: one line about what goes on right now, often.
-    :ivar done: one line about what was achieved, to keep.
+    :ivar doing: called often, with one line about the current work.
+    :ivar done: called with one line about a completed step, which stays visible.
     """
 
     doing: Callable[[str], None] = lambda _: None
@@ -56,10 +56,10 @@ class StartProgress:
 
 @dataclass(frozen=True, slots=True)
 class PartStatus:
-    """One part as it is now.
+    """The current status of one part.
 
-    :ivar state: `ready`; `starting` when it runs without answering as it should; `dead` when it was started
-        and has ended by itself; `stopped` when it was not started or was stopped on purpose.
+    :ivar state: `ready`; `starting` if it runs but does not answer correctly yet; `dead` if it was started
+        and has ended by itself; `stopped` if it was not started, or was stopped on purpose.
     :ivar missing: what it lacks to be ready, while it is starting.
     """
 
@@ -74,8 +74,8 @@ class PartStatus:
 class Stack:
     """The local stack of one home folder.
 
-    :param home: holds `state.json`, `conf/`, `logs/` and `data/`.
-    :param cache: where the jars are kept, `default_cache()` when None.
+    :param home: folder of `state.json`, `conf/`, `logs/` and `data/`.
+    :param cache: folder of the jars, `default_cache()` if None.
     """
 
     def __init__(
@@ -86,13 +86,13 @@ class Stack:
         self._progress = progress or StartProgress()
 
     def up(self, kafka: bool = False, s3: bool = False, segment_store: bool = False) -> StackState:
-        """Start what does not run and wait until all of it is ready.
+        """Start the parts that do not run, and wait until all parts are ready.
 
-        What was started with an earlier `up` and died is repaired, the optional parts included.
+        This also restarts parts, including optional ones, that an earlier `up` started and that died.
 
-        :param segment_store: have the servers copy the segments that they commit into the deep store
-            themselves, as deep-store bypass needs it. Stays so until the data are deleted.
-        :raises LocalStackError: a part cannot start; what did start goes on and is written down.
+        :param segment_store: let the servers copy the segments that they commit into the deep store
+            themselves, as bypass needs it. The setting stays until the data are deleted.
+        :raises LocalStackError: a part cannot start; the started parts keep running and are recorded.
         """
         with self._locked():
             record = load_record(self.home) or Record()
@@ -112,19 +112,19 @@ class Stack:
             to_start = [part for part in needed if part.name not in running]
             starter = self._starter(record, running, to_start) if to_start else None
             self._bring_up(record, needed, running, starter)
-            save_record(self.home, record)  # with the process, if any, whose start was not written down
+            save_record(self.home, record)  # also records a process that `find_marked` found
             return reachable(self.home, record)
 
     def status(self) -> list[PartStatus]:
-        """All parts in the order in which they start. Asks each running one; changes nothing."""
+        """Return the status of all parts, in starting order. Asks each running part; changes nothing."""
         record = load_record(self.home) or Record()
         running = self._running(record)
         return [self._status(part, record, running.get(part.name)) for part in parts.ALL]
 
     def down(self, purge: bool = False) -> None:
-        """Stop what was started here, ZooKeeper last, and nothing else.
+        """Stop the processes of this stack, ZooKeeper last, and no others.
 
-        :param purge: delete the data, logs and ports as well.
+        :param purge: also delete the data, logs and ports.
         """
         if not self.home.is_dir():
             return
@@ -137,7 +137,7 @@ class Stack:
     # --- what runs -------------------------------------------------------------------------------
 
     def _running(self, record: Record) -> dict[str, psutil.Process]:
-        """The parts that run, with those whose start could not be written down any more."""
+        """Return the running parts; find and record those whose start could not be recorded."""
         running: dict[str, psutil.Process] = {}
         for part in parts.ALL:
             known = record.processes.get(part.name)
@@ -163,7 +163,7 @@ class Stack:
     def _starter(
         self, record: Record, running: dict[str, psutil.Process], to_start: list[StackPart]
     ) -> Callable[[StackPart], None]:
-        """Check and fetch all that starting needs, before the first process starts."""
+        """Check and fetch everything that starting needs; return the function that starts one part."""
         java = find_java()
         self.home.mkdir(parents=True, exist_ok=True)
         jars.require_room(self.home, MINIMUM_FREE_BYTES, "for the local stack", "PINOT_ASSETS_HOME")
@@ -182,7 +182,7 @@ class Stack:
             record.pinot_version = version
         _assign_ports(record)
         for name, class_path in class_paths.items():
-            file = self._class_path_file(name)  # an argument file, so that a process list stays readable
+            file = self._class_path_file(name)  # an argument file keeps process lists readable
             file.parent.mkdir(parents=True, exist_ok=True)
             joined = ":".join(str(jar).replace("\\", "\\\\") for jar in class_path)
             file.write_text(f'-cp "{joined}"\n')
@@ -280,7 +280,7 @@ class Stack:
             save_record(self.home, record)
 
     def _purge(self) -> None:
-        """Delete what the stack wrote, and only that: the sample's input files lie in `data/`, too."""
+        """Delete only what the stack wrote, because `data/` also contains the input files of the sample."""
         data = self.home / "data"
         of_parts = [data / part.name for part in parts.ALL]
         for folder in (self.home / "conf", self.home / "logs", data / "controller-temp", *of_parts):
@@ -301,7 +301,7 @@ class Stack:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One `up` or `down` at a time per home; the second then finds what the first did."""
+        """Allow one `up` or `down` at a time per home; a second one waits and sees the first one's result."""
         try:
             self.home.mkdir(parents=True, exist_ok=True)
             with (self.home / "lock").open("w") as lock:
@@ -324,7 +324,7 @@ def _marker(record: Record, part: StackPart) -> str:
 
 
 def _assign_ports(record: Record) -> None:
-    """Give a port to every purpose that has none yet, of all parts: Pinot is told of S3 before it runs."""
+    """Assign a port to each purpose that has none, of all parts: Pinot's config has S3's port at once."""
     taken = {port for of_part in record.ports.values() for port in of_part.values()}
     for part in parts.ALL:
         of_part = record.ports.setdefault(part.name, {})

@@ -1,4 +1,4 @@
-"""The Dagster UI and daemon beside the local stack, for `make dev`."""
+"""Start and stop the Dagster UI and daemon that `make dev` runs with the local stack."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _PATIENCE_S = 180.0
 _GRACE_S = 20.0
 
 
-class _Record(BaseModel):
+class _UiRecord(BaseModel):
     process: ProcessRecord
     port: int
 
 
 def runs_at(home: Path) -> str | None:
-    """URL of the one that runs, None where none does.
+    """Return the URL of the running UI, None if none runs.
 
     :param home: the stack's folder.
     """
@@ -37,11 +37,11 @@ def runs_at(home: Path) -> str | None:
 
 
 def start(home: Path, project: Path) -> str:
-    """Start `dagster dev` on the project's workspace, or find the one that runs; returns its URL.
+    """Start `dagster dev` for the project's workspace, unless it already runs, and return its URL.
 
-    :param home: the stack's folder; the record, the log and DAGSTER_HOME go there.
+    :param home: the stack's folder; the record, the log and DAGSTER_HOME are there.
     :param project: the folder with workspace.yaml and dagster.yaml.
-    :raises LocalStackError: `project` is another folder, or it does not come up; shows the end of its log.
+    :raises LocalStackError: `project` lacks these files, or the UI does not start; shows the end of its log.
     """
     for name in ("workspace.yaml", "dagster.yaml"):
         if not (project / name).is_file():
@@ -52,7 +52,7 @@ def start(home: Path, project: Path) -> str:
             )
     if (url := runs_at(home)) is not None:
         return url
-    stop(home)  # what a `dagster dev` that was killed left behind: its daemon would launch runs, too
+    stop(home)  # a killed `dagster dev` leaves a daemon behind, which would also launch runs
     dagster_home = Path(_dagster_home(home))
     dagster_home.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(project / "dagster.yaml", dagster_home / "dagster.yaml")
@@ -61,13 +61,13 @@ def start(home: Path, project: Path) -> str:
     for port in (first, processes.free_port((first,))):
         command = [sys.executable, "-m", "dagster", "dev", "-w", str(project / "workspace.yaml")]
         command += ["--host", LOOPBACK, "--port", str(port)]
-        record = _Record(process=processes.spawn(command, _log(home)), port=port)
+        record = _UiRecord(process=processes.spawn(command, _log(home)), port=port)
         _path(home).write_text(record.model_dump_json())
         if _comes_up(record):
             return _url(port)
         stop(home)
         if processes.is_free_port(port):
-            break  # it was not the port that was wrong
+            break  # the port is free, so it was not the cause
     raise LocalStackError(
         "the Dagster UI does not come up",
         why=f"the end of {_log(home)}:\n{processes.tail(_log(home))}",
@@ -76,7 +76,7 @@ def start(home: Path, project: Path) -> str:
 
 
 def stop(home: Path) -> bool:
-    """Stop what `start` started; returns whether anything ran."""
+    """Stop the processes that `start` started; return whether any ran."""
     record = _read(home)
     leaders = [*([record.process] if record else []), *_unrecorded(home)]
     running = {process.pid: process for leader in leaders for process in _processes(leader)}
@@ -85,7 +85,7 @@ def stop(home: Path) -> bool:
     return bool(running)
 
 
-def _comes_up(record: _Record) -> bool:
+def _comes_up(record: _UiRecord) -> bool:
     def answers() -> bool:
         with suppress(httpx.TransportError):
             return httpx.get(f"{_url(record.port)}/server_info", timeout=2, trust_env=False).is_success
@@ -94,7 +94,7 @@ def _comes_up(record: _Record) -> bool:
     deadline = Deadline(MONOTONIC, _PATIENCE_S)
     if not poll_until(deadline, 0.5, answers, lambda up: up or processes.find(record.process) is None):
         return False
-    # Its web server may answer still while it has died, and another server may answer for ours.
+    # Its web server may still answer after it died, or another program's server may answer on its port.
     ours = {process.pid for process in _processes(record.process)}
     return processes.find(record.process) is not None and any(
         c.laddr and c.laddr.port == record.port and c.status == psutil.CONN_LISTEN and c.pid in ours
@@ -102,15 +102,15 @@ def _comes_up(record: _Record) -> bool:
     )
 
 
-def _read(home: Path) -> _Record | None:
+def _read(home: Path) -> _UiRecord | None:
     try:
-        return _Record.model_validate_json(_path(home).read_bytes())
+        return _UiRecord.model_validate_json(_path(home).read_bytes())
     except (FileNotFoundError, ValidationError):
         return None
 
 
 def _unrecorded(home: Path) -> list[ProcessRecord]:
-    """Those of `start`, of whatever project, that was killed before it could write them down."""
+    """Return processes that a `start` of any project began and, because it was killed, did not record."""
     records = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
@@ -121,9 +121,9 @@ def _unrecorded(home: Path) -> list[ProcessRecord]:
 
 
 def _processes(leader: ProcessRecord) -> list[psutil.Process]:
-    """All of its session (`spawn` gives it one of its own), the leader among them if it still runs."""
+    """Return all processes of a leader's session, with the leader if it runs (`spawn` makes the session)."""
     if processes.find(leader) is None and psutil.pid_exists(leader.pid):
-        return []  # the number went to another process, so the session has ended: it reserves the number
+        return []  # a session reserves its pid: if another process has it, the session has ended
     return [p for p in psutil.process_iter() if _session_of(p) == leader.pid]
 
 

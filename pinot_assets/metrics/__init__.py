@@ -1,5 +1,5 @@
 """Numbers of tables for Prometheus.
 
-One module for each subject turns what was looked at into samples; `collector` and `pushing` are the edges to
-whoever asks, or is told.
+Each module turns what was read of one subject into samples. `collector` holds them for Prometheus to scrape;
+`pushing` sends them to a Pushgateway.
 """

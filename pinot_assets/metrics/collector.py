@@ -1,6 +1,6 @@
-"""Looks at every table from time to time, and remembers: what is scraped is never read for the scrape.
+"""Looks at every table from time to time and keeps the samples; a scrape never reads a table.
 
-Each part of a table is looked at on its own: one that cannot be read takes no other with it.
+Each part of a table is looked at separately: if one cannot be read, the others still have their samples.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ INTERVAL = gauge(
 BUILD_INFO = Family(f"{PREFIX}build_info", "1; the version of the collector.", ("version",))
 
 AT_A_TIME = 4
-"""Tables that are looked at at the same time: a listing may hold a million files."""
+"""Number of tables that are looked at at the same time: a listing may hold a million files."""
 HANGS_S = 900.0
-"""A look that has been under way for longer hangs, unless its part is looked at even more seldom."""
+"""Seconds after which a look counts as hanging, unless the interval of its part is longer."""
 
 Key = tuple[str, str]
-"""Table and part."""
+"""Name of the table, and of the part."""
 
 SettingsOf = Callable[[], Settings]
 
 
 @dataclass(frozen=True, slots=True)
 class ScrapePart:
-    """One thing that is looked at.
+    """One part of a table, and how to look at it.
 
-    :ivar table: as commands take it.
-    :ivar name: `session`, `health` or `realtime`; `spec` of a table whose file is wrong.
-    :ivar read: looks; raises where nothing can be said.
+    :ivar table: its name, as commands take it.
+    :ivar name: `session`, `health` or `realtime`; `spec` for a table whose file is wrong.
+    :ivar read: looks and returns the samples; raises where the part cannot be read.
     """
 
     table: str
@@ -63,18 +63,18 @@ class ScrapePart:
 
 
 def left_out_parts(left_out: Iterable[LeftOut]) -> list[ScrapePart]:
-    """Tables whose files are wrong, each once: none can be looked at, and each is told of."""
+    """Return one part for each table whose file is wrong: looking at it always fails, so it is reported."""
     by_name = {one.name: one for one in left_out}
     return [ScrapePart(name, "spec", partial(_raise, one)) for name, one in by_name.items()]
 
 
 def _raise(one: LeftOut) -> list[Sample]:
-    """:raises PinotAssetsError: always; says what is wrong with the file."""
+    """:raises PinotAssetsError: always; its message is what is wrong with the file."""
     raise PinotAssetsError(f"left out: {one.in_one_line}")
 
 
 def cheap_parts(specs: list[AnyTableSpec], settings: SettingsOf) -> list[ScrapePart]:
-    """What a few reads of ZooKeeper and of the staging area tell."""
+    """Return the `session` part of each OFFLINE table: a few reads of ZooKeeper and the staging area."""
     return [
         ScrapePart(label_of(spec), "session", partial(read_session, spec, settings))
         for spec in specs
@@ -83,7 +83,7 @@ def cheap_parts(specs: list[AnyTableSpec], settings: SettingsOf) -> list[ScrapeP
 
 
 def dear_parts(specs: list[AnyTableSpec], settings: SettingsOf) -> list[ScrapePart]:
-    """What lists a source and asks servers, so that it is not looked at often."""
+    """Return the parts that list a source or ask servers, which should not be looked at often."""
     return [
         ScrapePart(label_of(spec), "realtime", partial(read_realtime, spec, settings))
         if isinstance(spec, RealtimeTableSpec)
@@ -99,7 +99,7 @@ def read_session(spec: TableSpec, settings: SettingsOf) -> list[Sample]:
 
 
 def read_health(spec: TableSpec, settings: SettingsOf) -> list[Sample]:
-    """Every standing check, and what their readings tell besides."""
+    """Return the samples of every health check, and of the readings behind them."""
     with open_table_probe(spec, settings) as look:
         return samples_of_probe(look)
 
@@ -113,10 +113,10 @@ def read_realtime(spec: RealtimeTableSpec, settings: SettingsOf) -> list[Sample]
 
 
 @dataclass(slots=True)
-class _Known:
-    """What is known of one part.
+class _KnownPart:
+    """What the newest look at one part gave.
 
-    :ivar samples: of the newest look; none where it failed, since what was true may be no more.
+    :ivar samples: of the newest look; none where it failed, since older numbers may no longer be true.
     :ivar looked_at: seconds since the epoch of the newest success, 0 before the first.
     """
 
@@ -130,25 +130,25 @@ class _Known:
 
 @dataclass
 class Collector:
-    """What is known of all tables.
+    """Looks at the parts of all tables, and keeps their samples.
 
-    :ivar warn: hears of a part that cannot be read any more, once for each reason.
-    :ivar clock: seconds since the epoch.
-    :ivar ticks: seconds that only grow.
+    :ivar warn: called with a part that can no longer be read, once for each reason.
+    :ivar clock: returns seconds since the epoch.
+    :ivar ticks: returns seconds that only grow.
     """
 
     warn: Callable[[str], None]
     clock: Callable[[], float] = time.time
     ticks: Callable[[], float] = time.monotonic
-    _known: dict[Key, _Known] = field(default_factory=dict)
+    _known: dict[Key, _KnownPart] = field(default_factory=dict)
     _every_s: dict[Key, float] = field(default_factory=dict)
     _begun: dict[Key, float] = field(default_factory=dict)
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def look(self, parts: Sequence[ScrapePart]) -> None:
-        """Look at each of them once; whoever interrupts it waits for none that is under way.
+        """Look at each part once. An interrupt does not wait for looks that are under way.
 
-        :raises Exception: only what `warn` raises, never what one of them does.
+        :raises Exception: only what `warn` raises, never what a look raises.
         """
         left = queue.SimpleQueue[ScrapePart | None]()
         done = queue.SimpleQueue[BaseException | None]()
@@ -159,22 +159,22 @@ class Collector:
             while (part := left.get()) is not None:
                 try:
                     self._look(part)
-                except BaseException as error:  # what cannot be told ends the program, here as anywhere
+                except BaseException as error:  # the caller raises it: a failing `warn` ends the program
                     done.put(error)
                 else:
                     done.put(None)
 
-        for _ in range(AT_A_TIME):  # those of a pool would be waited for when the program ends
+        for _ in range(AT_A_TIME):  # no pool: the end of the program would wait for its threads
             threading.Thread(target=work, daemon=True).start()
         for _ in parts:
             if (error := done.get()) is not None:
                 raise error
 
     def look_for_ever(self, parts: Sequence[ScrapePart], every_s: float, stopped: threading.Event) -> None:
-        """Begin to look at each of them until it is stopped, and return at once.
+        """Start looking at each part until `stopped` is set, and return at once.
 
-        Each part has a loop of its own, so that one that hangs holds up none but itself; of these parts,
-        `AT_A_TIME` are looked at at a time, not counting those that hang.
+        Each part has its own loop, so a part that hangs delays no other part. At most `AT_A_TIME` of these
+        parts are looked at at the same time, not counting those that hang.
         """
         beside = frozenset(map(_key, parts))
         with self._changed:
@@ -184,13 +184,13 @@ class Collector:
             threading.Thread(target=follows, daemon=True).start()
 
     def samples(self) -> Iterator[Sample]:
-        """What is known now; of a part that was not looked at yet, nothing."""
+        """Yield what is known now; nothing for a part that was not looked at yet."""
         yield BUILD_INFO.of(1, version("pinot-assets"))
         with self._changed:
             known = dict(self._known)
             hanging = {key: self._under_way_s(key) for key in self._begun if self._hangs(key)}
         for key in {**known, **hanging}:
-            what = known.get(key, _Known())
+            what = known.get(key, _KnownPart())
             yield UP.of(what.up and key not in hanging, *key)
             yield ERRORS.of(what.errors, *key)
             yield LOOK_SECONDS.of(hanging.get(key, what.seconds), *key)
@@ -204,11 +204,11 @@ class Collector:
     def _follow(
         self, part: ScrapePart, beside: frozenset[Key], every_s: float, stopped: threading.Event
     ) -> None:
-        """The pause is counted from the end of a look, so none is begun twice."""
+        """Look at the part again and again. The pause begins at the end of a look, so looks never overlap."""
         while not stopped.is_set():
             with self._changed:
                 while sum(key in beside and not self._hangs(key) for key in self._begun) >= AT_A_TIME:
-                    self._changed.wait(1)  # what begins to hang says nothing
+                    self._changed.wait(1)  # a look that begins to hang notifies no waiter
                 self._begun[_key(part)] = self.ticks()
             self._look(part)
             stopped.wait(every_s)
@@ -217,16 +217,16 @@ class Collector:
         key = _key(part)
         with self._changed:
             self._begun.setdefault(key, self.ticks())
-            before = self._known.get(key, _Known())
+            before = self._known.get(key, _KnownPart())
         try:
             samples = part.read()
         except Exception as error:
             why = error.reason if isinstance(error, PinotAssetsError) else repr(error)
             if why != before.why:
                 self.warn(f"{part.table}, {part.name}: {why}")
-            now = _Known(looked_at=before.looked_at, errors=before.errors + 1, why=why)
+            now = _KnownPart(looked_at=before.looked_at, errors=before.errors + 1, why=why)
         else:
-            now = _Known(True, samples, self.clock(), errors=before.errors)
+            now = _KnownPart(True, samples, self.clock(), errors=before.errors)
         with self._changed:
             now.seconds = self._under_way_s(key)
             self._known[key] = now

@@ -1,7 +1,7 @@
-"""What a number is called: one family of samples, by Prometheus' own rules and in its own formats.
+"""Names of numbers: a family of samples follows Prometheus' naming rules, and is written in its formats.
 
-Base units (seconds, bytes) stand in the name, counters end in `_total`, moments are `_timestamp_seconds` so
-that an age is `time() - …` and keeps growing while nobody looks. No label names a file, a segment or a run.
+Names contain base units (seconds, bytes). Counters end in `_total`. Moments end in `_timestamp_seconds`, so
+that an age is `time() - …` and grows even if no look succeeds. No label names a file, a segment or a run.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ PREFIX = "pinot_assets_"
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One name.
+    """One metric: its name, help and labels.
 
-    :ivar name: as it is exposed, `_total` of a counter included.
+    :ivar name: as Prometheus sees it; a counter's includes `_total`.
     :ivar help: one sentence, with the unit where the name has none.
     :ivar labels: their names, in the order in which `of` takes their values.
     """
@@ -30,7 +30,7 @@ class Family:
     labels: tuple[str, ...] = ("table",)
 
     def of(self, value: float, *labels: str) -> Sample:
-        """One sample."""
+        """Return one sample; `labels` are the values of the labels, in the order of their names."""
         if len(labels) != len(self.labels):
             raise ValueError(f"{self.name} has the labels {self.labels}, not {labels}")
         return Sample(self, labels, float(value))
@@ -49,24 +49,24 @@ class Sample:
 
 
 def gauge(name: str, help_text: str, *labels: str) -> Family:
-    """A family of `pinot_assets_…` of tables; `labels` come after the table."""
+    """Return a family `pinot_assets_<name>`; its labels are the table, then `labels`."""
     return Family(PREFIX + name, help_text, ("table", *labels))
 
 
 def seconds(ms: float) -> float:
-    """Milliseconds, of an age or since the epoch, in Prometheus' base unit."""
+    """Convert milliseconds, of an age or since the epoch, to seconds, Prometheus' base unit."""
     return ms / 1000
 
 
 def registry_of(read: Callable[[], Iterable[Sample]]) -> CollectorRegistry:
-    """:param read: asked once for each exposition."""
+    """:param read: called once for each exposition."""
     registry = CollectorRegistry()
     registry.register(_Samples(read))
     return registry
 
 
 def text_of(samples: Iterable[Sample]) -> str:
-    """The text format."""
+    """Return the samples in Prometheus' text format."""
     kept = [*samples]
     return generate_latest(registry_of(lambda: kept)).decode()
 
@@ -76,11 +76,11 @@ class _Samples(Collector):
         self._read = read
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing: a registry that is told nothing would look at every table to learn the names."""
+        """Return nothing: without this method the registry would look at every table to learn the names."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Family by family; of two samples with the same labels the last one, as one is all there may be."""
+        """Yield family by family; of samples with the same labels only the last, as Prometheus allows one."""
         families: dict[str, tuple[Family, dict[tuple[str, ...], float]]] = {}
         for sample in self._read():
             families.setdefault(sample.family.name, (sample.family, {}))[1][sample.labels] = sample.value

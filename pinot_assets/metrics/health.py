@@ -1,5 +1,5 @@
-"""What one look at a table tells: the answers of its health checks, and what the source holds beside what is
-published. For the latter the source is listed, so it is looked at seldom.
+"""Samples of one look at a table: the results of its health checks, and how the source differs from what is
+published. The latter lists the source, so such a look is rare.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _ORPHANS: Mapping[str, str] = {
     "session_nodes": "session_node",
     "staged_objects": "staged_object",
 }
-"""Numbers of the check `orphans`, and the label's value."""
+"""Name of a number of the check `orphans` -> value of the label `kind`."""
 
 
 def health_samples(table: str, answers: Iterable[CheckResult]) -> Iterator[Sample]:
-    """Both severities of every check that could be made, so that none that heals goes on burning."""
+    """Yield both severities of every check that could be made, so that the alert of a healed check ends."""
     for answer in answers:
         yield CHECK_UNKNOWN.of(not answer.known, table, answer.name)
         if not answer.known:
@@ -62,14 +62,19 @@ def health_samples(table: str, answers: Iterable[CheckResult]) -> Iterator[Sampl
 
 
 def source_samples(table: str, probe: TableProbe) -> Iterator[Sample]:
-    """What the source holds beside what is published.
+    """Yield how the source differs from what is published.
 
-    Neither a change nor a file that is not ready waits for longer than since the snapshot was published, as a
-    copy may keep an old date (`health.source.freshness` says the same).
+    No change and no file that is not ready counts as waiting since before the snapshot was published, as a
+    copied file may keep an old date (`health.source.freshness` does the same).
     """
-    # All readings come first: one that fails leaves out all samples, not the later ones.
-    difference, modified_ms, unready_ms = probe.difference, probe.waiting_since_ms, probe.unready_since_ms
-    published_ms = probe.snapshot.published_ms if probe.snapshot else 0
+    # All readings come first: if one fails, all samples are left out, not only the later ones.
+    difference, modified_ms, unready_ms = (
+        probe.difference(),
+        probe.waiting_since_ms(),
+        probe.unready_since_ms(),
+    )
+    snapshot = probe.snapshot()
+    published_ms = snapshot.published_ms if snapshot else 0
     yield LISTED.of(difference.listed, table)
     yield CHANGES.of(len(difference.missing), table, "new")
     yield CHANGES.of(len(difference.stale), table, "rewritten")
@@ -83,21 +88,22 @@ def source_samples(table: str, probe: TableProbe) -> Iterator[Sample]:
 
 
 def samples_of_probe(probe: TableProbe) -> list[Sample]:
-    """What one look tells; a reading that failed is told by the checks that need it."""
+    """Return the samples of one look; a reading that failed shows in the checks that need it."""
     table, answers = label_of(probe.spec), examine(probe)
     samples = [*health_samples(table, answers)]
     with suppress(PinotAssetsError):
         samples += source_samples(table, probe)
     with suppress(PinotAssetsError):
-        samples.append(LEFT_OUT.of(len(probe.left_out), table))
+        samples.append(LEFT_OUT.of(len(probe.left_out()), table))
     if any(answer.name == serving.rollback_window.name and answer.found > 0 for answer in answers):
         samples.append(rollback_sample(table, probe))
     return samples
 
 
 def rollback_sample(table: str, probe: TableProbe) -> Sample:
-    """Of a look whose check found time left, so that all of this was read."""
-    assert probe.snapshot is not None
-    entry = probe.lineage.get(probe.snapshot.lineage_entry_id)
-    switched_ms = entry.timestamp_ms if entry else probe.snapshot.published_ms
-    return ROLLBACK_UNTIL.of(seconds(switched_ms + probe.revert_window_ms), table)
+    """Return the end of the rollback window. The check found time left, so all of this can be read."""
+    snapshot = probe.snapshot()
+    assert snapshot is not None
+    entry = probe.lineage().get(snapshot.lineage_entry_id)
+    switched_ms = entry.timestamp_ms if entry else snapshot.published_ms
+    return ROLLBACK_UNTIL.of(seconds(switched_ms + probe.revert_window_ms()), table)

@@ -1,6 +1,6 @@
-"""Numbers of a run for a Prometheus Pushgateway, told at its end, for nobody can scrape it afterwards.
+"""Pushes the numbers of a run to a Prometheus Pushgateway at its end: an ended run cannot be scraped.
 
-The run lets go of its table first, and nothing here fails it: a gateway that is away is a warning.
+The run releases its table first, and nothing here fails the run: an unreachable gateway is a warning.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BAD_ROWS = gauge("run_bad_rows", "Rows that the newest run put aside.")
 
 
 def run_samples(table: str, steps: Mapping[str, StepRecord], ended_s: float) -> Iterator[Sample]:
-    """:param steps: of the driver, by name, at least one.
+    """:param steps: the steps of the driver by name, at least one.
     :param ended_s: seconds since the epoch.
     """
     yield ENDED.of(ended_s, table)
@@ -58,7 +58,7 @@ def _failed(result: object) -> bool:
 
 
 def _findings(result: object) -> tuple[Finding, ...]:
-    """Those of a step that answered with some, as `Driver.audit` does: session and findings."""
+    """Return the findings of a step that returned a session and findings, as `Driver.audit` does."""
     findings = result[1] if isinstance(result, tuple) and len(result) == 2 else ()
     return tuple(finding for finding in findings if isinstance(finding, Finding))
 
@@ -67,18 +67,18 @@ GATEWAY = "PINOT_ASSETS_PUSHGATEWAY"
 USER, PASSWORD = "PINOT_ASSETS_PUSHGATEWAY_USER", "PINOT_ASSETS_PUSHGATEWAY_PASSWORD"
 JOB = "pinot_assets"
 SECONDS = 5.0
-"""How long a run's end may take for it, whatever hangs: a name server, the gateway."""
+"""Seconds that the push may take at a run's end, whatever hangs: a name server, the gateway."""
 
 
 @contextmanager
 def pushed_after(
     driver: Driver, warn: Callable[[str], None], environ: Mapping[str, str] | None = None
 ) -> Iterator[Driver]:
-    """The driver; what it did is pushed when it has let go of its table, unless the process is to end.
+    """Yield the driver; push what it did once it has released its table, unless the process is being ended.
 
-    Nothing is done where PINOT_ASSETS_PUSHGATEWAY is not set, and for a driver that did nothing.
+    Pushes nothing where PINOT_ASSETS_PUSHGATEWAY is not set, nor for a driver that did nothing.
 
-    :param warn: told why nothing was pushed.
+    :param warn: called with the reason why nothing was pushed.
     """
     env = os.environ if environ is None else environ
     try:
@@ -103,7 +103,7 @@ def _push(driver: Driver, env: Mapping[str, str], warn: Callable[[str], None]) -
 
 
 def _why(error: Exception) -> str:
-    """An OSError says what happened; others quote the address, which may hold a secret."""
+    """Return an OSError's text, of others the class: they quote the address, which may hold a secret."""
     return str(error) if isinstance(error, OSError) else type(error).__name__
 
 
@@ -116,8 +116,8 @@ def _send(gateway: str, env: Mapping[str, str], driver: Driver) -> None:
             return default_handler(url, method, timeout, headers, data)
         return basic_auth_handler(url, method, timeout, headers, data, user, env[PASSWORD])
 
-    # What this driver did, which stays true. How the table stands does not, and a gateway forgets nothing: a
-    # run that pushes nothing, or that is killed, would leave it there for ever.
+    # Only what this driver did, which stays true. The table's state does not, and a gateway keeps everything:
+    # after a run that pushes nothing or is killed, it would show the old state for ever.
     samples = [*run_samples(label_of(driver.spec), driver.steps, time.time())]
     push_to_gateway(
         gateway,

@@ -1,4 +1,4 @@
-"""The numbers of a REALTIME table: what `realtime/` knows of it, in base units."""
+"""Samples of a REALTIME table: the numbers that `realtime/` finds, in base units."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SEGMENTS: Mapping[str, str] = {
     "committing_segments": "committing",
     "committed_segments": "committed",
 }
-"""Numbers, and the label's value."""
+"""Name of a number -> value of the label `state`."""
 _OF_METRICS: Mapping[str, Family] = {
     "pauselessConsumptionEnabled": gauge(
         "realtime_pauseless_enabled", "1 where the table consumes while it commits."
@@ -51,11 +51,11 @@ _OF_METRICS: Mapping[str, Family] = {
         "realtime_segments_unrecoverable", "Those of them that Pinot does not ingest again by itself."
     ),
 }
-"""Those under Pinot's own names that the table's state tells; the others are Pinot's exporters' to tell."""
+"""Metrics with Pinot's own names that the table's state shows; Pinot's exporters expose the others."""
 
 
 def realtime_samples(table: str, state: RealtimeState) -> Iterator[Sample]:
-    """What a look found; a number that is not known is left out."""
+    """Yield the samples of one look; a number that is not known is left out."""
     known = numbers(state)
     yield from (SEGMENTS.of(known[name], table, label) for name, label in _SEGMENTS.items() if name in known)
     yield from (family.of(known[name], table) for name, family in _OF_NUMBERS.items() if name in known)

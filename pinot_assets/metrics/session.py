@@ -1,4 +1,4 @@
-"""What ZooKeeper and the newest snapshot's header tell of an OFFLINE table."""
+"""Samples of an OFFLINE table from ZooKeeper and the header of its newest snapshot."""
 
 from __future__ import annotations
 
@@ -72,17 +72,17 @@ PHASE_SECONDS = gauge(
 )
 
 _STATES = (State.INIT, State.IN_PROGRESS, State.SWITCH)
-"""Of an open session."""
+"""States of an open session."""
 _FILES = {"done": "done", "failed": "failed", "pending": "pending", "gone": "gone", "removals": "removed"}
-"""How a session counts its files, and the label's value."""
+"""Name of a session's count of files -> value of the label `state`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What stands in ZooKeeper, and the header of the snapshot that it names.
+    """What ZooKeeper holds of a table, and the header of the snapshot that the pointer names.
 
-    :ivar session: the open one.
-    :ivar sessions: the kept ones that can be read, oldest first, the open one included.
+    :ivar session: the open session.
+    :ivar sessions: the kept sessions that can be read, oldest first, the open one included.
     :ivar header: of the newest snapshot; None where nothing is published.
     """
 
@@ -96,7 +96,7 @@ class Seen:
 def session_samples(
     table: str, state: Seen, max_retries: int, freshness_hours: float | None
 ) -> Iterator[Sample]:
-    """The table as its sessions left it; what there is not is left out, for zeros would lie."""
+    """Yield the table's samples; a number that does not exist is left out, since a zero would be wrong."""
     yield from _published(table, state, freshness_hours)
     yield from _session(table, state.session, max_retries)
     yield LEASE_HELD.of(state.holder is not None, table)
@@ -136,7 +136,7 @@ def _session(table: str, session: Session | None, max_retries: int) -> Iterator[
 
 
 def _audit(table: str, state: Seen) -> Iterator[Sample]:
-    """Of the open session where it was audited, else the one that opened the gate for what is published."""
+    """Yield the audit of the open session if it was audited, else the audit of the published snapshot."""
     if (audit := _newest_audit(state)) is None:
         return
     yield AUDITED_AT.of(seconds(audit.at_ms), table)
@@ -146,7 +146,7 @@ def _audit(table: str, state: Seen) -> Iterator[Sample]:
 
 
 def check_samples(table: str, check: Checked | Finding) -> Iterator[Sample]:
-    """What one check of an audit met."""
+    """Yield what one check of an audit expected and found."""
     yield CHECK_PASSED.of(check.passed, table, check.name)
     yield CHECK_EXPECTED.of(check.expected, table, check.name)
     yield CHECK_FOUND.of(check.found, table, check.name)
@@ -167,12 +167,12 @@ def _last_switch(table: str, sessions: tuple[Session, ...]) -> Iterator[Sample]:
     if last.switch_ms and last.audit is not None:
         moments = (last.attempt_started_ms, last.switch_ms, last.audit.at_ms, last.done_ms)
         for phase, begin, end in zip(("build", "push", "confirm"), moments, moments[1:], strict=False):
-            # The switch of an attempt that a driver left stands before the attempt that ends it.
+            # A switch that an earlier attempt's driver left is older than the attempt that ends the session.
             yield PHASE_SECONDS.of(seconds(max(0, end - begin)), table, phase)
 
 
 def samples_of_store(spec: TableSpec, store: SessionStore, staging: Staging) -> list[Sample]:
-    """What stands in ZooKeeper, and in the staging area behind it.
+    """Return the samples of what ZooKeeper holds, and of the staged objects that it names.
 
     :raises PinotAssetsError: a node, or the object that it names, cannot be read.
     """
@@ -181,7 +181,7 @@ def samples_of_store(spec: TableSpec, store: SessionStore, staging: Staging) -> 
 
 
 def see(store: SessionStore, staging: Staging) -> Seen:
-    """Without lease, and without the rows of the snapshot, of which there may be a million."""
+    """Read a table's state: without the lease, and without the snapshot's rows, perhaps a million."""
     pointer = store.pointer()
     return Seen(
         session=store.active_session(pointer),

@@ -1,4 +1,4 @@
-"""The only door to Pinot: controller, brokers and servers over HTTP, lineage as values, push."""
+"""The only package that talks to Pinot: controller, brokers and servers over HTTP, lineage, push."""
 
 from pinot_assets.core.connections import BasicAuth, PinotConnection, Timeouts, Tls, TokenAuth
 from pinot_assets.pinot.api import PinotClient, PushMode, PushReport, ServerDisk, StagedObjects

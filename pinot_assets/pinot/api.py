@@ -1,8 +1,8 @@
-"""What the rest of the project may ask of Pinot.
+"""The protocol by which the rest of the project talks to Pinot.
 
-One protocol with two implementations: `pinot_assets.pinot.http_client.HttpPinotClient` (HTTP) and the
-in-memory fake of the tests. One contract suite (`tests/contract/test_pinot.py`) holds both to the same
-promises, so a test against the fake means something. Every `table` is a raw table name; OFFLINE is implied.
+It has two implementations: `pinot_assets.pinot.http_client.HttpPinotClient` (HTTP) and the in-memory fake of
+the tests. Both have to pass one contract suite (`tests/contract/test_pinot.py`), so a test against the fake
+shows what Pinot would do. Every `table` is a raw table name; the calls mean its OFFLINE table.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from pinot_assets.snapshot.receipt import Output
 
 
 class StagedObjects(Protocol):
-    """What a push reads of the staging area, by URI."""
+    """Reads built files from the staging area, by URI; a push needs no more of it."""
 
     def read(self, uri: str) -> bytes:
-        """A small object."""
+        """Return the content of a small object."""
 
     def fetch_tar(self, output: Output, path: Path) -> None:
         """Copy a segment's tar into a file.
 
-        :raises SnapshotCorrupt: it is not what was staged.
+        :raises SnapshotCorrupt: the tar differs from what was staged.
         """
 
 
@@ -46,23 +46,23 @@ class PushMode(Enum):
     """How a segment's tar gets into Pinot's deep store."""
 
     METADATA = "metadata"
-    """Pinot copies it from where it was staged; the controller is sent metadata only, of many segments at
-    once where it takes that."""
+    """Pinot copies the tar from the staging area. We send the controller only metadata, of many segments in
+    one call if its release can do that."""
 
     TAR = "tar"
-    """The whole tar is sent: for a staging area that the controller cannot reach."""
+    """We send the controller the whole tar, because it cannot reach the staging area."""
 
 
 @dataclass(frozen=True, slots=True)
 class PushReport:
     """What a push did.
 
-    :ivar pushed: names uploaded by this call, confirmed by reading (rule R8).
+    :ivar pushed: names that this call uploaded and then saw in Pinot (rule R8).
     :ivar skipped: names that were there already with the same CRC.
-    :ivar mode: the mode that worked; pass it on to the next batch to save the trial. None where nothing was
-        sent.
-    :ivar fallback: why METADATA was given up for TAR, None if it was not.
-    :ivar calls: uploads that were sent, those that failed included.
+    :ivar mode: the mode that worked; pass it on to the next batch, which then needs no trial. None if
+        nothing was sent.
+    :ivar fallback: why the push changed from METADATA to TAR, None if it did not.
+    :ivar calls: number of uploads that were sent, failed ones included.
     :ivar seconds: wall time of the whole call.
     """
 
@@ -74,7 +74,7 @@ class PushReport:
     seconds: float
 
     def then(self, later: PushReport) -> PushReport:
-        """Both as one push."""
+        """Return this report and a later one as the report of one push."""
         return PushReport(
             self.pushed + later.pushed,
             self.skipped + later.skipped,
@@ -88,24 +88,24 @@ class PushReport:
 class PinotClient(Protocol):
     """A Pinot cluster, seen from the session driver.
 
-    Errors, for every method: `PinotUnreachable` — no connection, so the call was not sent (for a read: no
-    answer); `PinotNotFound` — no such table or segment; `PinotError` — anything else that Pinot
-    refused. For a call that changes something: `SwitchStateUnknown` — sent, but no answer came: look first.
+    Every method raises `PinotUnreachable` (no connection, so the call was not sent; a read: no answer),
+    `PinotNotFound` (no such table or segment) or `PinotError` (Pinot refused for another reason). A call that
+    changes something raises `SwitchStateUnknown` if it was sent and no answer came: read what happened.
     """
 
-    # --- what is there ---------------------------------------------------------------------------
+    # --- reads -----------------------------------------------------------------------------------
 
     def version(self) -> str:
-        """Version of the controller, `1.5.1`; `pinot_assets.pinot.versions` knows what it means."""
+        """Return the controller's version, such as `1.5.1`; see `pinot_assets.pinot.versions`."""
 
     def all_segments(self, table: str) -> frozenset[str]:
-        """Names in the ideal state, those hidden by lineage included.
+        """Return the names in the ideal state, hidden ones included.
 
         :raises PinotNotFound: no such table.
         """
 
     def visible_segments(self, table: str) -> frozenset[str]:
-        """Names that queries see: the ideal state less what lineage hides.
+        """Return the names that queries see: the ideal state without the hidden segments.
 
         Source: docs/design/lineage.md#visibility.
 
@@ -113,22 +113,22 @@ class PinotClient(Protocol):
         """
 
     def online_replicas(self, table: str, names: Collection[str]) -> Replicas:
-        """State of each replica of each name: every server that the ideal state or the external view lists.
+        """Return the state of each replica of each name, on every server in ideal state or external view.
 
-        A server that should have it and shows nothing yet counts as `OFFLINE`. A name that Pinot does not
-        know has no replicas: an empty mapping, never a missing key.
+        A server that the ideal state names and the external view does not counts as `OFFLINE`. A name that
+        Pinot does not know has an empty mapping; its key is never missing.
 
         :raises PinotNotFound: no such table.
         """
 
     def segment_crcs(self, table: str) -> Mapping[str, int]:
-        """CRC of every segment in the ZooKeeper metadata.
+        """Return the CRC of every segment in the ZooKeeper metadata.
 
         :raises PinotNotFound: no such table.
         """
 
     def segment_metadata(self, table: str, name: str) -> SegmentMetadata:
-        """One segment's ZooKeeper metadata.
+        """Return one segment's ZooKeeper metadata.
 
         :raises PinotNotFound: no such segment.
         """
@@ -136,49 +136,49 @@ class PinotClient(Protocol):
     def crcs_on_servers(
         self, table: str, servers: Collection[str]
     ) -> Mapping[str, Mapping[str, int] | PinotError]:
-        """CRC of every segment as loaded, hidden ones included: instance → segment → CRC, or why that server
-        did not answer. One call each, however many segments it has."""
+        """Return the CRC of every loaded segment, hidden ones included: instance → segment → CRC. For a
+        server that did not answer, its value is the error. One call for each server."""
 
     def rows_on_servers(
         self, table: str, names: Collection[str], servers: Collection[str]
     ) -> Mapping[str, Mapping[str, int]]:
-        """Rows of each name as each of these servers loaded it: segment → instance → documents.
+        """Return the rows of each name as each of these servers loaded it: segment → instance → documents.
 
-        Asks those of them that the ideal state names; one that has not loaded the segment is left out, so
-        compare with `online_replicas`.
+        Of these servers it asks only those that the ideal state names. A server that has not loaded the
+        segment is left out of the answer: compare with `online_replicas`.
         """
 
     def query_server(self, server: str, sql: str, segments: Sequence[str]) -> DataTable:
-        """One server's answer for these of its segments, those that lineage hides included.
+        """Return one server's answer about these of its segments, hidden ones included.
 
         :param server: the instance.
-        :param sql: names the table with its type; LIMIT and ORDER BY are the server's alone.
+        :param sql: names the table with its type; LIMIT and ORDER BY apply to this server's rows only.
         :param segments: at least one.
-        :raises PinotError: the server refused, does not have all of the segments, or answered what cannot be
+        :raises PinotError: the server refused, lacks one of the segments, or sent an answer that cannot be
             read.
         """
 
     def require_server_queries(self) -> None:
-        """Look whether `query_server` has settings that it can work with; no server is asked.
+        """Check that `query_server` can work with the connection's settings; this asks no server.
 
-        :raises SpecError: certificates are not to be verified, or cannot be read.
+        :raises SpecError: verification of certificates is off, or the certificates cannot be read.
         """
 
     def table_bytes(self, table: str) -> int:
-        """Size on all servers, every replica and hidden segments included, as the quota counts it.
+        """Return the bytes on all servers, every replica and hidden segment included, as the quota counts.
 
         :raises PinotNotFound: no such table.
         """
 
     def table_servers(self, table: str) -> Sequence[str]:
-        """Instances that new segments of the table may be assigned to.
+        """Return the instances to which Pinot may assign new segments of the table.
 
         :raises PinotNotFound: no such table.
         """
 
     def server_disks(self, servers: Collection[str]) -> Mapping[str, ServerDisk | PinotError]:
-        """Disk of each server that tells it, or why it did not answer; Pinot's servers do not before 1.3, and
-        are then left out."""
+        """Return the disk of each server, or the error of one that did not answer. Servers before Pinot 1.3
+        do not have this call; they are left out."""
 
     # --- push and delete -------------------------------------------------------------------------
 
@@ -191,27 +191,27 @@ class PinotClient(Protocol):
         mode: PushMode | None = None,
         before_upload: Callable[[], None] = lambda: None,
     ) -> PushReport:
-        """Upload staged segments and confirm by reading that ideal state and CRC are as built (rule R8).
+        """Upload staged segments, then read that ideal state and CRCs are as built (rule R8).
 
-        Idempotent: a name already there with the same CRC is skipped. Pinot copies every tar into its own
-        deep store (rule R9). Everything is checked before the first upload; a call that raises may have
+        Idempotent: a name that is there with the same CRC is skipped. Pinot copies every tar into its own
+        deep store (rule R9). Names and CRCs are checked before the first upload. A call that raises may have
         uploaded some of the segments: call again.
 
-        Where Pinot takes batches, all outputs go in one upload, which has to be over within one deadline:
-        the caller says how many go together. A connection that fails is tried again, an upload whose answer
-        was lost only when Pinot shows no trace of it.
+        Where Pinot takes batches, all outputs go in one upload, which has one deadline: the caller decides
+        how many go together. If a connection fails, the upload is sent again; if an answer was lost, only
+        once Pinot shows no trace of the upload.
 
-        :param staged: where metadata is read, and whole tars in TAR mode.
-        :param mode: None tries METADATA with the first segment and falls back to TAR if the controller
+        :param staged: source of the metadata, and of whole tars in TAR mode.
+        :param mode: None tries METADATA with the first segment and changes to TAR if the controller
             cannot reach the staging area.
-        :param before_upload: called before every upload (a few at a time count as one); what it raises ends
-            the push (rule R2).
+        :param before_upload: called before every upload (a few that run at a time count as one); if it
+            raises, the push ends (rule R2).
         :raises PushRefused: Pinot refused one (quota, time range, …), or a name is there with another CRC.
-        :raises SwitchStateUnknown: an upload was sent, no answer came, and it did not show up either.
+        :raises SwitchStateUnknown: an upload was sent, no answer came, and the segment did not appear.
         """
 
     def delete_segments(self, table: str, names: Collection[str]) -> None:
-        """Delete these segments; names that do not exist are ignored. Out of the ideal state on return.
+        """Delete these segments and ignore unknown names. On return the ideal state has none of them.
 
         :raises ValueError: `names` is empty (Pinot would delete *every* segment:
             docs/design/push.md#deleting-segments).
@@ -220,7 +220,7 @@ class PinotClient(Protocol):
     # --- lineage ---------------------------------------------------------------------------------
 
     def lineage(self, table: str) -> Lineage:
-        """All replacement entries, oldest first; empty where the table has none.
+        """Return all lineage entries, oldest first; none if the table has no lineage.
 
         :raises PinotNotFound: no such table.
         """
@@ -228,85 +228,85 @@ class PinotClient(Protocol):
     def start_replace_segments(
         self, table: str, segments_from: Collection[str], segments_to: Collection[str]
     ) -> str:
-        """Open an entry that hides `segments_to` until it is ended; returns its id.
+        """Open a lineage entry, which hides `segments_to` until it is ended, and return its id.
 
         Not idempotent: after `SwitchStateUnknown` look for an entry with exactly these names.
 
         :raises SwitchConflict: a source is missing or hidden, a target is visible, or another entry overlaps.
         :raises PinotError: `segments_to` is empty and Pinot is older than 1.0, which has no atomic delete.
-        :raises ValueError: both sides are empty, or a name holds a comma (it would be torn in two).
+        :raises ValueError: both sides are empty, or a name holds a comma (Pinot would split it).
         """
 
     def force_start_replace_segments(
         self, table: str, segments_from: Collection[str], segments_to: Collection[str]
     ) -> str:
-        """The same with forceCleanup: overlapping IN_PROGRESS entries are reverted or removed first, their
-        other outputs deleted; on a REFRESH table the generation before `segments_from` is deleted as well
-        (docs/design/lineage.md#forced-start). What another controller publishes while the call is on its way
-        may be hidden or deleted by it (docs/design/lineage.md#race-late-start and #race-deletion-list;
-        `tests/contract/test_races.py`).
+        """Open an entry with forceCleanup, which first reverts or removes overlapping IN_PROGRESS entries.
 
-        Up to 0.11 the answer comes when the servers have dropped what is deleted (2 s at least, 20 minutes
-        at most), while the entry is written at once: expect `SwitchStateUnknown` and read the lineage.
+        Pinot deletes their other outputs. On a REFRESH table it also deletes the generation before
+        `segments_from` (docs/design/lineage.md#forced-start). The call may hide or delete what another
+        controller publishes at that time (docs/design/lineage.md#race-late-start and #race-deletion-list;
+        `tests/contract/test_races.py`). Up to 0.11 Pinot writes the entry at once, but answers only when the
+        servers have dropped the deleted segments (2 s to 20 minutes): expect `SwitchStateUnknown`, then read
+        the lineage.
         """
 
     def end_replace_segments(self, table: str, entry_id: str) -> None:
-        """Switch: outputs visible, sources hidden. Ending a COMPLETED entry again does nothing.
+        """End the replacement: outputs become visible, sources hidden. For a COMPLETED entry: no effect.
 
-        Pinot waits (up to an hour) until each output is ONLINE on one server and goes on when the caller
-        has long gone: after `SwitchStateUnknown` read the entry.
+        Pinot waits (up to an hour) until each output is ONLINE on one server. It continues after the caller
+        has given up: after `SwitchStateUnknown` read the entry.
 
         :raises SwitchConflict: no such entry, it is REVERTED, or an output is not in the table.
         """
 
     def revert_replace_segments(self, table: str, entry_id: str) -> None:
-        """Undo a COMPLETED entry: sources visible again, outputs deleted. There is no way back.
+        """Undo a COMPLETED entry for good: sources become visible again, outputs are deleted.
 
         :raises SwitchConflict: no such entry, not COMPLETED, a source is gone, or a later entry builds on it.
         """
 
     def force_revert_replace_segments(self, table: str, entry_id: str) -> None:
-        """The same, and IN_PROGRESS entries too."""
+        """Like `revert_replace_segments`, for IN_PROGRESS entries, too."""
 
     # --- brokers ---------------------------------------------------------------------------------
 
     def brokers(self, table: str) -> Sequence[str]:
-        """Base URLs of the brokers that serve the table now."""
+        """Return the base URLs of the brokers that serve the table now."""
 
     def broker_visible_segments(self, broker: str, table: str) -> frozenset[str]:
-        """Segments that this broker would send a query to; empty where it has no routing for the table."""
+        """Return the segments to which this broker routes queries; none if it has no routing of the table."""
 
     def broker_rows(self, broker: str, table: str) -> int:
-        """COUNT(*) of the OFFLINE table at this broker; 0 where it has no routing for the table.
+        """Return COUNT(*) of the OFFLINE table at this broker; 0 if it has no routing of the table.
 
-        :raises PinotError: no whole answer.
+        :raises PinotError: the answer is not complete.
         """
 
     def query_broker(self, broker: str, sql: str) -> QueryResult:
-        """A broker's whole answer, under the deadline of a query.
+        """Return a broker's complete answer, within the deadline of a query.
 
-        :raises PinotError: no whole answer; `NoResult` of it where there is nothing to ask.
+        :raises PinotError: the answer is not complete; its subclass `NoResult` if there is nothing to ask.
         """
 
     def rebuild_routing(self, broker: str, table: str) -> None:
-        """Have this broker read lineage and ideal state again (rule R7). Idempotent."""
+        """Make this broker read lineage and ideal state again (rule R7). Idempotent."""
 
     def settle_brokers(self, table: str, *, seconds: float) -> None:
-        """Wait until servers have dropped what was deleted, then have every broker read the table anew.
+        """Wait until servers have dropped the deleted segments, then make every broker read the table again.
 
-        A broker that works on an older change while a replacement ends updates two lists one after the
-        other, and a query in between gets the segments that both know (docs/operations.md, "Queries on
-        their way"). Whoever ends a replacement calls this right before. Idempotent; a broker that does not
-        answer is left out.
+        If a broker still works on an older change when a replacement ends, it updates two lists one after
+        the other, and a query in between gets only the segments in both (docs/operations.md, "Queries on
+        their way"). So call this right before you end a replacement. Idempotent; a broker that does not
+        answer is skipped.
 
-        :param seconds: how long servers are waited for; one that hangs for longer stops nobody.
+        :param seconds: the longest wait for servers; after it the brokers are asked all the same.
         :raises PinotNotFound: no such table.
         """
 
     # --- schema and table config -----------------------------------------------------------------
 
     def get_schema(self, name: str) -> JsonObject | None:
-        """The schema as Pinot holds it, None where there is none."""
+        """Return the schema as Pinot stores it, None if there is none."""
 
     def put_schema(self, schema: JsonMapping) -> None:
         """Create the schema or update it in place.
@@ -315,31 +315,31 @@ class PinotClient(Protocol):
         """
 
     def delete_schema(self, name: str) -> None:
-        """Delete a schema. The caller sees to it that no table uses it: 0.11.0 deletes it all the same.
+        """Delete a schema. The caller makes sure that no table uses it: 0.11.0 deletes it all the same.
 
-        :raises PinotNotFound: there is none.
+        :raises PinotNotFound: there is no such schema.
         :raises PinotError: a table uses it (later releases).
         """
 
     def validate_table(self, schema: JsonMapping, config: JsonMapping) -> None:
-        """Let Pinot look at a schema together with a table config; neither need be there, nothing is changed.
+        """Make Pinot check a schema together with a table config; both may be new. It changes nothing.
 
-        Whether a schema may become this one, and whether a table of the name is there, it does not look at.
+        It does not check whether the stored schema may become this one, nor whether the table exists.
 
         :raises PinotError: Pinot would refuse them.
         """
 
     def get_table_config(self, table: str) -> JsonObject | None:
-        """The OFFLINE table config as Pinot holds it, None where there is none."""
+        """Return the OFFLINE table config as Pinot stores it, None if there is none."""
 
     def get_realtime_config(self, table: str) -> JsonObject | None:
-        """The config of the REALTIME table of the same name; None where there is none: not a hybrid table."""
+        """Return the config of the REALTIME table of that name; None if there is none (not hybrid)."""
 
     def create_table(self, config: JsonMapping) -> None:
         """Create the table.
 
-        :raises PinotError: it exists, Pinot refuses the config, or one of that name was deleted a moment ago
-            and a server still holds its segments.
+        :raises PinotError: it exists, Pinot refuses the config, or a table of that name was deleted a moment
+            ago and a server still holds its segments.
         """
 
     def update_table(self, config: JsonMapping) -> None:
@@ -352,8 +352,8 @@ class PinotClient(Protocol):
     def delete_table(self, table: str, retention: str | None = None) -> None:
         """Drop the OFFLINE table with its segments and its lineage.
 
-        Of the deep store only what lies in the table's own folder is touched.
+        In the deep store it deletes only what lies in the table's own folder.
 
-        :param retention: how long Pinot keeps the tars, `0d` for not at all; None: as its controller is set.
+        :param retention: how long Pinot keeps the tars, `0d` for not at all; None: the controller's setting.
         :raises PinotNotFound: no such table.
         """

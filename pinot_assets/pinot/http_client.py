@@ -1,4 +1,4 @@
-"""A whole cluster behind the `PinotClient` protocol; brokers and servers are found through the controller."""
+"""The `PinotClient` of a real cluster; it finds brokers and servers through the controller."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ T = TypeVar("T")
 THREADS = 8
 POLL_SECONDS = 0.25
 _OF_A_DEADLINE = 0.75
-"""What a broker is given of it; the rest is the way there and back."""
+"""Share of the query deadline that the broker gets; the rest is for the network."""
 _ALL_GROUPS = {"minServerGroupTrimSize": "500000000", "minBrokerGroupTrimSize": "500000000"}
-"""Servers and brokers keep five times LIMIT of the groups, 5,000 at least, for HAVING and ORDER BY to choose
-from, and say nothing of the others. So many at least takes in all that `numGroupsLimit` lets through, which
-they do tell of. A negative number would turn the trimming off, but not in every release; and this is the most
-that may be doubled (`GroupByUtils.MAX_TRIM_THRESHOLD`)."""
+"""Servers and brokers keep only five times LIMIT groups (5,000 at least) for HAVING and ORDER BY, and do not
+report the others. This minimum keeps every group that `numGroupsLimit` allows; that limit they do report. A
+negative number would turn trimming off, but not in every release. The value is the largest that Pinot can
+double (`GroupByUtils.MAX_TRIM_THRESHOLD`)."""
 
 
 class HttpPinotClient(Controller):
@@ -42,25 +42,24 @@ class HttpPinotClient(Controller):
     def _leads(self) -> LeadControllers:
         return LeadControllers(self._clients)
 
-    @cached_property
-    def _release(self) -> str:
-        return self.version()
+    _release: str = ""
+    _gave_up_batches: bool = False
 
-    @cached_property
-    def _batches(self) -> bool:
-        return versions.takes_batches(self._release)
+    def _read_release(self) -> str:
+        self._release = self._release or self.version()
+        return self._release
 
     def takes_over_half_uploads(self) -> bool:
         """See `pinot_assets.pinot.push.upload.Uploads`."""
-        return versions.takes_over_half_uploads(self._release)
+        return versions.takes_over_half_uploads(self._read_release())
 
     def takes_batches(self) -> bool:
         """See `pinot_assets.pinot.push.upload.Uploads`."""
-        return self._batches
+        return not self._gave_up_batches and versions.takes_batches(self._read_release())
 
     def give_up_batches(self) -> None:
         """See `pinot_assets.pinot.push.upload.Uploads`."""
-        self._batches = False
+        self._gave_up_batches = True
 
     def uploader(self, table: str) -> Uploader:
         """See `pinot_assets.pinot.push.upload.Uploads`."""
@@ -85,7 +84,7 @@ class HttpPinotClient(Controller):
             try:
                 crcs = self.ask_server(server, f"/tables/{quoted(table)}_OFFLINE/segments/crc")
             except PinotNotFound:
-                return {}  # the server holds nothing of this table
+                return {}  # the server has no segment of this table
             return {name: int(crc) for name, crc in crcs.items()}
 
         return each_server(servers, ask)
@@ -118,8 +117,8 @@ class HttpPinotClient(Controller):
         return f"{self._scheme}://{_host(instance)}:{instance['adminPort']}"
 
     def query_server(self, server: str, sql: str, segments: Sequence[str]) -> DataTable:
-        """See `PinotClient.query_server`: two calls, the first one for its address."""
-        from pinot_assets.pinot.client.server_query import ask_server  # here: gRPC takes long to load
+        """See `PinotClient.query_server`. Makes two calls, the first one for the server's address."""
+        from pinot_assets.pinot.client.server_query import ask_server  # here, because gRPC loads slowly
 
         instance = self.instance(server)
         port = int(instance.get("grpcPort") or 0)
@@ -130,7 +129,7 @@ class HttpPinotClient(Controller):
                 hint="set pinot.server.grpc.enable to true and start it anew",
             )
         address = f"{_host(instance)}:{port}"
-        # Whether TLS is spoken there is a setting of its own, so only who it is remains to be asked.
+        # A setting of its own turns TLS on there, so the guard checks only the host and the port.
         self._clients.guard.require(f"{self._scheme}://{address}")
         return ask_server(address, sql, segments, self.connection)
 
@@ -156,22 +155,22 @@ class HttpPinotClient(Controller):
         return {server: disk for server, disk in disks.items() if not isinstance(disk, PinotNotFound)}
 
     def ask_server(self, server: str, path: str) -> dict[str, str]:
-        """What a server answers to a GET: two calls, the first one for its address."""
+        """Return a server's answer to a GET. Makes two calls, the first one for the server's address."""
         try:
             address = self._admin_url(server)
         except PinotNotFound as error:
-            # Not what a server says of a table that it does not hold.
+            # Not to be confused with a server's 404 for a table that it does not have.
             raise PinotError(f"Pinot knows no server {server}", why=error.why) from None
         value: dict[str, str] = self._clients.at(address).get_json(path)
         return value
 
     def brokers(self, table: str) -> tuple[str, ...]:
-        """See `PinotClient.brokers`. Brokers are taken to speak the controller's scheme, unless
-        `PinotConnection.broker_urls` says otherwise."""
+        """See `PinotClient.brokers`. Assumes the controller's scheme (http or https) for brokers, unless
+        `PinotConnection.broker_urls` names them."""
         return self._brokers(table, "OFFLINE")
 
     def broker(self, url: str) -> Broker:
-        """A client of one broker, for queries."""
+        """Return a client of one broker, for queries."""
         return Broker(url, self._clients)
 
     def broker_visible_segments(self, broker: str, table: str) -> frozenset[str]:
@@ -185,7 +184,7 @@ class HttpPinotClient(Controller):
     def query_broker(self, broker: str, sql: str) -> QueryResult:
         """See `PinotClient.query_broker`."""
         seconds = self.connection.timeouts.query
-        # A broker's own default is shorter (10 s), and what it says at its end tells more than silence.
+        # A broker's own default is shorter (10 s), and its message at a timeout tells us more than no answer.
         options = {"timeoutMs": str(int(seconds * 1000 * _OF_A_DEADLINE)), **_ALL_GROUPS}
         return self.broker(broker).query(sql, options, seconds)
 
@@ -203,13 +202,13 @@ class HttpPinotClient(Controller):
 
 
 def _host(instance: JsonMapping) -> str:
-    """A server's host as it stands in an address, that of IPv6 in brackets."""
+    """Return a server's host as a URL needs it: an IPv6 address in brackets."""
     host = str(instance["hostName"]).removeprefix("Server_")
     return f"[{host}]" if ":" in host else host
 
 
 def each_server(servers: Collection[str], ask: Callable[[str], T]) -> dict[str, T | PinotError]:
-    """What each of them says, several asked at a time; one that does not answer spoils nothing."""
+    """Ask several servers at a time; return each answer, or the error of one that does not answer."""
 
     def asked(server: str) -> T | PinotError:
         try:

@@ -1,4 +1,4 @@
-"""Segments and their lineage as values: which segments a query sees, what stands in the way of a new entry.
+"""Segments and their lineage as values: which segments queries see, and what prevents a new entry.
 
 Pure. Source: docs/design/lineage.md#the-node-in-zookeeper, #visibility and #startreplacesegments
 (`SegmentLineageUtils`, `PinotHelixResourceManager`).
@@ -20,12 +20,12 @@ Replicas = Mapping[str, Mapping[str, str]]
 class SegmentMetadata:
     """A segment as Pinot's ZooKeeper metadata shows it.
 
-    :ivar crc: Pinot's CRC, what servers check their copy against.
-    :ivar total_docs: rows as the pusher's metadata said.
+    :ivar crc: Pinot's CRC, with which servers compare their copy.
+    :ivar total_docs: rows according to the pushed metadata.
     :ivar custom: the custom map (`pinotAssets.session`, …).
-    :ivar download_url: where servers fetch it.
+    :ivar download_url: where servers download it.
     :ivar start_ms: smallest time value, None without an interval.
-    :ivar end_ms: largest time value.
+    :ivar end_ms: largest time value, None without an interval.
     """
 
     segment: str
@@ -38,7 +38,7 @@ class SegmentMetadata:
 
 
 class LineageState(Enum):
-    """`LineageEntryState`; there are no others."""
+    """All states of Pinot's `LineageEntryState`."""
 
     IN_PROGRESS = "IN_PROGRESS"
     COMPLETED = "COMPLETED"
@@ -47,7 +47,7 @@ class LineageState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LineageEntry:
-    """One replacement.
+    """Pinot's record of one replacement.
 
     :ivar id: Pinot's UUID for it.
     :ivar segments_from: sources, hidden once COMPLETED.
@@ -63,7 +63,7 @@ class LineageEntry:
 
     @property
     def hidden(self) -> frozenset[str]:
-        """The names that this entry hides."""
+        """Return the names that this entry hides."""
         return self.segments_from if self.state is LineageState.COMPLETED else self.segments_to
 
     def has_names(self, segments_from: Collection[str], segments_to: Collection[str]) -> bool:
@@ -71,7 +71,7 @@ class LineageEntry:
         return self.segments_from == frozenset(segments_from) and self.segments_to == frozenset(segments_to)
 
     def overlaps(self, segments_from: Collection[str], segments_to: Collection[str]) -> bool:
-        """Whether one of the sources is a source, or one of the outputs an output, of this entry."""
+        """Whether one of these sources is a source of the entry, or one of the outputs its output."""
         return not (self.segments_from.isdisjoint(segments_from) and self.segments_to.isdisjoint(segments_to))
 
 
@@ -83,9 +83,9 @@ class Lineage:
 
     @classmethod
     def from_json(cls, value: JsonMapping) -> Lineage:
-        """From the reply of `GET /segments/{table}/lineage`.
+        """Read the reply of `GET /segments/{table}/lineage`.
 
-        :raises ValueError: a state that this version does not know, or a malformed entry.
+        :raises ValueError: an entry has an unknown state or is malformed.
         """
         try:
             entries = [
@@ -106,26 +106,26 @@ class Lineage:
         return iter(self.entries)
 
     def get(self, entry_id: str) -> LineageEntry | None:
-        """The entry of that id, None if Pinot has none (never had, or it was reaped)."""
+        """Return the entry of that id, None if Pinot has none (it never had, or has cleaned it up)."""
         return next((entry for entry in self.entries if entry.id == entry_id), None)
 
     def find(self, segments_from: Collection[str], segments_to: Collection[str]) -> tuple[LineageEntry, ...]:
-        """Entries with exactly these names, in any state, oldest first."""
+        """Return the entries with exactly these names, in any state, oldest first."""
         return tuple(e for e in self.entries if e.has_names(segments_from, segments_to))
 
     def in_state(self, state: LineageState) -> tuple[LineageEntry, ...]:
-        """Entries in that state, oldest first."""
+        """Return the entries in that state, oldest first."""
         return tuple(entry for entry in self.entries if entry.state is state)
 
     def visible(self, segments: Iterable[str]) -> set[str]:
-        """Those of `segments` that a query sees: what no entry hides. Unlisted names are visible."""
+        """Return those of `segments` that no entry hides; a name that is in no entry is visible."""
         hidden = frozenset[str]().union(*(entry.hidden for entry in self.entries))
         return set(segments) - hidden
 
     def overlapping(
         self, segments_from: Collection[str], segments_to: Collection[str]
     ) -> tuple[LineageEntry, ...]:
-        """IN_PROGRESS and COMPLETED entries that make a start with these names fail."""
+        """Return the IN_PROGRESS and COMPLETED entries that make a start with these names fail."""
         return tuple(
             entry
             for entry in self.entries
@@ -133,14 +133,14 @@ class Lineage:
         )
 
     def naming(self, names: Collection[str], state: LineageState) -> tuple[LineageEntry, ...]:
-        """Entries in that state with one of `names` among their outputs (rule R1)."""
+        """Return the entries in that state that have one of `names` as an output (rule R1)."""
         return tuple(e for e in self.in_state(state) if not e.segments_to.isdisjoint(names))
 
 
 def why_not_start(
     lineage: Lineage, visible: Collection[str], segments_from: Collection[str], segments_to: Collection[str]
 ) -> list[str]:
-    """What now stands in the way of such a start, one text for each reason.
+    """Return what now prevents such a start, one text for each reason.
 
     Source: docs/design/lineage.md#startreplacesegments.
     """
@@ -156,7 +156,7 @@ def why_not_start(
 
 
 def why_not_end(lineage: Lineage, segments: Collection[str], entry_id: str) -> list[str]:
-    """What now stands in the way of ending the entry (docs/design/lineage.md#endreplacesegments)."""
+    """Return what now prevents the end of the entry (docs/design/lineage.md#endreplacesegments)."""
     if (entry := lineage.get(entry_id)) is None:
         return [f"there is no entry {entry_id}"]
     if entry.state is not LineageState.IN_PROGRESS:
@@ -166,7 +166,7 @@ def why_not_end(lineage: Lineage, segments: Collection[str], entry_id: str) -> l
 
 
 def why_not_revert(lineage: Lineage, segments: Collection[str], entry_id: str) -> list[str]:
-    """What now stands in the way of reverting the entry (docs/design/lineage.md#revertreplacesegments)."""
+    """Return what now prevents a revert of the entry (docs/design/lineage.md#revertreplacesegments)."""
     if (entry := lineage.get(entry_id)) is None:
         return [f"there is no entry {entry_id}"]
     reasons = []

@@ -1,7 +1,7 @@
-"""A table for one audit, beside the one whose staged segments it holds: its name, schema and config. Pure.
+"""Name, schema and config of a shadow table: a copy of a table for one audit, with the staged segments. Pure.
 
-It is made to be asked and to go: one copy of each segment, nothing that changes, moves or keeps them. Marks
-in its config and in its schema say whose they are, so that none of a user is ever taken for one.
+It lives as long as the audit: one copy of each segment, and no setting that changes, moves or keeps them.
+Its config and its schema carry a mark, so that we never take a user's table for ours.
 """
 
 from __future__ import annotations
@@ -16,48 +16,48 @@ from pinot_assets.pinot.api import PinotClient
 from pinot_assets.pinot.table_config import setting
 
 SUFFIX: Final = "_audit_shadow"
-"""Pinot takes no table whose name holds two underscores in a row."""
+"""Pinot refuses a table whose name holds two underscores in a row."""
 MARK: Final = "pinotAssets.shadowOf"
 """Key of `metadata.customConfigs`, which Pinot keeps and never reads."""
 
 _KEYS: Final = "primaryKeyColumns"
-"""The schema's mark is a column that is named twice here. Of a schema Pinot keeps no key that it does not
-know; these it keeps as they are, and looks at for upsert, dedup and dimension tables alone
+"""In this list the schema's mark names one column twice. Pinot drops unknown keys of a schema. It stores this
+list as it is, and checks it only for upsert, dedup and dimension tables
 (`SchemaUtils.validate` and `Schema.toJsonObject`, 0.11.0 and 1.5.1)."""
 _FIELDS: Final = ("dimensionFieldSpecs", "metricFieldSpecs", "dateTimeFieldSpecs")
 
 _AS_IT_IS: Final = ("tenants", "query")
 _TIME: Final = ("timeColumnName", "timeType")
-# REFRESH asks for no time column and knows no retention.
+# REFRESH needs no time column and has no retention.
 _BATCH: Final = {"segmentIngestionType": "REFRESH", "segmentIngestionFrequency": "DAILY"}
 _BY_TIER: Final = "tierOverwrites"
 _FEEDS: Final = ("batchIngestionConfig", "streamIngestionConfig")
 
 
 def shadow_name(table: str) -> str:
-    """The shadow table of a table; both are raw names."""
+    """Return the name of a table's shadow table; both are raw names."""
     return f"{table}{SUFFIX}"
 
 
 def shadow_tables(pinot: PinotClient, tables: Iterable[str]) -> tuple[str, ...]:
-    """Those of some tables that an audit made. One that stands while nobody audits was left by a driver that
-    died, and may be deleted (`session/checks/shadow.py` does so at the table's next trigger).
+    """Return those of the given tables that an audit made. If no audit runs, a driver that died left them:
+    they may be deleted (`session/checks/shadow.py` does so at the table's next trigger).
 
-    :param tables: raw names, of all tables or of those that are looked for.
+    :param tables: raw names, of all tables or of those to look at.
     """
     ours = (name for name in tables if name.endswith(SUFFIX))
     return tuple(name for name in ours if is_shadow(name, pinot.get_table_config(name)))
 
 
 def is_shadow(name: str, config: JsonMapping | None) -> bool:
-    """Whether a table, by its config, was made for an audit."""
+    """Whether an audit made this table; its config shows that."""
     table = setting(config or {}, "metadata", "customConfigs", MARK)
     return isinstance(table, str) and shadow_name(table) == name
 
 
 def lone_schema(pinot: PinotClient, name: str) -> bool:
-    """Whether an audit's schema is there and no table uses it: a driver that died before it had made the
-    table, or after it had deleted it, left that."""
+    """Whether an audit's schema is there and no table uses it. It is left by a driver that died before
+    it made the table or after it deleted the table."""
     keys = (pinot.get_schema(name) or {}).get(_KEYS) or ()
     return (
         len(set(keys)) < len(keys)
@@ -67,25 +67,25 @@ def lone_schema(pinot: PinotClient, name: str) -> bool:
 
 
 def left_shadow(pinot: PinotClient, table: str) -> str:
-    """Name of the table's shadow table, if that or its schema alone is there; "" where neither is."""
+    """Return the shadow table's name if the table or just its schema is there, else ""."""
     name = shadow_name(table)
     return name if is_shadow(name, pinot.get_table_config(name)) or lone_schema(pinot, name) else ""
 
 
 def shadow_schema(schema: JsonMapping, table: str) -> JsonObject:
-    """The table's schema under the shadow table's name, with its mark."""
+    """Return the table's schema under the shadow table's name, with our mark."""
     fields = (field["name"] for group in _FIELDS for field in schema.get(group) or ())
     keys = schema.get(_KEYS) or [*islice(fields, 1)]
     return {**schema, "schemaName": shadow_name(table), _KEYS: [*keys, *keys[:1]]}
 
 
 def shadow_config(config: JsonMapping, table: str) -> JsonObject:
-    """The config of the shadow table: tenants, indexes and query settings are the table's own.
+    """Return the shadow table's config: tenants, indexes and query settings are those of the table.
 
-    Left out: quota, retention, tasks, tiers, replica groups and whatever else moves segments or is counted.
+    It leaves out quota, retention, tasks, tiers, replica groups and whatever else moves or counts segments.
 
-    :param config: the table's, as Pinot holds it.
-    :raises PinotError: the table answers with less than its rows, which a copy would not.
+    :param config: the table's, as Pinot stores it.
+    :raises PinotError: the table uses upsert, so its queries see fewer rows than a copy's would.
     """
     if str(setting(config, "upsertConfig", "mode") or "NONE").upper() != "NONE":
         raise PinotError(

@@ -1,4 +1,4 @@
-"""What a table config says, read as Pinot reads it. Pure."""
+"""Reads values from a table config as Pinot reads them. Pure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 
 from pinot_assets.core.json_object import JsonMapping, JsonValue
 
-_COUNT = "([0-9]{1,18})"  # more are none to Java either
+_COUNT = "([0-9]{1,18})"  # Java's long holds no more digits either
 _PERIOD = re.compile(rf"(?:{_COUNT}d)?(?:{_COUNT}h)?(?:{_COUNT}m)?(?:{_COUNT}s)?", re.IGNORECASE)
 _UNITS_MS = (86_400_000, 3_600_000, 60_000, 1_000)
 
 
 def setting(config: JsonMapping, *path: str) -> JsonValue:
-    """The value at that path, None where any part of it is missing or is no mapping."""
+    """Return the value at that path, None if a part of it is missing or is not a mapping."""
     value: JsonValue = config
     for step in path:
         if not isinstance(value, Mapping):
@@ -23,22 +23,22 @@ def setting(config: JsonMapping, *path: str) -> JsonValue:
 
 
 def is_refresh(config: JsonMapping) -> bool:
-    """Whether Pinot treats the table as REFRESH; the older `segmentPushType` counts where it stands alone."""
+    """Whether Pinot treats the table as REFRESH; `segmentPushType` (older) counts only without the newer."""
     if (kind := setting(config, "ingestionConfig", "batchIngestionConfig", "segmentIngestionType")) is None:
         kind = setting(config, "segmentsConfig", "segmentPushType")
     return isinstance(kind, str) and kind.upper() == "REFRESH"
 
 
 def has_transforms(config: JsonMapping) -> bool:
-    """Whether Pinot's own functions make or drop rows of the table: transformConfigs, or a filterConfig."""
+    """Whether the config lets Pinot's functions make columns or drop rows: transformConfigs, filterConfig."""
     made = setting(config, "ingestionConfig", "transformConfigs")
     return bool(made or setting(config, "ingestionConfig", "filterConfig", "filterFunction"))
 
 
 def period_ms(text: object) -> int | None:
-    """A period such as `1d`, `12h` or `1d6h30m` in milliseconds; None for what Pinot cannot read.
+    """Return a period such as `1d`, `12h` or `1d6h30m` in milliseconds; None if Pinot cannot read it.
 
-    Pinot then takes its default, with a warning in the controller's log (`TimeUtils.convertPeriodToMillis`).
+    In that case Pinot uses its default and logs a warning (`TimeUtils.convertPeriodToMillis`).
     """
     match = _PERIOD.fullmatch(text) if isinstance(text, str) and text else None
     if match is None:
@@ -51,11 +51,11 @@ DAY_MS = 24 * HOUR_MS
 
 
 def time_boundary_ms(config: JsonMapping, ends_ms: Iterable[int | None]) -> int | None:
-    """The boundary in epoch milliseconds, before it is rounded to the time column's own unit.
+    """Return the time boundary in epoch milliseconds, before Pinot rounds it to the time column's unit.
 
-    :param config: the OFFLINE table's.
+    :param config: the OFFLINE table's config.
     :param ends_ms: newest time value of each visible segment, None for one without.
-    :returns: None without a time column or a segment: then all of the table comes from REALTIME.
+    :returns: None without a time column or a segment: then all rows come from the REALTIME table.
     """
     ends = [end for end in ends_ms if end is not None]
     if setting(config, "segmentsConfig", "timeColumnName") is None or not ends:

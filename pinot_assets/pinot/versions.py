@@ -1,9 +1,9 @@
-"""What releases of Pinot lack or do in their own way, and what this project does instead: the one place.
+"""What some releases of Pinot lack or do in their own way, and what we do instead, all in this module.
 
-Code that has to know asks the functions below; `pinot-assets doctor` prints the table. Sources:
-docs/design/lineage.md#what-later-releases-change and the threads that it names, and what was measured on
-0.11.0 and 1.5.1. What was merged after 1.5.1 is taken to be in every later release: where that is wrong, a
-way back is thought longer than it is, and Pinot's refusal to revert tells.
+Other code asks the functions below; `pinot-assets doctor` prints the table. Sources:
+docs/design/lineage.md#what-later-releases-change and the threads that it names, and measurements with 0.11.0
+and 1.5.1. We assume that every release after 1.5.1 has what was merged after 1.5.1. If that is wrong, we
+expect a revert to be possible for too long, and Pinot's refusal of the revert shows it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.pinot.table_config import is_refresh, period_ms, setting
 
 REFERENCE: Final = "1.5.1"
-"""What a controller that names no version is taken for."""
+"""The release that we assume if a controller names no version."""
 
 EXCLUSIVE_DELETE: Final = "controller.lineage.exclusive.delete.enabled"
 REPLACED_KEPT: Final = ("segmentsConfig", "replacedSegmentsRetentionPeriod")
@@ -26,13 +26,13 @@ ENTRY_KEPT: Final = ("segmentsConfig", "lineageEntryCleanupRetentionPeriod")
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
 RENEWAL_MS: Final = 20 * HOUR_MS
-"""Age at which an entry is renewed where Pinot keeps it for its fixed day (rules R2, R3)."""
+"""Age at which we renew an entry, if Pinot keeps open entries for its fixed day (rules R2, R3)."""
 
 _V1: Final = Version("1.0")
 _ALL_GROUPS: Final = Version("1.1")
 _BATCHES: Final = Version("1.3")
 _HALF_UPLOADS: Final = Version("0.12")
-_LATER: Final = Version("1.5.2.dev0")  # whatever comes after 1.5.1
+_LATER: Final = Version("1.5.2.dev0")  # every release after 1.5.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class Trait:
     :ivar topic: a few words.
     :ivar pinot: what such a Pinot does.
     :ivar here: what this project does instead.
-    :ivar since: the first release that does so, None for all before.
-    :ivar before: the first release that no longer does, None where all known ones do.
+    :ivar since: the first release that does so, None if even the oldest does.
+    :ivar before: the first release that no longer does, None if the newest still does.
     """
 
     topic: str
@@ -53,13 +53,13 @@ class Trait:
     before: Version | None = None
 
     def holds(self, version: str) -> bool:
-        """Whether that release does so."""
+        """Whether that release has the trait."""
         given = release(version)
         return (self.since is None or given >= self.since) and (self.before is None or given < self.before)
 
 
 def release(version: str) -> Version:
-    """The release that a controller's version text means; `REFERENCE` where it means none.
+    """Return the release of a controller's version text; `REFERENCE` if the text is no version.
 
     :param version: as `PinotClient.version` returns it: `0.11.0`, `1.5.1`, or empty.
     """
@@ -70,12 +70,12 @@ def release(version: str) -> Version:
 
 
 def takes_empty_outputs(version: str) -> bool:
-    """Whether a replacement may have no outputs, as an atomic delete."""
+    """Whether a replacement may have no outputs; it is then an atomic delete."""
     return release(version) >= _V1
 
 
 def brokers_keep_all_groups(version: str) -> bool:
-    """Whether a query may have its broker keep all groups until HAVING (`minBrokerGroupTrimSize`)."""
+    """Whether a query may make its broker keep all groups until HAVING (`minBrokerGroupTrimSize`)."""
     return release(version) >= _ALL_GROUPS
 
 
@@ -85,20 +85,20 @@ def takes_batches(version: str) -> bool:
 
 
 def takes_over_half_uploads(version: str) -> bool:
-    """Whether an upload that meets the metadata of a failed one starts afresh; else it is a refresh of what
-    is not there."""
+    """Whether an upload that finds the metadata of a failed one starts afresh. Otherwise Pinot treats it as a
+    refresh of a segment that is not there."""
     return release(version) >= _HALF_UPLOADS
 
 
 def honours_lineage_settings(version: str) -> bool:
-    """Whether the table's two lineage periods mean anything to this Pinot."""
+    """Whether this Pinot uses the two lineage periods of a table config."""
     return release(version) >= _LATER
 
 
 def replaced_segments_kept_ms(version: str, table_json: JsonMapping) -> int:
-    """How long after a switch Pinot keeps what it replaced; 0 when its next clean-up deletes it.
+    """Return for how long after a switch Pinot keeps the replaced segments; 0: until its next clean-up.
 
-    :param table_json: the table config, as Pinot holds it.
+    :param table_json: the table config, as Pinot stores it.
     """
     refresh = is_refresh(table_json)
     if not honours_lineage_settings(version):
@@ -108,24 +108,24 @@ def replaced_segments_kept_ms(version: str, table_json: JsonMapping) -> int:
 
 
 def way_back_ms(version: str, table_json: JsonMapping) -> int:
-    """How long after a switch a revert is safe: five sixths of what Pinot keeps it, well clear of its
-    clean-up (20 of 24 hours, rule R22); 0 when there is no way back by reverting."""
+    """Return for how long after a switch a revert is safe: five sixths of the time for which Pinot keeps the
+    sources, well before its clean-up (20 of 24 hours, rule R22); 0 if a revert is not possible."""
     return replaced_segments_kept_ms(version, table_json) * 5 // 6
 
 
 def entry_renewed_ms(version: str, table_json: JsonMapping) -> int:
-    """Age at which an open entry is given up for a new one: 20 h, or half of what the table says where this
-    Pinot heeds it (docs/design/session.md#renewed-entries-and-forced-starts). Pinot deletes its outputs when
-    that is over, then the entry.
+    """Return the age at which we replace an open entry by a new one: 20 h, or half of the table's period if
+    this Pinot uses that and it is less (docs/design/session.md#renewed-entries-and-forced-starts). After the
+    period Pinot deletes the entry's outputs, then the entry.
 
-    :param table_json: the table config, as Pinot holds it.
+    :param table_json: the table config, as Pinot stores it.
     """
     kept = period_ms(setting(table_json, *ENTRY_KEPT)) if honours_lineage_settings(version) else None
     return RENEWAL_MS if kept is None else min(RENEWAL_MS, kept // 2)
 
 
 def traits_of(version: str) -> tuple[Trait, ...]:
-    """The rows of the table that hold for that release."""
+    """Return the traits that a release has."""
     return tuple(trait for trait in TRAITS if trait.holds(version))
 
 
@@ -256,4 +256,4 @@ TRAITS: Final = (
         "the reason is looked up in the lineage; no answer is taken for unknown, never for failed",
     ),
 )
-"""All rows."""
+"""Every trait that we know."""

@@ -1,1 +1,1 @@
-"""REALTIME tables: what they look like, what is wrong with them, and what mends it."""
+"""REALTIME tables: their state, what is wrong with it, and what repairs it."""

@@ -1,9 +1,9 @@
-"""One operation at a time on a REALTIME table: its lease in ZooKeeper, and what operations remember there.
+"""The lease of a REALTIME table in ZooKeeper, for one operation at a time, and the operations' memory.
 
-The node lies where the project keeps what it knows of any table, and goes with the table. Every write is one
-transaction that checks the node's version, which the next owner changes by taking the lease: a run that lost
-it can write nothing any more. What a run begins in Pinot it notes here before, so that whoever comes next
-knows of calls that may still be under way.
+The node is in the place where the project keeps what it knows of any table, and is deleted with the table.
+Every write is one transaction that checks the node's version. The next owner changes the version when it
+takes the lease, so a run that lost the lease can write nothing. Before a run begins something in Pinot, it
+writes it here. So the next owner knows which calls may still be under way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.stored_format import Marks, plain
 from pinot_assets.core.untrusted import reading
 from pinot_assets.errors import LeaseLost, NodeUnreadable, SessionError, SessionHeld
-from pinot_assets.session.stores.nodes import first_error, lease_holder, lease_is_ours, make_own_path
+from pinot_assets.session.stores.nodes import ask_if_lease_is_ours, first_error, lease_holder, make_own_path
 from pinot_assets.session.values.state import Owner
 from pinot_assets.session.values.znrecord import fields_of
 from pinot_assets.settings.environment import Settings
@@ -36,7 +36,7 @@ _ATTEMPTS: Final = 5
 
 
 class OperationsStore:
-    """A REALTIME table's node.
+    """The node of a REALTIME table.
 
     :param client: a started kazoo client.
     :param cluster: the Helix cluster name.
@@ -51,7 +51,7 @@ class OperationsStore:
 
     @answered()
     def recall(self, subject: str) -> str:
-        """What was last remembered of a subject (`repair`, `drain`), empty when nothing was.
+        """Return the text last remembered for a subject (`repair`, `drain`), empty for none.
 
         :raises SessionError: the node cannot be read.
         """
@@ -59,16 +59,16 @@ class OperationsStore:
 
     @answered()
     def holder(self) -> Owner | None:
-        """Who works on the table now, None when nobody does."""
+        """Return who works on the table now, None for no one."""
         return lease_holder(self._zk, self.path)
 
     @answered()
     def take(self, owner: Owner) -> OperationsLease:
-        """Become the one that changes the table, until the lease is released or the client's session ends.
+        """Take the lease of the table, until it is released or the client's ZooKeeper session ends.
 
-        :raises SessionHeld: somebody else is; says who.
+        :raises SessionHeld: another owner holds it; the message names that one.
         :raises NeedsNewerRelease: a newer release has worked on the table; nothing was changed.
-        :raises SessionError: no Pinot cluster of that name is in this ZooKeeper, or it does not answer.
+        :raises SessionError: this ZooKeeper has no Pinot cluster of that name, or does not answer.
         """
         require_cluster(self._zk, self._cluster)
         make_own_path(self._zk, self.path)
@@ -76,12 +76,12 @@ class OperationsStore:
             remembered, version = self._read()
             transaction = self._zk.transaction()
             transaction.create(f"{self.path}/lease", json.dumps(plain(owner)).encode(), ephemeral=True)
-            # The same content: what counts is the version, which fences the owner before.
+            # Writes the same content: it is the new version that fences the former owner.
             transaction.set_data(self.path, _record(remembered), version=version)
             try:
                 failure = first_error(transaction.commit())
             except _UNKNOWN:
-                if self.holder() != owner or not lease_is_ours(self._zk, self.path):
+                if self.holder() != owner or not ask_if_lease_is_ours(self._zk, self.path):
                     continue
                 failure = None
             if failure is None:
@@ -101,7 +101,7 @@ class OperationsStore:
         )
 
     def _read(self) -> tuple[dict[str, str], int]:
-        """What is remembered, and the node's version."""
+        """Return what is remembered, and the node's version (-1 if there is no node)."""
         try:
             data, stat = self._zk.retry(self._zk.get, self.path)
         except exceptions.NoNodeError:
@@ -116,7 +116,7 @@ class OperationsStore:
 
 
 class OperationsLease(OperationsStore):
-    """The right to change the table: its node while it is held."""
+    """The right to change the table: its node while this run holds the lease."""
 
     def __init__(self, store: OperationsStore, version: int) -> None:
         super().__init__(store._zk, store._cluster, store.table)
@@ -124,26 +124,26 @@ class OperationsLease(OperationsStore):
 
     @answered()
     def taken_ms(self) -> int:
-        """When it was taken, by ZooKeeper's clock.
+        """Return when the lease was taken, by ZooKeeper's clock, in epoch milliseconds.
 
-        :raises LeaseLost: it is held no more.
+        :raises LeaseLost: this run no longer holds it.
         """
         if (stat := self._zk.retry(self._zk.exists, f"{self.path}/lease")) is None:
             raise self._lost(None)
         return int(stat.ctime)
 
     def assert_held(self) -> None:
-        """Look before a write to Pinot.
+        """Check before a write to Pinot that this run holds the lease.
 
-        :raises LeaseLost: somebody else works on the table now.
+        :raises LeaseLost: it does not.
         """
         if self._own()[1] != self._version:
             raise self._lost(None)
 
     def remember(self, subject: str, text: str) -> None:
-        """Keep a subject's text, for this run and the next ones; empty forgets it.
+        """Store the text of a subject, for this run and the next ones; an empty text deletes it.
 
-        :raises LeaseLost: somebody else works on the table now. Nothing was written.
+        :raises LeaseLost: this run no longer holds the lease. Nothing was written.
         """
         for _ in range(_ATTEMPTS):
             transaction = self._zk.transaction()
@@ -164,7 +164,7 @@ class OperationsLease(OperationsStore):
         raise self._lost(None)
 
     def release(self) -> None:
-        """Let go. Never raises: what cannot be deleted goes with the session."""
+        """Release the lease. Never raises: a node that cannot be deleted ends with the ZooKeeper session."""
         transaction = self._zk.transaction()
         transaction.check(self.path, version=self._version)
         transaction.delete(f"{self.path}/lease", version=0)
@@ -183,10 +183,10 @@ class OperationsLease(OperationsStore):
         return _record({key: value for key, value in remembered.items() if value})
 
     def _own(self) -> tuple[Mapping[str, str], int | None]:
-        """What is remembered and the node's version; no version once the lease is lost, or nobody knows."""
+        """Return what is remembered, and the node's version; None if the lease is lost or cannot be read."""
         try:
             remembered = self._read()
-            return remembered if lease_is_ours(self._zk, self.path) else ({}, None)
+            return remembered if ask_if_lease_is_ours(self._zk, self.path) else ({}, None)
         except (exceptions.KazooException, SessionError):
             return {}, None
 
@@ -199,18 +199,18 @@ class OperationsLease(OperationsStore):
 
 
 def _record(remembered: Mapping[str, str]) -> bytes:
-    """As Helix writes its records, so that Pinot's ZooKeeper browser shows it."""
+    """Return a record in Helix's format, so that Pinot's ZooKeeper browser shows it."""
     record: JsonObject = {"id": TASK, "simpleFields": dict(remembered), "mapFields": {}, "listFields": {}}
     return json.dumps(record, indent=2).encode()
 
 
 MOST_APART_S: Final = 60.0
-"""How much the clocks of this machine and of ZooKeeper may differ: Pinot leaves a commit 300 s."""
+"""Maximum difference of this machine's clock and ZooKeeper's: a fifth of Pinot's 300 s for a commit."""
 
 
 @contextmanager
 def open_operations(settings: Settings, table: str) -> Iterator[OperationsStore]:
-    """What is remembered of a table's operations; closed at the end.
+    """Open what is remembered of a table's operations, and close it at the end.
 
     :param table: with `_REALTIME`.
     :raises SessionError: ZooKeeper does not answer, or has no such cluster.
@@ -222,16 +222,16 @@ def open_operations(settings: Settings, table: str) -> Iterator[OperationsStore]
 
 @contextmanager
 def hold_table(settings: Settings, table: str, run: str) -> Iterator[OperationsLease]:
-    """Be the one that changes the table, until the end.
+    """Hold the lease of the table until the end.
 
     :param table: with `_REALTIME`.
-    :param run: who holds it, as others are told.
-    :raises SessionHeld: somebody else does; says who.
-    :raises SessionError: this machine's clock is wrong: by it we tell what is old enough to be mended.
+    :param run: name of the holder that other runs see.
+    :raises SessionHeld: another run holds the lease; the message names that one.
+    :raises SessionError: this machine's clock is wrong, by which the age of a commit is judged.
     """
     owner = Owner(run, socket.gethostname(), os.getpid(), time.time_ns() // 1_000_000)
     with open_operations(settings, table) as store, store.take(owner) as lease:
-        ahead_s = (time.time_ns() // 1_000_000 - lease.taken_ms()) / 1000  # it has only just been taken
+        ahead_s = (time.time_ns() // 1_000_000 - lease.taken_ms()) / 1000  # the lease was taken just now
         if abs(ahead_s) > MOST_APART_S:
             where = "ahead of" if ahead_s > 0 else "behind"
             raise SessionError(

@@ -1,1 +1,1 @@
-"""Whether a table is due for a run; asked by sensors and by `watch`."""
+"""Decide whether a table is due for a run; the sensors and `watch` call this."""

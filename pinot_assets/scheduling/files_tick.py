@@ -1,10 +1,10 @@
-"""What a tick of the files sensor decides, from values alone.
+"""Decide what one tick of the files sensor does, from values alone.
 
-It decides by fingerprints alone and changes nothing; the run lists again and lets content decide. A cursor
-keeps what was launched last, so that a listing is not launched again at every tick. It is launched again
-after a while, longer each time: a run may have ended without a trace (Pinot was away, the driver died), and
-nobody would look at its files until others come. Another listing in between forgets what was launched, so
-that a rewrite, its way back and the rewrite again are three changes, not one.
+A tick compares fingerprints and changes nothing; the run lists again and compares contents. The cursor keeps
+the listing that was launched last, so that no tick launches it again at once. It is launched again after a
+while, longer each time: the run may have ended without a trace (Pinot was away, the driver died), and its
+files would wait until other files arrive. A different listing in between makes the cursor forget what was
+launched. So a rewrite, its way back and the same rewrite again are three changes, not one.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from pinot_assets.source import Inventory, unready_words
 from pinot_assets.table_spec import TableSpec
 
 FIRST_WAIT_S = 300
-"""Until a listing, or a session, that was launched in vain is launched again; doubled each time. Above the
-time-outs of one run, so that a Pinot that restarts is met at most once or twice."""
+"""Seconds until a listing or a session whose launch had no effect is launched again; doubled each time. It is
+longer than the time-outs of one run, so a restarting Pinot fails at most one or two runs."""
 LONGEST_WAIT_S = 15 * 60
-"""A run that ended without a trace mostly met a Pinot, a ZooKeeper or a store that was away: once that is
-back, the table should not wait for hours."""
+"""A run that ended without a trace mostly found Pinot, ZooKeeper or a store away. Once that is back, the
+table should not wait for hours."""
 SETTLED_S = 3600
-"""How long a listing that left nothing to be done counts as looked at: Dagster's own records may change."""
+"""Seconds for which a settled listing is not looked at again; Dagster's own records may change meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Tick:
     :ivar launch: whether to start the job.
     :ivar message: why, for people.
     :ivar cursor: what the next tick starts from.
-    :ivar dead_run: id of a run that Dagster holds to be alive and that is not.
+    :ivar dead_run: id of a run that is dead although Dagster believes that it is alive.
     """
 
     launch: bool
@@ -58,19 +58,19 @@ class Tick:
 class FilesCursor(Stored):
     """What the sensor remembers between its ticks. Times are seconds since the epoch.
 
-    :ivar launched: digest of the files that counted when the job was launched last.
-    :ivar snapshot: what was published then.
-    :ivar at_s: when that was.
-    :ivar times: how often in a row; 0 when the files have been others since.
+    :ivar launched: digest of the files that counted at the last tick, whether they were launched or not.
+    :ivar snapshot: key of the snapshot that was published then.
+    :ivar at_s: when the sensor last launched the job for these files and this snapshot, 0 if it never did.
+    :ivar times: how often it did so in a row; 0 again as soon as the files or the snapshot differ.
     :ivar listing: digest of everything listed at the last tick, ready or not.
-    :ivar since_s: since when it has been the same.
-    :ivar quiet: what was listed last (as `listing_of` tells it), if it left nothing to wait for.
-    :ivar quiet_s: when that was; where `quiet` is empty, since when every look has failed (`failing_s`). It
-        is no field of its own because release 0.1.0 takes a cursor with another field for none.
-    :ivar settled: what left nothing to be done when it was looked at to the end, as `settlement` tells it.
-    :ivar settled_s: when that was.
-    :ivar told: what was said of it.
-    :ivar sweep: how far a listing has come that takes several ticks, None between two of them.
+    :ivar since_s: since when this digest is the same.
+    :ivar quiet: what was listed last (as `listing_of` returns it), if it left nothing to wait for.
+    :ivar quiet_s: time of that; where `quiet` is empty, since when every look has failed (`failing_s`). This
+        is not a separate field because release 0.1.0 discards a cursor that has an unknown field.
+    :ivar settled: `settlement` of a listing that was looked at to the end and left nothing to do.
+    :ivar settled_s: time of that look.
+    :ivar told: the message of that look.
+    :ivar sweep: progress of a listing that takes several ticks, None between two listings.
     """
 
     launched: str = ""
@@ -88,13 +88,13 @@ class FilesCursor(Stored):
 
     @classmethod
     def read(cls, text: str) -> FilesCursor:
-        """An empty one for an empty text, and for one that somebody else wrote.
+        """Return the cursor of that text; an empty one for an empty or a foreign text.
 
         :raises NeedsNewerRelease: it is of a format that this release does not know.
         """
         try:
             values = read_json(text)
-            if isinstance(values, dict):  # a bookmark that is none begins its listing anew, and no more
+            if isinstance(values, dict):  # an invalid bookmark only makes the listing start again
                 values["sweep"] = ListingCursor.read(values.get("sweep"))
             return structured(cls, values, "the cursor of the files sensor")
         except ValueError:
@@ -102,45 +102,45 @@ class FilesCursor(Stored):
 
     @property
     def text(self) -> str:
-        """Inverse of `read`."""
+        """The cursor as JSON; inverse of `read`."""
         return json.dumps(plain(self))
 
     @property
     def wait_s(self) -> int:
-        """How long to leave it alone."""
+        """Seconds after a launch until the same listing may be launched again."""
         return doubled(FIRST_WAIT_S, self.times, LONGEST_WAIT_S)
 
     def rests_s(self, spec: TableSpec, now_s: int) -> int:
-        """How long the table may still go without a sweep where a queue tells of changes; else 0 or less.
+        """Return the seconds left without a sweep where a queue reports changes; 0 or less when one is due.
 
-        Nothing may wait for its time, and the listing must be of the same files.
+        The last listing must have left nothing to wait for, and must have listed what the spec lists now.
         """
         is_quiet = self.sweep is None and self.quiet == listing_of(spec)
         return self.quiet_s + spec.ingestion.sweep_seconds - now_s if is_quiet else 0
 
     @property
     def restless(self) -> FilesCursor:
-        """The same, with a sweep due at the next tick whatever a queue tells, and looked at to its end."""
+        """The cursor that makes the next tick sweep, whatever a queue reports, and look to the end."""
         return replace(self, quiet="", quiet_s=self.failing_s, settled="", settled_s=0, told="")
 
     def is_settled(self, settlement: str, now_s: int) -> bool:
-        """Whether this was looked at to the end not long ago, and left nothing to be done.
+        """Return whether a recent look at the same settlement went to the end and left nothing to do.
 
-        :param settlement: as `settlement` tells it of the listing at hand.
+        :param settlement: as `settlement` returns it for the current listing.
         """
         return settlement == self.settled != "" and self.settled_s <= now_s < self.settled_s + SETTLED_S
 
     def not_launched(self, before: FilesCursor) -> FilesCursor:
-        """The cursor after a tick whose launch came to nothing: the next one decides it anew.
+        """Return the cursor after a tick whose launch failed: the next tick decides again.
 
-        :param before: what the tick began with.
+        :param before: the cursor at the begin of the tick.
         """
         return replace(
             self, launched=before.launched, snapshot=before.snapshot, at_s=before.at_s, times=before.times
         )
 
     def listed_anew(self, spec: TableSpec, now_s: int) -> FilesCursor:
-        """The cursor after a sweep that found what is settled, which left nothing to wait for."""
+        """Return the cursor after a sweep that found the settled listing, which left nothing to wait for."""
         return replace(self, sweep=None, quiet=listing_of(spec), quiet_s=now_s)
 
     @property
@@ -149,7 +149,7 @@ class FilesCursor(Stored):
         return 0 if self.quiet else self.quiet_s
 
     def fails(self, now_s: int) -> FilesCursor:
-        """The cursor after a look that failed: the next tick looks again, whatever a queue tells."""
+        """Return the cursor after a look that failed: the next tick looks again, whatever a queue reports."""
         began = self.failing_s if 0 < self.failing_s <= now_s else now_s
         return replace(self, quiet="", quiet_s=began)
 
@@ -159,13 +159,13 @@ class FilesCursor(Stored):
         return self if self.quiet else replace(self, quiet_s=0)
 
     def settles(self, settlement: str, message: str, now_s: int) -> FilesCursor:
-        """The cursor after a look to the end, where that left nothing to be done."""
+        """Return the cursor after a look to the end; it is settled if the look left nothing to do."""
         if not self.quiet:
             return self
         return replace(self, settled=settlement, settled_s=now_s, told=message)
 
     def sees(self, diff: ListingComparison, snapshot: str, now_s: int) -> FilesCursor:
-        """The cursor with what a tick sees; nothing is launched by that."""
+        """Return the cursor with what this tick saw, before the tick decides whether to launch."""
         cursor = self
         if diff.listing != self.listing:
             cursor = replace(cursor, listing=diff.listing, since_s=now_s)
@@ -175,10 +175,10 @@ class FilesCursor(Stored):
 
 
 def settlement(spec: TableSpec, inventory: Inventory, published: str) -> str:
-    """What a look at a table depends on: a listing, what is published, and what the spec says of both.
+    """Return a hash of what a look depends on: a listing, what is published, and the spec's settings.
 
     :param published: `observe.published_token` of the table.
-    :returns: 64 hex digits; empty where there is more to look at.
+    :returns: 64 hex digits; empty where `published` is empty, as there is more to look at.
     """
     if not published:
         return ""
@@ -194,11 +194,11 @@ def decide_tick(
     now_s: int,
     differences: tuple[pa.Table, pa.Table] | None = None,
 ) -> Tick:
-    """One tick (docs/design/session.md#retries, rule R26).
+    """Decide one tick (docs/design/session.md#retries, rule R26).
 
-    A session whose trouble passes by itself is tried again, later each time, whatever the listing is. One
-    that failed otherwise is retried by schedule or by hand; the sensor goes on with it only when asked to
-    (`sensorRetries`), and then only when something has changed for it.
+    The sensor retries a session whose trouble passes by itself, later each time, whatever the listing is. The
+    schedule or a person retries a session that failed otherwise. The sensor continues such a session only if
+    the spec allows it (`sensorRetries`), and then only when something has changed for it.
 
     :param now_s: seconds since the epoch.
     :param differences: as `compare_listing` takes them.
@@ -219,7 +219,7 @@ def decide_tick(
 
 
 def _leaves_nothing(spec: TableSpec, observation: Observation, diff: ListingComparison) -> bool:
-    """Whether nothing is to be done and nothing waits for its time."""
+    """Return whether there is no work and nothing that has to wait for its time."""
     if observation.session or observation.holder or observation.pointer.hold or diff.later or diff.waiting:
         return False
     return not (diff.new or diff.rewritten or (diff.deleted and spec.mode != "append"))
@@ -228,7 +228,7 @@ def _leaves_nothing(spec: TableSpec, observation: Observation, diff: ListingComp
 def _stays_out(
     spec: TableSpec, inventory: Inventory, observation: Observation, diff: ListingComparison
 ) -> str | None:
-    """Why there is nothing to launch, None when there may be."""
+    """Return why there is nothing to launch, None when there may be something."""
     session = observation.session
     if observation.holder is not None:
         return f"paused: {f'session {session.id}' if session else 'lease'} held by {observation.holder}"
@@ -237,7 +237,7 @@ def _stays_out(
     if diff.waiting:
         return f"{diff}; waiting: {unready_words(diff.waiting)}"
     if session is None:
-        # Append never takes rows away, so a file that has gone leaves nothing to do.
+        # Append never takes rows away, so a deleted file is no work.
         work = diff.new or diff.rewritten or (diff.deleted and spec.mode != "append") or diff.restored
         return None if work else f"{diff} of {diff.listed} files listed"
     trouble = trouble_of(spec, observation)
@@ -254,7 +254,7 @@ def _stays_out(
 def _not_yet(
     spec: TableSpec, observation: Observation, diff: ListingComparison, last: FilesCursor, now_s: int
 ) -> str | None:
-    """Why what there is to do is not launched at this tick, None when it is."""
+    """Return why the work is not launched at this tick, None when it is."""
     settling = last.since_s + spec.ingestion.settle_seconds - now_s
     if settling > 0:
         return f"{diff}; settling, {settling} s left"
@@ -263,7 +263,7 @@ def _not_yet(
     session = observation.session
     left = last.at_s + last.wait_s - now_s if last.times else 0
     if session is not None and observation.passing:
-        if last.at_s * 1000 <= session.attempt_started_ms:  # else that run came to no attempt
+        if last.at_s * 1000 <= session.attempt_started_ms:  # else that run died before it began an attempt
             left = again_ms(session) // 1000 - now_s
         if left > 0:
             cause = causes(observation.failures) or session.last_error
@@ -274,7 +274,7 @@ def _not_yet(
 
 
 def trouble_of(spec: TableSpec, observation: Observation) -> str:
-    """Why the next trigger would spend a retry of the open session, or abandon it."""
+    """Return why the next trigger would spend a retry of the open session or give it up; empty otherwise."""
     session = observation.session
     if session is None or session.mode is Mode.ROLLBACK:
         return ""
@@ -288,16 +288,16 @@ def trouble_of(spec: TableSpec, observation: Observation) -> str:
 
 
 def audit_failed(observation: Observation) -> bool:
-    """Whether it did for a reason that does not pass by itself."""
+    """Return whether the session's audit failed for a reason that does not pass by itself."""
     session = observation.session
     failed = session is not None and session.audit is not None and not session.audit.passed
     return failed and not observation.passing
 
 
 def _failed_files_changed(inventory: Inventory, observation: Observation) -> bool:
-    """Whether one of them has gone, or is listed in another version than the one that failed.
+    """Return whether a failed file is gone, or is listed in another version than the one that failed.
 
-    A file whose place a folder has taken is not listed while it fails; that it is listed again is its change.
+    A file whose path became a folder is not listed while it fails. It has changed when it is listed again.
     """
     folders = {failure.uri for failure in observation.failures if failure.code == BECAME_FOLDER}
 

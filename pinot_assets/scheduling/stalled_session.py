@@ -1,8 +1,8 @@
-"""Whether a session stands still, and what becomes of it: decided from values alone.
+"""Decide from values alone whether an open session stands still, and whether to launch a run for it.
 
-The files sensor starts a table's job when files have changed; this is for a session that is open while
-nobody works on it. It goes on with one whose driver died, and with one whose trouble passes by itself, which
-costs nothing, and leaves one that failed otherwise to the schedule and to people
+The files sensor starts a table's job when files have changed. This sensor is for an open session that no run
+works on. It continues a session whose driver died, and one whose trouble passes by itself; neither spends a
+retry. It leaves a session that failed otherwise to the schedule and to people
 (docs/design/session.md#retries, rule R26).
 """
 
@@ -22,20 +22,20 @@ from pinot_assets.session.values.trouble import again_ms, since_ms
 from pinot_assets.table_spec import TableSpec
 
 PATIENCE_S = 60
-"""How long a session stands still before it is gone on with: Dagster's own retry of a run comes first."""
+"""Seconds that a session stands still before the sensor continues it: Dagster's own retry comes first."""
 DEAD_S = 120
-"""How long a run that Dagster shows as started may be without the lease that it held, until it counts as
-dead. Its last words (W6, the end of Spark) come while it still holds it."""
+"""Seconds that a run which Dagster shows as started may lack the lease that it held, until it counts as dead.
+A living run holds the lease until its last work (W6, the end of Spark) is done."""
 
 
 @dataclass(frozen=True, slots=True)
 class StallCursor(Stored):
-    """The cursor: what was seen and done.
+    """What the session sensor remembers between its ticks. Times are seconds since the epoch.
 
-    :ivar epoch: of the lease's last owner; another one means that somebody worked on the table since.
+    :ivar epoch: of the lease's last owner; a different one means that some driver held the lease since.
     :ivar since_s: when the lease of that owner was first seen to be free, 0 while it is held.
-    :ivar progress: how far the session was at the last launch.
-    :ivar launched_s: when that was, seconds since the epoch.
+    :ivar progress: `_progress` of the session at the last launch.
+    :ivar launched_s: time of that launch.
     :ivar times: launches in a row without progress.
     """
 
@@ -47,7 +47,7 @@ class StallCursor(Stored):
 
     @classmethod
     def read(cls, cursor: str) -> StallCursor:
-        """A new one for an empty cursor, and for one that somebody else wrote.
+        """Return the cursor of that text; a new one for an empty or a foreign text.
 
         :raises NeedsNewerRelease: it is of a format that this release does not know.
         """
@@ -57,15 +57,15 @@ class StallCursor(Stored):
             return cls()
 
     def write(self) -> str:
-        """As a cursor."""
+        """Return the cursor as JSON; inverse of `read`."""
         return json.dumps(plain(self))
 
     def at(self, epoch: int, now_s: int) -> StallCursor:
-        """The lease is free at this moment."""
+        """Return the cursor for a free lease; `since_s` is kept if this epoch was seen free before."""
         return self if self.since_s and self.epoch == epoch else replace(self, epoch=epoch, since_s=now_s)
 
     def due_s(self, progress: str) -> int:
-        """From when on the session may be launched."""
+        """Return the time, in seconds since the epoch, from which on the session may be launched."""
         due = self.since_s + PATIENCE_S
         if progress != self.progress:
             return due
@@ -76,7 +76,7 @@ class StallCursor(Stored):
 def decide_session(
     spec: TableSpec, observation: Observation, running: Mapping[str, str], cursor: str, now_s: int
 ) -> Tick:
-    """One tick.
+    """Decide one tick of the session sensor.
 
     :param running: status of each run of the table that has not ended, by id; `STARTED` while it works.
     :param now_s: seconds since the epoch.
@@ -96,10 +96,10 @@ def decide_session(
 
 
 def _beside(running: Mapping[str, str], observation: Observation, watch: StallCursor, now_s: int) -> Tick:
-    """Runs that have not ended, while nobody holds the lease: one of them may have died unseen.
+    """Decide a tick with unfinished runs while the lease is free: one of them may have died unseen.
 
-    An owner that lets go takes its name off the pointer; one that died leaves it there. Its run can change
-    nothing any more (rule R2), and as long as it counts as running, none of the table's runs may start.
+    An owner that releases the lease removes its name from the pointer; one that died leaves it there. The
+    run of a dead owner can change nothing (rule R2), but it keeps other runs of the table from starting.
     """
     owner = observation.pointer.owner
     for run_id, status in running.items():
@@ -114,7 +114,7 @@ def _beside(running: Mapping[str, str], observation: Observation, watch: StallCu
 
 
 def _waits(spec: TableSpec, session: Session, observation: Observation) -> str:
-    """Why the session is not this sensor's to go on with; empty when it is."""
+    """Return why this sensor must not continue the session; empty when it may."""
     if session.mode is Mode.ROLLBACK:
         return ""
     if spec.mode == "swap" and observation.pointer.hold is not None:
@@ -128,11 +128,11 @@ def _waits(spec: TableSpec, session: Session, observation: Observation) -> str:
 
 
 def _try_again(session: Session, watch: StallCursor, now_s: int) -> Tick:
-    """Trouble that passes by itself. The files sensor comes first: it sees other files, too."""
+    """Decide on a session whose trouble may pass. The files sensor comes first: it sees other files, too."""
     what = f"session {session.id} has had trouble that may pass since {utc_text(since_ms(session))}"
     progress = _progress(session)
     due_s = again_ms(session) // 1000 + PATIENCE_S
-    if watch.launched_s * 1000 > session.attempt_started_ms:  # that run came to no attempt
+    if watch.launched_s * 1000 > session.attempt_started_ms:  # that run died before it began an attempt
         due_s = max(due_s, watch.due_s(progress))
     if due_s > now_s:
         return Tick(False, f"{what}; tried again in {due_s - now_s} s", watch.write())
@@ -155,7 +155,7 @@ def _go_on(session: Session, watch: StallCursor, now_s: int) -> Tick:
 
 
 def _progress(session: Session) -> str:
-    """Changes when a run got somewhere; `attempt` alone grows with every run."""
+    """Return a text that changes when a run got further; `attempt` is left out, as every run increases it."""
     done = session.counts.get("done", 0)
     parts = (session.id, session.state, done, session.switch, session.lineage_entry_id, session.end_issued)
     return " ".join(map(str, parts))

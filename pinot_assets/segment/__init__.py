@@ -1,4 +1,4 @@
-"""Arrow tables become Pinot v3 segments, column by column. Knows neither Dagster nor Spark."""
+"""Build Pinot v3 segments from Arrow tables, column by column. Imports neither Dagster nor Spark."""
 
 from pinot_assets.segment.column.types import Column, DataType, FieldType
 from pinot_assets.segment.config.segment_spec import SegmentSpec

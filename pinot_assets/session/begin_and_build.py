@@ -1,4 +1,4 @@
-"""The next attempt of a table's session: a new one, or the open one reconciled with the source
+"""Begin a session, or begin the next attempt of the open one, and build its files
 (docs/design/session.md#a-new-session and #continuing-an-open-session)."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query, 
 from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.session.checks.capacity import require_plan_fits
 from pinot_assets.session.checks.staging_probe import require_staging_reachable
-from pinot_assets.session.close import is_lost, load_switch
+from pinot_assets.session.close import ask_if_lost, load_switch
 from pinot_assets.session.context.context import TriggerContext, is_fresh, next_seq
 from pinot_assets.session.decide.next_plan import returned, revoked, with_spent_names
 from pinot_assets.session.decide.retries import Next, Opened
@@ -44,17 +44,17 @@ _NO_WORD: Final = (
 def begin(
     context: TriggerContext, plan: Plan, changes: Changes, current: Snapshot | None
 ) -> tuple[Session, Plan]:
-    """A new session in INIT with its first plan.
+    """Open a new session in INIT; return it with its first plan.
 
-    :param plan: as it was decided on, without the name of a session.
+    :param plan: the decided plan; it does not name its session yet.
     """
     seq, pointer = next_seq(context), context.lease.pointer
-    # A new table begins in the newest format; `state upgrade` alone says so for another one.
+    # A new table begins in the newest format; for any other table, only `state upgrade` changes the format.
     number = NEWEST if is_fresh(pointer) else pointer.format
     plan = replace(plan, session=new_session_id(seq), format=number)
     refuse_too_many(context, plan, current)
     if current is None:
-        # Before the first session, while nothing stands anywhere (R28).
+        # Check before the first session, while nothing is stored yet (R28).
         require_staging_reachable(
             context.staging, context.spec.ingestion.output_props, context.spec.policy, context.clients.builder
         )
@@ -82,9 +82,9 @@ def begin(
 
 
 def open_session(context: TriggerContext, session: Session, hold: ObjectRef | None) -> None:
-    """Write a new session, which is the table's open one from now on.
+    """Store a new session and make it the table's open one.
 
-    :param hold: what a rollback holds back from now on.
+    :param hold: the hold from now on, None for none.
     """
     pointer = context.lease.pointer
     pointer = replace(
@@ -100,9 +100,9 @@ def open_session(context: TriggerContext, session: Session, hold: ObjectRef | No
 
 
 def refuse_too_many(context: TriggerContext, plan: Plan, current: Snapshot | None) -> None:
-    """Look before anything is built whether one switch can show it all.
+    """Check, before anything is built, that one switch can publish the whole plan.
 
-    :raises PushRefused: it cannot, however it is built.
+    :raises PushRefused: it cannot, however the files are built.
     """
     if context.push is not PushKind.PLAIN:
         visible = context.pinot.visible_segments(context.table)
@@ -120,15 +120,15 @@ def go_on(
     receipts: Receipts,
     current: Snapshot | None,
 ) -> tuple[Session, Plan]:
-    """The open session's next attempt."""
+    """Begin the open session's next attempt; return the session and its plan, with spent names replaced."""
     is_retry, now_ms = opened.next is Next.RETRY, context.clients.now_ms()
     trouble_since_ms = session.trouble_since_ms or (now_ms if opened.keeps_dying else 0)
     refuse_too_many(context, plan, current)
     taken = with_spent_names(plan, receipts, _spent(context, session))
     taken |= returned(opened.plan, plan, receipts)
     plan = revoked(plan, taken)
-    # The gate stays open: bound to the switch (R8), for what is asked by now, of the same files. One that
-    # gives no segment changes no switch, and was looked at by nobody.
+    # The gate stays open for the same switch (R8), the same audit policy and the same files. The files are
+    # compared, too: a new file without a segment changes no switch, but no audit has checked it.
     same = (opened.plan.rows, opened.plan.removals) == (plan.rows, plan.removals)
     is_audited = same and session.gate_open_by(context.spec.audit.digest)
     session = replace(
@@ -146,7 +146,7 @@ def go_on(
     )
     context.write_session(session)
     if taken:
-        # After the write: nobody else has this attempt's names any more.
+        # After the write, so that no other driver uses this attempt's names.
         plan = renamed(context.staging, context.table, plan, taken)
         context.note(f"{len(taken)} built files go on under new names; their files are not read again")
     what = f"retry {session.retry_count} of" if is_retry else "going on with"
@@ -157,23 +157,23 @@ def go_on(
 
 
 def _spent(context: TriggerContext, session: Session) -> frozenset[str]:
-    """Names that Pinot must not see again (rule R16).
+    """Return the names that must never be pushed again (rule R16).
 
-    A lost entry stays on the session until another one is opened for it, so a driver that dies on the way
-    is followed by one that still knows.
+    The session names its lost entry until another one is opened. So if this driver dies, the next one still
+    knows these names.
     """
-    spent = spent_names(context.switcher.fetch())
-    if session.state is State.SWITCH and is_lost(context, session):
+    spent = spent_names(context.switcher().fetch())
+    if session.state is State.SWITCH and ask_if_lost(context, session):
         context.note(f"the lineage entry of {session.id} was reverted, or Pinot gave it up")
         spent |= frozenset(load_switch(context, session).names_to)
     return spent
 
 
 def build(context: TriggerContext, session: Session, plan: Plan) -> tuple[list[Receipt], list[Failure]]:
-    """Build what the plan wants built.
+    """Build the plan's files that have no receipt.
 
-    :returns: receipts, and failures by ordinal; files that may be skipped are in neither.
-    :raises LeaseLost: somebody else owns the table now; nothing was built.
+    :returns: receipts, and failures sorted by ordinal; skipped files are in neither.
+    :raises LeaseLost: another owner has the table now; nothing was built.
     """
     tasks = [FileTask(SourceFile(r.uri, r.planned), r.ordinal) for r in plan.to_build]
     receipts: list[Receipt] = []
@@ -187,7 +187,7 @@ def build(context: TriggerContext, session: Session, plan: Plan) -> tuple[list[R
         else:
             failures.append(outcome)
 
-    context.lease.assert_held()  # what slept through its lease may not build what the next owner does (I13)
+    context.lease.assert_held()  # without the lease, the next owner may build the same files (I13)
     context.progress.building({task.ordinal: task.file.fingerprint.size for task in tasks})
     context.clients.builder.build(_spec(context, session, plan), tasks, on_done, context.progress.moving)
     for note in notes_on(receipts):
@@ -197,9 +197,9 @@ def build(context: TriggerContext, session: Session, plan: Plan) -> tuple[list[R
 
 
 def _skipped(context: TriggerContext, session: Session, plan: Plan, failure: Failure) -> bool:
-    """Whether a file that cannot be read is left out, as the user wants it (edge case E17).
+    """Skip an unreadable file if the table spec allows it (edge case E17); return whether it was skipped.
 
-    Not one that is published: its rows must not vanish because its new version is broken.
+    A published file is never skipped: its rows must not vanish because its new version is broken.
     """
     if not context.spec.ingestion.skip_unreadable or failure.code != "UNREADABLE":
         return False
@@ -241,31 +241,31 @@ def _spec(context: TriggerContext, session: Session, plan: Plan) -> BuildSpec:
 
 
 def query_of(ingestion: FileIngestion, table_config: JsonMapping) -> Query | None:
-    """What Spark SQL makes of the rows; None if the tasks read the files themselves.
+    """Return the query that Spark SQL applies to the rows; None if the tasks read the files themselves.
 
-    :param table_config: Pinot's `transformConfigs` and `filterConfig` in it need Spark, too.
+    :param table_config: its `transformConfigs` and `filterConfig` need Spark, too.
     """
     query = Query.of(ingestion.filter, ingestion.transforms, table_config)
     return query if query.expressions or ingestion.engine == "spark" else None
 
 
 def spent_names(lineage: Lineage) -> frozenset[str]:
-    """Names that must never be pushed again, as far as Pinot still knows.
+    """Return the names that must never be pushed again, as far as Pinot's lineage still has them.
 
-    A name once seen in a REVERTED lineage entry is spent for ever: a forced start queues it for deletion
-    again (rule R16).
+    A name of a REVERTED lineage entry is spent for ever: a forced start deletes its segment again
+    (rule R16).
     """
     return frozenset[str]().union(*(e.segments_to for e in lineage.in_state(LineageState.REVERTED)))
 
 
 def renamed(staging: Staging, table: str, plan: Plan, receipts: Mapping[int, Receipt]) -> Plan:
-    """The plan with those receipts' tars under names of its own attempt, each recorded as a new receipt.
+    """Return the plan after the receipts' tars got names of its attempt, each with a new receipt.
 
-    The plan so stays the one source of what is switched to (rule R11). Repeating it after a death makes the
+    So the plan alone still says what is switched to (rule R11). A repetition after a driver's death makes the
     same objects.
 
-    :param receipts: by the ordinal of the row that takes them over; not necessarily the one that they were
-        built for.
+    :param receipts: by the ordinal of the row that takes them over; they may have been built for another
+        row.
     """
 
     def taken(row: Row) -> Row:

@@ -1,5 +1,5 @@
-"""How a session ends: published and recorded (W6, docs/design/session.md#w6), or given up; and what becomes
-of its open lineage entry until then (rules R2, R4, R19)."""
+"""End a session: publish and record it (W6, docs/design/session.md#w6), or give it up. Renew or revert its
+open lineage entry until then (rules R2, R4, R19)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 
 
 def finalize(context: TriggerContext, session: Session) -> Snapshot:
-    """W6: see the new set everywhere, write the snapshot, close the session in one transaction."""
+    """W6: see the new segments at every broker, write the snapshot, close the session in one transaction."""
     confirm(context, session)
     plan, parent = context.staging.plan(session.plan), context.lease.pointer.current_snapshot
     snapshot = snapshot_of(context, session, plan, session.lineage_entry_id, parent)
@@ -30,9 +30,9 @@ def finalize(context: TriggerContext, session: Session) -> Snapshot:
 
 
 def confirm(context: TriggerContext, session: Session) -> None:
-    """See the new set in the lineage and at every broker, less what others took away since."""
+    """Wait until every broker shows the new segments, except those that others deleted or replaced since."""
     switch = load_switch(context, session)
-    completed = context.switcher.fetch().in_state(LineageState.COMPLETED)
+    completed = context.switcher().fetch().in_state(LineageState.COMPLETED)
     replaced = frozenset[str]().union(*(e.segments_from for e in completed))
     there = context.pinot.all_segments(context.table) - replaced
     names = [name for name in switch.names_to if name in there]
@@ -42,22 +42,22 @@ def confirm(context: TriggerContext, session: Session) -> None:
             f"{plural(lost, 'segment')} of {session.id} deleted or replaced after its switch, "
             "not by this project"
         )
-    if context.switcher.undo_delayed_starts(names):
+    if context.switcher().undo_delayed_starts(names):
         context.note(f"a start of {session.id} landed after its switch and hid it; shown again")
-    context.switcher.confirm_visible(names, switch.segments_from)
+    context.switcher().confirm_visible(names, switch.segments_from)
     if session.mode is Mode.SWAP:
         note_foreign(context, context.pinot.visible_segments(context.table).difference(switch.names_to))
 
 
 def note_foreign(context: TriggerContext, foreign: Collection[str]) -> None:
-    """Say what a swap leaves in sight because it came after its W1 (edge case E21)."""
+    """Note foreign segments that stay visible after a swap: they were pushed after its W1 (edge case E21)."""
     if foreign:
         named = ", ".join(sorted(foreign)[:5]) + (f" and {len(foreign) - 5} more" if len(foreign) > 5 else "")
         context.note(f"visible beside the snapshot until the next swap, not pushed by this project: {named}")
 
 
 def load_switch(context: TriggerContext, session: Session) -> Switch:
-    """The newest switch of a session that has one."""
+    """Return the session's newest switch; the session must have one."""
     assert session.switch_object is not None
     return context.staging.switch(session.switch_object)
 
@@ -65,15 +65,15 @@ def load_switch(context: TriggerContext, session: Session) -> Switch:
 def snapshot_of(
     context: TriggerContext, session: Session, plan: Plan, entry_id: str, parent: SnapshotRef | None
 ) -> Snapshot:
-    """The ledger with what the plan published.
+    """Return the new snapshot: the ledger with the files that the plan published.
 
-    :param entry_id: the lineage entry whose revert leads back to `parent`, "" where none does.
+    :param entry_id: the lineage entry whose revert leads back to `parent`, "" if there is none.
     """
     receipts = context.staging.accepted_receipts(plan)
     files = published_files(plan, receipts, context.current_snapshot())
     switch = load_switch(context, session) if session.switch_object is not None else None
     if switch is not None and switch.carried:
-        old, (new,) = switch.carried, switch.segments_to  # the segment that stays, and what it is called now
+        old, (new,) = switch.carried, switch.segments_to  # the placeholder's old name, and its output
         files = tuple(
             replace(f, outputs=tuple(new if o.segment == old else o for o in f.outputs)) for f in files
         )
@@ -99,8 +99,8 @@ def close_published(
 ) -> Session:
     """Write the snapshot, and in one transaction make it the current one and close the session.
 
-    What a rollback holds back shrinks with it: a file that was repaired is held no longer, and a removal of
-    one that has come back would be another one.
+    The hold shrinks with it: a repaired file is not held any more. Nor is the removal of a file that has come
+    back: if somebody removes it again, that is a new removal.
     """
     hold = context.put_hold(after_publishing(context.hold(), context.current_snapshot(), snapshot))
     ref = context.staging.put_snapshot(snapshot)
@@ -114,25 +114,25 @@ def close_published(
 def abandon(
     context: TriggerContext, session: Session, outcome: Outcome, why: str, pointer: Pointer | None = None
 ) -> Session:
-    """Close an unpublished session: revert, read back, write the outcome, delete what was staged.
+    """Give up an unpublished session: revert, read back, write the outcome, delete what was staged.
 
     The order is rule R19's. The caller has resolved the session, so it is known not to be published.
 
-    :param pointer: what is to stand there with the outcome, where more changes than the open session.
-    :returns: the session as it was closed.
+    :param pointer: the pointer to write with the outcome, if more than its open session changes.
+    :returns: the closed session.
     """
     session = revert_entry_of(context, session)
     done = close(replace(session, last_error=session.last_error or why), outcome, context.clients.now_ms())
     context.lease.write(pointer=replace(pointer or context.lease.pointer, active_session=""), session=done)
     if session.state is State.SWITCH and session.switch_object is not None:
-        context.switcher.delete(load_switch(context, session).names_to)
+        context.switcher().delete(load_switch(context, session).names_to)
     _delete_staged(context, session)
     context.note(f"session {session.id} abandoned: {why}")
     return done
 
 
 def _delete_staged(context: TriggerContext, session: Session) -> None:
-    """Receipts first: without its receipt a tar is nothing."""
+    """Delete the session's staged files, receipts first: without its receipt no tar is ever used."""
     store = context.staging.store
     tars = f"segments/{context.table}__{session.id}_"
     folders = [f"sessions/{session.id}/{name}" for name in ("files", "bad-rows", CUT_VALUES, "moving")]
@@ -142,14 +142,14 @@ def _delete_staged(context: TriggerContext, session: Session) -> None:
         store.delete(key)
 
 
-def is_open(context: TriggerContext, session: Session) -> bool:
-    """Whether the session's lineage entry waits for its end.
+def ask_if_open(context: TriggerContext, session: Session) -> bool:
+    """Whether the session's lineage entry is IN_PROGRESS.
 
-    :raises SwitchConflict: it does not any more: an end that gave no answer completed it, after this driver
-        had looked whether it did. What is visible now must not be taken for lost.
+    :raises SwitchConflict: an end without an answer completed the entry after this driver had looked. Its
+        segments are visible now and must not be treated as lost.
     """
     entry = context.pinot.lineage(context.table).get(session.lineage_entry_id)
-    # A rollback by reverting has no switch of its own: the entry is that of the snapshot it leaves.
+    # A rollback by revert has no switch: its entry belongs to the snapshot that it leaves.
     if entry is not None and entry.state is LineageState.COMPLETED and session.switch_object is not None:
         raise SwitchConflict(
             f"{context.table} was switched just now",
@@ -159,62 +159,62 @@ def is_open(context: TriggerContext, session: Session) -> bool:
     return entry is not None and entry.state is LineageState.IN_PROGRESS
 
 
-def is_lost(context: TriggerContext, session: Session) -> bool:
-    """Whether the entry of an unpublished switch was reverted or reaped, or may be reverted at any moment:
-    its names are spent (R16)."""
+def ask_if_lost(context: TriggerContext, session: Session) -> bool:
+    """Whether the entry of an unpublished switch is gone or reverted, or a revert of it was sent. Then its
+    names are spent (R16)."""
     opened = session.switch_object is not None and session.lineage_entry_id != ""
-    return opened and (session.revert_sent or not is_open(context, session))
+    return opened and (session.revert_sent or not ask_if_open(context, session))
 
 
-def must_stop_ending(context: TriggerContext, session: Session) -> bool:
-    """Whether the end of an open entry was sent, gave no answer, and is not to be sent once more."""
-    if not session.end_sent or is_lost(context, session):
+def ask_if_end_must_stop(context: TriggerContext, session: Session) -> bool:
+    """Whether an end of the open entry was sent without an answer and must not be sent again."""
+    if not session.end_sent or ask_if_lost(context, session):
         return False
     switch = load_switch(context, session)
     staged = context.pinot.all_segments(context.table).issuperset(switch.names_to)
-    # What has gone cannot be replaced (E20): the gate would refuse it for as long as the entry lives.
+    # Segments that are gone cannot be replaced (E20): the gate would refuse as long as the entry is open.
     staged &= context.pinot.visible_segments(context.table).issuperset(switch.segments_from)
-    usable = staged and context.switcher.is_usable(session.lineage_entry_id)
+    usable = staged and context.switcher().ask_if_usable(session.lineage_entry_id)
     return not (usable and session.gate_open and session.stalls < STALLS)
 
 
 def renew_entry(context: TriggerContext, session: Session) -> Session:
-    """The session under a young entry with the same names: its audit stands, an end under way does not.
+    """Return the session with a young entry of the same names. Its audit stays valid; an end under way fails.
 
     :raises SwitchConflict: the entry was ended or lost meanwhile, or a source has gone.
     """
-    entry_id = context.switcher.renew(load_switch(context, session), session.lineage_entry_id)
+    entry_id = context.switcher().renew(load_switch(context, session), session.lineage_entry_id)
     return context.write_session(replace(session, lineage_entry_id=entry_id))
 
 
 def stop_ending(context: TriggerContext, session: Session) -> Session:
-    """Take the entry away from an end under way that is not to be relied on any more.
+    """Make an end under way fail by renewing its entry.
 
-    :returns: the session, under a young entry; or with its entry lost, where that cannot be.
+    :returns: the session with a young entry; or with a reverted entry, if the renewal is not possible.
     """
     try:
         return renew_entry(context, session)
     except SwitchConflict:
-        if not is_open(context, session):
+        if not ask_if_open(context, session):
             raise
         return _revert(context, session)
 
 
 def revert_entry_of(context: TriggerContext, session: Session) -> Session:
-    """Take the open entry of an unpublished switch back; nothing where none is open (rules R4, R19).
+    """Revert the open entry of an unpublished switch; do nothing if none is open (rules R4, R19).
 
-    :returns: the session; its entry, if it still names one, is closed.
-    :raises SwitchConflict: the entry was ended meanwhile, or it cannot be told whether it was reverted.
+    :returns: the session; the entry that it names, if any, is closed.
+    :raises SwitchConflict: the entry was ended meanwhile, or Pinot does not show whether it was reverted.
     """
-    if session.end_sent and not session.revert_sent and is_open(context, session):
-        session = stop_ending(context, session)  # an end that comes first would be followed by the revert
-    return _revert(context, session) if is_open(context, session) else session
+    if session.end_sent and not session.revert_sent and ask_if_open(context, session):
+        session = stop_ending(context, session)  # or the end lands first and the revert undoes it
+    return _revert(context, session) if ask_if_open(context, session) else session
 
 
 def _revert(context: TriggerContext, session: Session) -> Session:
-    """Written before it is sent: a revert that is given up for lost may arrive when the entry has been ended,
-    and take back what that published."""
+    """Store the revert, then send it. A revert without an answer may arrive late; an entry that was ended
+    meanwhile would lose what it published, so later drivers must know of the revert."""
     if not session.revert_sent:
         session = context.write_session(replace(session, revert_issued=session.lineage_entry_id))
-    context.switcher.revert_entry(session.lineage_entry_id)
+    context.switcher().revert_entry(session.lineage_entry_id)
     return session

@@ -1,8 +1,8 @@
-"""The consistent-push machine of one table, as its callers see it: Dagster's steps, the CLI, tests.
+"""The driver of one table: what Dagster's steps, the CLI and tests call.
 
-`trigger` lists, plans, builds and stages (W1 to W3), `audit` is the gate (W4), `publish` switches (W5, W6).
-They may run in one process or in three: everything that the next one needs is stored before the one before
-returns (docs/design/session.md#in-dagster).
+`trigger` lists, plans, builds and stages (W1 to W3). `audit` is the gate (W4). `publish` switches (W5, W6).
+They may run in one process or in three: each stores everything that the next one needs before it returns
+(docs/design/session.md#in-dagster).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ T = TypeVar("T")
 def _watched(
     step: Callable[Concatenate[Driver, TriggerContext, P], T],
 ) -> Callable[Concatenate[Driver, P], T]:
-    """A step of the driver: `carry_out` does it, and gives it the context."""
+    """Make a method a step of the driver: `carry_out` runs it and passes the context to it."""
 
     @wraps(step)
     def watched(driver: Driver, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -61,10 +61,10 @@ def _watched(
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """What one step of a driver came to, for whoever tells of it afterwards.
+    """The result of one step of a driver, for metrics and lineage events.
 
     :ivar seconds: wall time.
-    :ivar result: what it returned, or the error that it raised.
+    :ivar result: the value that the step returned, or the error that it raised.
     """
 
     seconds: float
@@ -72,8 +72,8 @@ class StepRecord:
 
 
 def was_turned_away(steps: Mapping[str, StepRecord]) -> bool:
-    """Whether a driver did nothing, since another one works on the table, or its plan no longer held: what
-    is told of the table is for whoever works on it, or did last."""
+    """Whether the driver did nothing, because another one holds the lease or because its plan was outdated.
+    Then the driver that works on the table, or did last, reports on the table."""
     return any(isinstance(step.result, SessionHeld | PlanOutdated) for step in steps.values())
 
 
@@ -81,8 +81,8 @@ def was_turned_away(steps: Mapping[str, StepRecord]) -> bool:
 class RunOutcome:
     """How a run ended.
 
-    :ivar findings: of the gate; none where nothing was to be gated.
-    :ivar snapshot: what queries see now, None where nothing was switched to.
+    :ivar findings: findings of the audit; empty if there was nothing to audit.
+    :ivar snapshot: the snapshot that the run published, None if it published none.
     :ivar refusal: why the gate stayed shut.
     :ivar left_out: files that failed while others were published (a plain push).
     """
@@ -95,12 +95,12 @@ class RunOutcome:
 
     @property
     def exit_code(self) -> ExitCode:
-        """What a command ends with."""
+        """The exit code of the command: REFUSED if the gate stayed shut or files were left out."""
         return ExitCode.REFUSED if self.refusal is not None or self.left_out else ExitCode.DONE
 
     @property
     def values(self) -> JsonObject:
-        """For other programs."""
+        """The outcome as plain values, for `--json`."""
         report, snapshot = self.report, self.snapshot
         return {
             "result": report.result.value,
@@ -137,11 +137,11 @@ class RunOutcome:
 
 
 class Driver:
-    """Drives one table; holds its lease from the first use until `release`.
+    """Drives one table; holds its lease from the first step until `release`.
 
-    :param spec: the table as its user wrote it.
-    :param run_id: who asks, for the lease: a Dagster run id, `pinot-assets run`, …
-    :ivar steps: what was done so far, by the name of the step.
+    :param spec: the table spec.
+    :param run_id: the name of the lease's owner: a Dagster run id, `pinot-assets run`, …
+    :ivar steps: the steps done so far, by name.
     """
 
     def __init__(
@@ -161,30 +161,30 @@ class Driver:
         self.release()
 
     def release(self) -> None:
-        """Let go of the lease, if this driver took it."""
+        """Release the lease, if this driver took it."""
         context, self._context = self._context, None
         if context is not None:
             self._watchdog.stop()
             context.lease.release()
 
     def take(self) -> None:
-        """Take the lease now, so that what is observed from here on stays as it is.
+        """Take the lease now, so that no other driver changes what the caller reads next.
 
         :raises SessionHeld: another run holds it.
         """
         self._take_lease().lease.assert_held()
 
     def report_to(self, progress: Progress) -> None:
-        """Tell another one how it gets on from now on: a later step has a log of its own."""
+        """Report progress to `progress` from now on; each Dagster step has its own log."""
         self._progress = progress
         if self._context is not None:
             self._context.progress = Fed(progress, self._watchdog)
 
     def carry_out(self, name: str, work: Callable[[TriggerContext], T]) -> T:
-        """A step under the lease and the watchdog (rule R25), told of in `steps`. Callers define more.
+        """Run a step under the lease and the watchdog (rule R25); record it in `steps`. Callers add steps.
 
-        One that leaves a write to Pinot unknown says so, whatever breaks it off, and an error that does says
-        what was done before.
+        If the step ends while the answer to a write to Pinot is missing, the lease records that. An error of
+        the step says what was done before.
 
         :raises SessionHeld: another run holds the table's lease.
         """
@@ -194,7 +194,7 @@ class Driver:
             with self._watchdog.guard(), progress_in_errors(lambda: so_far(context, name)):
                 try:
                     came_to = work(context)
-                except BaseException as error:  # an interrupt, too: what was sent goes on without us (R2)
+                except BaseException as error:  # an interrupt, too: Pinot carries out what was sent (R2)
                     if isinstance(error, SwitchStateUnknown) or context.effects.unknown:
                         context.lease.left_unknown()
                     raise
@@ -205,14 +205,14 @@ class Driver:
         return came_to
 
     def _take_lease(self) -> TriggerContext:
-        """What this driver's steps work with; takes the lease, unless this driver has it."""
+        """Return the context of this driver's steps; take the lease first, unless this driver has it."""
         if self._context is not None:
             return self._context
         owner = Owner(
             run=self._run_id, host=socket.gethostname(), pid=os.getpid(), since_ms=self.clients.now_ms()
         )
-        # Before the lease, so that nothing at all is written. A newer release that comes in between begins
-        # with the pointer, and that is read again when the lease is taken.
+        # Check before the lease is taken, so that nothing is written. A newer release that starts in between
+        # writes the pointer first, and `take_lease` reads the pointer again.
         self.require_known()
         lease = self.clients.store.take_lease(owner)
         self._watchdog = Watchdog(self.clients.waits, self.clients.store.let_go)
@@ -222,9 +222,9 @@ class Driver:
         return self._context
 
     def require_known(self) -> None:
-        """See that what is stored was written by a release that this one knows.
+        """Check that this release knows the formats of all that is stored for the table.
 
-        :raises NeedsNewerRelease: it was not.
+        :raises NeedsNewerRelease: it does not.
         """
         require_known(self.clients.store, self.clients.staging)
 
@@ -233,30 +233,30 @@ class Driver:
         """List, plan, build and stage.
 
         :raises SessionHeld: another run holds the table's lease.
-        :raises PinotAssetsError: as the steps say; what was done so far is stored.
+        :raises PinotAssetsError: a step failed (see `trigger`); what was done so far is stored.
         """
         return trigger(context)
 
     @_watched
     def trigger_planned(self, context: TriggerContext, plan_hash: str) -> TriggerReport:
-        """The same, if it is still what a plan showed.
+        """Run a trigger if it would still do what a plan report showed.
 
-        :param plan_hash: the plan's hash, or its first digits.
-        :raises PlanOutdated: it is not; nothing was done.
+        :param plan_hash: the plan hash, or its first digits.
+        :raises PlanOutdated: it would do something else; nothing was done.
         """
         return trigger_planned(context, plan_hash)
 
     @_watched
     def trigger_without_retry(self, context: TriggerContext) -> TriggerReport:
-        """The same for runs that nobody asked for: no retry is spent without `sensorRetries` (rule R26).
+        """Trigger for a sensor or a Dagster retry: spends no retry unless `sensorRetries` is set (rule R26).
 
-        :returns: FAILED or PAUSED, with what stands, where only that would bring the table further.
+        :returns: FAILED or PAUSED, with the open session, if only a retry or a new session would help.
         """
         return trigger_without_retry(context)
 
     @_watched
     def audit(self, context: TriggerContext) -> tuple[Session, tuple[Finding, ...]]:
-        """The gate: look at the staged segments and store the receipt.
+        """Audit the staged segments and store the audit receipt.
 
         :raises SnapshotIncomplete: nothing is staged.
         """
@@ -264,23 +264,23 @@ class Driver:
         session, findings = strategy_of(session).audit(context, session)
         is_atomic = session.push is PushKind.ATOMIC and session.outcome is Outcome.OPEN
         if is_atomic and any(finding.blocks for finding in findings):
-            # One run publishes all, or nothing: what it staged does not wait for another (edge case E16).
+            # An atomic run publishes all or nothing: no later run may publish what it staged (edge case E16).
             session = abandon(context, session, Outcome.ABANDONED_RETRIES, session.last_error)
         return session, findings
 
     def given_up(self) -> Session | None:
-        """The newest session, if its one run ended with nothing published and it was closed at once."""
+        """Return the newest session if it is atomic or plain and was given up for failed files."""
         return given_up(self.clients.store.newest_session())
 
     def last_failures(self) -> tuple[Failure, ...]:
-        """Files that the newest session left out; with a plain push the others are published."""
+        """Return the files that failed in the newest session; a plain push published the others."""
         last = self.clients.store.newest_session()
         ref = last.failures if last is not None else None
         return self.clients.staging.failures(ref) if ref is not None else ()
 
     @_watched
     def publish(self, context: TriggerContext) -> Snapshot:
-        """Switch; refuses unless the stored audit receipt passed for exactly this switch.
+        """Publish the staged switch; its audit receipt must have passed for exactly this switch.
 
         :raises SnapshotIncomplete: the gate is shut.
         """
@@ -290,9 +290,9 @@ class Driver:
         return snapshot
 
     def gate_and_publish(self, report: TriggerReport, on_finding: Callable[[Finding], None]) -> RunOutcome:
-        """Gate what a trigger staged, and switch to it: the end of a run, as `run` and `watch` do it.
+        """Audit and publish what a trigger staged: the end of a run of `run` and `watch`.
 
-        :param on_finding: is told each finding of the gate before the switch.
+        :param on_finding: called with each finding of the audit before the switch.
         """
         if report.result not in (TriggerResult.STAGED, TriggerResult.FAILED):
             return RunOutcome(report, left_out=report.failed)
@@ -306,24 +306,24 @@ class Driver:
         return RunOutcome(report, findings, snapshot, left_out=tuple(self.last_failures()))
 
     def observe(self) -> Observation:
-        """What stands in ZooKeeper and the staging area now; needs no lease."""
+        """Read the table's present state from ZooKeeper and the staging area; needs no lease."""
         return observe(self.clients.store, self.clients.staging)
 
     def plan(self) -> PlanReport:
-        """What a run would do now; needs no lease and changes nothing.
+        """Return what a run would do now; needs no lease and changes nothing.
 
-        :raises PinotAssetsError: what a run would refuse before it decides anything.
+        :raises PinotAssetsError: a run would fail before it decides anything.
         """
         self.require_known()
         return make_plan_report(read_only_context(self.spec, self.clients, self._progress))
 
     def rollback_plans(self, newest: int) -> tuple[RollbackPlan, ...]:
-        """The newest kept snapshots, each with the way to it; needs no lease."""
+        """Return the `newest` kept snapshots, each with the rollback that leads to it; needs no lease."""
         self.require_known()
         return tuple(rollback_plans(self.spec, self.clients, newest))
 
     def rollback_plan(self, to: str = "") -> RollbackPlan:
-        """What `rollback` would do; needs no lease and changes nothing.
+        """Return what `rollback` would do; needs no lease and changes nothing.
 
         :param to: number or session of a kept snapshot; "" is the one before the current one.
         :raises RollbackRefused: there is nothing to go back to.
@@ -333,32 +333,32 @@ class Driver:
 
     @_watched
     def rollback(self, context: TriggerContext, to: str = "", shown: RollbackPlan | None = None) -> Snapshot:
-        """Back to a kept snapshot.
+        """Bring the table back to a kept snapshot.
 
-        :param shown: what `rollback_plan` said; if something else would be done by now, nothing is.
+        :param shown: what `rollback_plan` returned; if the rollback would now do something else, it refuses.
         :raises RollbackRefused: there is no safe way back.
         """
         return rollback(context, to, shown)
 
     def count(self, snapshot: Snapshot) -> tuple[RowCount, ...]:
-        """Whether queries at every broker count the rows of a snapshot."""
+        """Count the rows of the table at every broker, to compare them with the snapshot's rows."""
         return count(self.clients, self.spec.name, snapshot)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What this driver did that a person should know."""
+        """Notes for people about what this driver did."""
         return tuple(self._context.notes) if self._context is not None else ()
 
     @_watched
     def resume(self, context: TriggerContext) -> bool:
-        """Let go of what a rollback holds back; whether anything was held."""
+        """End the hold of a rollback; return whether there was one."""
         if held := context.lease.pointer.hold is not None:
             context.lease.write(pointer=replace(context.lease.pointer, hold=None))
         return held
 
     @_watched
     def rebuild(self, context: TriggerContext) -> Snapshot | None:
-        """Make the ledger anew from what queries see; drops the open session.
+        """Rebuild the ledger from visible segments and kept snapshots; drop the open session.
 
         :returns: the ledger.
         """
@@ -366,9 +366,9 @@ class Driver:
 
     @_watched
     def upgrade(self, context: TriggerContext) -> bool:
-        """From now on, new sessions write the newest format; releases that do not know it stop.
+        """Let new sessions write the newest format; releases that do not know it refuse the table.
 
-        :returns: whether it changed anything.
+        :returns: whether the format changed.
         """
         lease = context.lease
         if lease.pointer.format == NEWEST:

@@ -1,4 +1,4 @@
-"""One trigger of one table: finish what is left half way, decide, execute: build and stage.
+"""One trigger of one table: finish interrupted work, decide what to do, build and stage.
 
 Source: docs/design/session.md#what-a-trigger-does.
 """
@@ -17,7 +17,7 @@ from pinot_assets.errors import PinotAssetsError, PlanOutdated, SessionError
 from pinot_assets.session.begin_and_build import begin, build, go_on
 from pinot_assets.session.checks.assertions import refuse_unaskable
 from pinot_assets.session.checks.shadow import sweep_shadow
-from pinot_assets.session.close import abandon, must_stop_ending, stop_ending
+from pinot_assets.session.close import abandon, ask_if_end_must_stop, stop_ending
 from pinot_assets.session.commit.per_file_push import failures_in_words
 from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext, read_only_context
@@ -25,8 +25,8 @@ from pinot_assets.session.decide.retries import Next
 from pinot_assets.session.decide.run_decision import (
     Decision,
     PlannedAction,
+    ask_if_ends_again,
     decide_run,
-    ends_again,
     refuse_absent,
     refuse_unfit,
     wants_clear,
@@ -44,11 +44,11 @@ from pinot_assets.snapshot.receipt import Failure, Receipt
 
 
 def trigger(context: TriggerContext) -> TriggerReport:
-    """Bring the table as far as it gets: up to a staged, hidden switch.
+    """Run one trigger; at best it ends with a staged, hidden switch.
 
     :raises SpecDrift: Pinot's schema or table config is not what the spec says.
-    :raises SpecError: Pinot's table config has a setting that a session cannot live with.
-    :returns: WAITING when a file that the table knows is being rewritten; nothing was begun or spent then.
+    :raises SpecError: Pinot's table config has a setting that sessions do not support.
+    :returns: WAITING when a known file is being rewritten; then no session began and no retry was spent.
     :raises ListingFailed: the listing did not complete; nothing was changed (invariant I12).
     :raises SourceError: the staging area of a table's first session cannot be used (rule R28).
     """
@@ -56,11 +56,11 @@ def trigger(context: TriggerContext) -> TriggerReport:
 
 
 def trigger_without_retry(context: TriggerContext) -> TriggerReport:
-    """The same for what nobody asked for: a sensor's run, Dagster's own retry of a run (rule R26).
+    """Run a trigger for a sensor's run or for Dagster's own retry of a run (rule R26).
 
-    Without `sensorRetries`, it leaves alone an open session that only a retry or a new one brings further,
-    and reports how that stands. Who starts such a run has looked before, but not under the lease: another
-    run may have failed since.
+    Unless `sensorRetries` is set, it leaves an open session alone that needs a retry or a new session, and
+    reports its state. The sensor has checked that before, but without the lease: another run may have failed
+    since.
     """
     decision = decide_run(context, *_prepare(context))
     spends = decision.step in (PlannedAction.RETRY, PlannedAction.RESTART)
@@ -70,13 +70,13 @@ def trigger_without_retry(context: TriggerContext) -> TriggerReport:
 
 
 def trigger_planned(context: TriggerContext, plan_hash: str) -> TriggerReport:
-    """What a plan showed, and nothing else: what it rests on is read again, now under the lease.
+    """Do exactly what a plan report showed. Its basis is read again, now under the lease, and compared.
 
-    The listing that is checked is the one that is then worked with.
+    The trigger then works with the same listing that it compared.
 
-    :param plan_hash: the plan's hash, or the first digits of it.
-    :returns: SETTLED where the plan was to finish what is left half way.
-    :raises PlanOutdated: something of what it rests on is another thing by now; nothing was done.
+    :param plan_hash: the plan hash, or its first digits.
+    :returns: SETTLED if the plan was to finish interrupted work.
+    :raises PlanOutdated: the basis of the plan has changed; nothing was done.
     """
     planned = plan_run(read_only_context(context.spec, context.clients, context.progress))
     planned.plan_basis.require(context.table, plan_hash)
@@ -89,13 +89,13 @@ def trigger_planned(context: TriggerContext, plan_hash: str) -> TriggerReport:
 
 
 def _as_planned(context: TriggerContext, session: Session | None, planned: PlannedRun) -> Decision:
-    """What was planned, with the session as it was resolved since: under another entry, say."""
+    """Return the planned decision with the session as `_prepare` left it; refuse if the table changed."""
     decision = planned.decision
     known = decision.session.id if decision.session is not None else ""
     if (
         known != (session.id if session is not None else "")
         or planned.ref != context.lease.pointer.current_snapshot
-        or ends_again(context, session) != (decision.step is PlannedAction.END)
+        or ask_if_ends_again(context, session) != (decision.step is PlannedAction.END)
     ):
         raise PlanOutdated(
             f"{context.table} changed while its plan was checked; nothing of it was done",
@@ -109,11 +109,11 @@ def _as_planned(context: TriggerContext, session: Session | None, planned: Plann
 
 
 def _prepare(context: TriggerContext) -> tuple[Session | None, Snapshot | None]:
-    """Finish what is left half way, sweep and clear; the open session then, and the ledger."""
+    """Finish interrupted work, sweep, clear; return the open session after that, and the ledger."""
     session = _finish(context)
     refuse_absent(context)
     current = rebuild_if_lost(context)
-    sweep(context, session, current)  # whatever keeps this trigger from going on: queries see it (R1, R2)
+    sweep(context, session, current)  # even if it is refused below: queries see strays (R1, R2)
     sweep_shadow(context)
     refuse_unfit(context)
     refuse_unaskable(context)
@@ -121,7 +121,7 @@ def _prepare(context: TriggerContext) -> tuple[Session | None, Snapshot | None]:
 
 
 def _finish(context: TriggerContext) -> Session | None:
-    """The open session, once what an earlier run left half way is finished."""
+    """Finish what an earlier run left undone; return the session that is open after that, else None."""
     catch_up(context)
     forget_former_table(context)
     if (session := context.active_session()) is None:
@@ -132,13 +132,13 @@ def _finish(context: TriggerContext) -> Session | None:
     if session.state is not State.SWITCH:
         return session
     session = strategy_of(session).resolve_interrupted(context, session)
-    if session is None or not must_stop_ending(context, session):
+    if session is None or not ask_if_end_must_stop(context, session):
         return session
     return stop_ending(context, session)
 
 
 def _clear(context: TriggerContext, session: Session | None) -> Session | None:
-    """The open session, unless `clearConsistentPushState` drops it now."""
+    """Return the open session; None if there is none or `clearConsistentPushState` drops it now."""
     if session is not None and wants_clear(context):
         abandon(context, session, Outcome.CLEARED, "clearConsistentPushState was set")
         session = None
@@ -155,7 +155,7 @@ def _execute(context: TriggerContext, decision: Decision) -> TriggerReport:
     _remember(context, decision)
     step, session, current = decision.step, decision.session, decision.current
     if session is not None and step is PlannedAction.END:
-        # It may complete at any moment: end it again, and look at the source at the next trigger.
+        # The switch may complete at any moment: end it again now; the next trigger lists the source.
         context.note(f"session {session.id} goes on with its switch, whose end gave no answer")
         return _report(context, decision, TriggerResult.STAGED, session)
     if session is not None and step is PlannedAction.RESTART:
@@ -171,24 +171,24 @@ def _execute(context: TriggerContext, decision: Decision) -> TriggerReport:
 
 
 def _leave_alone(context: TriggerContext, decision: Decision) -> TriggerReport:
-    """What stands, where only a retry or a new session would bring the table further."""
+    """Change nothing and report the open session, which needs a retry or a new session."""
     _remember(context, decision)
     session, opened, looked = decision.session, decision.opened, decision.looked
     assert session is not None
     assert opened is not None
     assert looked is not None
     context.note(f"session {session.id} waits for the schedule or a run by hand (sensorRetries is off)")
-    with_held = replace(decision, free=looked.changes)  # what a rollback holds back, too
+    with_held = replace(decision, free=looked.changes)  # with the changes that a rollback holds back
     if opened.failures or opened.next is not Next.ABANDON_CONFIG:
-        # Failures keep the gate shut, and another look at the replicas is free.
+        # Failures keep the gate shut, and repeating the audit spends no retry.
         return _report(context, with_held, TriggerResult.FAILED, session, failed=opened.failures)
-    # Not for the gate: it may be fit to be switched, and is not what the table wants any more.
+    # Do not pass it to the gate: it might pass the audit, but it was planned for an old table spec.
     paused = "was planned for another table spec"
     return replace(_report(context, with_held, TriggerResult.PAUSED, session), paused=paused)
 
 
 def _remember(context: TriggerContext, decision: Decision) -> None:
-    """Write down what a listing tells of what is held back: no session may follow that would."""
+    """Store the hold as the listing changed it, now: perhaps no session follows that would store it."""
     if decision.looked is None:
         return
     hold, before = decision.looked.hold, context.hold()
@@ -212,7 +212,7 @@ def _build_and_stage(
     session, built, failed, took = _build(context, session, plan) if plan.to_build else (session, [], [], 0.0)
     report = partial(_report, context, decision, built=built, kept=kept, failed=failed, seconds=took)
     if failed and session.push is PushKind.CONSISTENT:
-        return report(TriggerResult.FAILED, session)  # goes on with the next trigger
+        return report(TriggerResult.FAILED, session)  # the next trigger continues it
     if failed and session.push is PushKind.ATOMIC:
         return report(TriggerResult.FAILED, _give_up(context, session, "one run publishes all, or nothing"))
     receipts = context.staging.receipts(plan)
@@ -236,7 +236,7 @@ def _give_up(context: TriggerContext, session: Session, why: str) -> Session:
 def _build(
     context: TriggerContext, session: Session, plan: Plan
 ) -> tuple[Session, list[Receipt], list[Failure], float]:
-    """Build, and its seconds; what ends it is written down, and a store's trouble as that of a file is."""
+    """Build; return session, receipts, failures, seconds. Store failures, errors and trouble at once."""
     if session.state is State.INIT:
         session = context.write_session(replace(session, state=State.IN_PROGRESS))
     begun = time.monotonic()
@@ -262,9 +262,9 @@ def _build(
 
 
 def _built_all(context: TriggerContext, session: Session) -> Session:
-    """The session without what kept it from building. That is stored at once: what comes next may meet other
-    trouble. One in SWITCH was built before, and waits for its servers until the audit passes; ends of the
-    switch before say nothing of the one that now comes (R10)."""
+    """Return the session without stalls and, unless in SWITCH, without trouble and error: all is built.
+    Trouble is cleared at once, since later steps may meet another one. A session in SWITCH keeps its trouble
+    with servers until the audit passes. Stalled ends of its old switch do not count for the next (R10)."""
     over = replace(session, stalls=0)
     if session.state is not State.SWITCH:
         over = replace(over, trouble_since_ms=0, last_error="")
@@ -276,7 +276,7 @@ def _built_all(context: TriggerContext, session: Session) -> Session:
 _RESULTS: Final = {
     State.SWITCH: TriggerResult.STAGED,
     State.DONE: TriggerResult.NOOP,
-    State.IN_PROGRESS: TriggerResult.FAILED,  # its files are built, and have not passed the audit
+    State.IN_PROGRESS: TriggerResult.FAILED,  # its files are built and failed the audit
 }
 
 

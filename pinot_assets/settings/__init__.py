@@ -1,4 +1,4 @@
-"""What is set from outside: variables, profiles, and the values that clients are made of.
+"""Settings from outside: variables, profiles, and the values from which clients are made.
 
 Imports `core` only.
 """

@@ -1,7 +1,7 @@
-"""How to reach a Pinot and its ZooKeeper, and how long to wait: each setting once, with its variable.
+"""Define each setting for reaching Pinot and ZooKeeper, and for waiting, once, with its variable.
 
-A field of these models is a field of the Dagster resource `pinot`, a variable of the environment, and a line
-of docs/reference/configuration.md.
+Each field of these models is also a field of the Dagster resource `pinot`, a variable of the environment,
+and a line of docs/reference/configuration.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pinot_assets.core.json_object import Foreign
 DEFAULT_CLUSTER: Final = "pinot"
 MOST_SECONDS: Final = 3600
 MOST: Final = 10_000
-"""Of minutes, and of hours."""
+"""The largest number of minutes, and of hours, that a setting may have."""
 
 SECRET: Final = "secret"
 PEM: Final = "path of a PEM file"
@@ -29,11 +29,11 @@ _VARIABLE: Final = re.compile(r"`PINOT_([A-Z_]+)`")
 
 
 class Variable(NamedTuple):
-    """One variable of the environment, in the words of docs/reference/configuration.md.
+    """One variable of the environment, as docs/reference/configuration.md describes it.
 
-    :ivar kind: what it holds.
-    :ivar unit: of a number.
-    :ivar default: what counts where it is not set; empty for nothing.
+    :ivar kind: type of the value.
+    :ivar unit: unit of the value, if it is a number.
+    :ivar default: the value if the variable is not set; empty for none.
     """
 
     name: str
@@ -51,9 +51,9 @@ def _field(
     unit: str = "",
     empty: str | bool | int | list[str] = "",
 ) -> Foreign:
-    """A field, and its variable for `variables_of`.
+    """Return a model field that carries its variable, for `variables_of`.
 
-    :param empty: what the field holds where nothing is set.
+    :param empty: the field's value if nothing is set.
     """
     variable = Variable(name, kind, meaning, default, unit)
     return Field(
@@ -65,8 +65,8 @@ def _field(
 
 
 def _as_field(variable: Variable, unset: str) -> str:
-    """What Dagster shows of it, where links of the page lead nowhere, and other fields count, not
-    variables."""
+    """Return the description for Dagster: links become plain text, as they do not work there, and variables
+    become field names."""
     default = f"; {unset}: {variable.default} {variable.unit}".rstrip() if variable.default else ""
     said = _LINK.sub(r"\1", _SEE.sub(r"see docs/\1", f"{variable.meaning} ({variable.kind}{default})"))
     return _VARIABLE.sub(lambda match: f"`{match[1].lower()}`", said)
@@ -77,7 +77,7 @@ def _wait(name: str, unit: str, highest: int, usual: float, meaning: str) -> For
 
 
 def variables_of(fields: type[BaseModel]) -> dict[str, Variable]:
-    """The variable of each field, by the field's name."""
+    """Return the variable of each field, by the field's name."""
     extra = {name: field.json_schema_extra for name, field in fields.model_fields.items()}
     return {
         name: Variable(**{key: str(value) for key, value in variable.items()})
@@ -91,7 +91,7 @@ class _Fields(BaseModel):
 
 
 class PinotFields(_Fields):
-    """Of Pinot's controllers, brokers and servers."""
+    """How to reach Pinot's controllers, brokers and servers."""
 
     controller_url: str = _field(
         "PINOT_CONTROLLER_URL",
@@ -154,7 +154,7 @@ class PinotFields(_Fields):
 
 
 class ZooKeeperFields(_Fields):
-    """Of Pinot's ZooKeeper."""
+    """How to reach Pinot's ZooKeeper."""
 
     zookeeper: str = _field("PINOT_ZOOKEEPER", "`host:port[,host:port…][/chroot]`", "Pinot's ZooKeeper.")
     zookeeper_username: str = _field(
@@ -188,7 +188,7 @@ class ZooKeeperFields(_Fields):
 
 
 class WaitFields(_Fields):
-    """How long to wait; they count with the local stack, too."""
+    """How long to wait; these settings apply to the local stack, too."""
 
     lease_seconds: int = _wait(
         "PINOT_ASSETS_LEASE_SECONDS",
@@ -225,4 +225,4 @@ class WaitFields(_Fields):
 
 
 class ClusterFields(WaitFields, ZooKeeperFields, PinotFields):
-    """All of them."""
+    """All settings of a cluster: waits, ZooKeeper and Pinot."""

@@ -1,7 +1,7 @@
-"""Where this installation finds Pinot, ZooKeeper and its tables.
+"""Read where this installation finds Pinot, ZooKeeper and its tables.
 
-From the environment, or from a Dagster resource with the same fields; the profile `local` alone goes on
-without, to the local stack that was started in this project.
+The settings come from the environment, or from a Dagster resource with the same fields. Only the profile
+`local` works without them: it uses the local stack that was started in this project.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ DEFAULT_TABLES: Final = "tables"
 PROFILE: Final = "PINOT_ASSETS_PROFILE"
 
 FIELDS: Final = {field: variable.name for field, variable in variables_of(ClusterFields).items()}
-"""Every field, and the environment variable that says it."""
+"""The environment variable of each field."""
 
 _ADDRESS: Final = ("controller_url", "zookeeper")
 _PAIRS: Final = (
@@ -56,7 +56,7 @@ _PAIRS: Final = (
     ("grpc_client_key", "grpc_client_cert"),
     ("zookeeper_client_key", "zookeeper_client_cert"),
 )
-"""A field, and the one that it cannot do without."""
+"""Pairs of a field and another field that the first one needs."""
 
 
 class Profile(StrEnum):
@@ -88,12 +88,12 @@ class Settings:
 
 
 def tables_directory(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the table specs lie: PINOT_ASSETS_TABLES, else `tables` in the working directory."""
+    """Return the folder of the table specs: PINOT_ASSETS_TABLES, else `tables` in the working directory."""
     return Path(environ.get(TABLES) or DEFAULT_TABLES).resolve()
 
 
 def load_profile(environ: Mapping[str, str] = os.environ, name: str = "") -> Profile:
-    """The profile of that name; without one PINOT_ASSETS_PROFILE's, else local.
+    """Return the profile of that name; without a name, that of PINOT_ASSETS_PROFILE, else local.
 
     :raises PinotAssetsError: there is no such profile.
     """
@@ -106,24 +106,24 @@ def load_profile(environ: Mapping[str, str] = os.environ, name: str = "") -> Pro
 
 
 def load_settings(environ: Mapping[str, str] = os.environ, profile: Profile | None = None) -> Settings:
-    """Read the environment; without an address there, the profile `local` takes the local stack's.
+    """Read the settings from the environment; without addresses, the profile `local` uses the local stack.
 
-    :param profile: PINOT_ASSETS_PROFILE where not given.
-    :raises PinotAssetsError: there is no Pinot to talk to, something is missing, or two settings contradict.
+    :param profile: if None, the profile in PINOT_ASSETS_PROFILE.
+    :raises PinotAssetsError: no Pinot is configured, something is missing, or two settings contradict.
     """
     named = named_settings(environ, profile)
     return _local_stack(_waits(_values(environ), FIELDS.__getitem__)) if named is None else named
 
 
 def named_settings(env: Mapping[str, str], profile: Profile | None = None) -> Settings | None:
-    """`load_settings`, None where the local stack is meant: whether one runs is not looked at.
+    """As `load_settings`, but None if the local stack is to be used; it does not check whether one runs.
 
     :raises PinotAssetsError: something is missing, or two settings contradict.
     """
     profile = profile or load_profile(env)
     values = _values(env)
     if profile is Profile.LOCAL and not any(values[key] for key in _ADDRESS):
-        # It takes no credentials; but who set some means another Pinot, and half of them is never meant.
+        # The local stack needs no credentials. But if some are set, and only half of them, it is a mistake.
         _refuse_half(values, FIELDS.__getitem__)
         _waits(values, FIELDS.__getitem__)
         return None
@@ -131,7 +131,7 @@ def named_settings(env: Mapping[str, str], profile: Profile | None = None) -> Se
 
 
 def unused_settings(env: Mapping[str, str]) -> list[str]:
-    """Variables of another Pinot that are set, where the local stack is meant."""
+    """Return the variables that are set but have no effect, because the local stack is used."""
     if any(env.get(FIELDS[key]) for key in _ADDRESS):
         return []
     return [name for key, name in FIELDS.items() if env.get(name) and key not in WaitFields.model_fields]
@@ -142,16 +142,16 @@ def _values(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def settings_of(values: Mapping[str, str], profile: Profile, name_of: Callable[[str], str]) -> Settings:
-    """Check the fields of `FIELDS` and make clients' settings of them.
+    """Check the fields of `FIELDS` and return the clients' settings.
 
-    :param values: all fields; an empty text is none.
-    :param name_of: what the reader of an error calls a field.
-    :raises PinotAssetsError: something is missing (names all of it), contradicts, or may not be.
+    :param values: all fields; an empty text means not set.
+    :param name_of: returns the name of a field for error messages.
+    :raises PinotAssetsError: something is missing (names all of it), contradictory or not allowed.
     """
     _refuse_missing(values, profile, name_of)
     _refuse_half(values, name_of)
     if "://" in values["zookeeper"] or "@" in values["zookeeper"]:
-        # A client reads it otherwise: of a URL, it looks for a host `http` for ten seconds.
+        # The client would not detect it: with a URL, it tries to resolve a host `http` for ten seconds.
         raise PinotAssetsError(
             f"{name_of('zookeeper')} is no address of ZooKeeper",  # not shown: it may hold a password
             why="it has hosts and ports, without a scheme and without a user",
@@ -190,7 +190,7 @@ def settings_of(values: Mapping[str, str], profile: Profile, name_of: Callable[[
 
 
 def _refuse_missing(values: Mapping[str, str], profile: Profile, name_of: Callable[[str], str]) -> None:
-    """Refuse to go without an address; names what else is missing, too."""
+    """Raise an error if an address is missing; the error also names everything else that is missing."""
     if not (missing := [name_of(key) for key in _ADDRESS if not values[key]]):
         return
     missing += [name_of(lacking) for _, lacking in _halves(values)]
@@ -213,7 +213,7 @@ def _refuse_half(values: Mapping[str, str], name_of: Callable[[str], str]) -> No
 
 
 def _halves(values: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Pairs of which the first field is given and the second one lacks."""
+    """Return the pairs of `_PAIRS` whose first field is set and whose second one is not."""
     return [(given, lacking) for given, lacking in _PAIRS if values[given] and not values[lacking]]
 
 
@@ -248,7 +248,7 @@ def _auth(values: Mapping[str, str]) -> Auth | None:
 
 
 def _tls(values: Mapping[str, str], prefix: str) -> Tls:
-    """:param prefix: of the fields' names."""
+    """:param prefix: prefix of the TLS fields' names."""
     return Tls(
         ca_bundle=values[f"{prefix}ca_bundle"] or None,
         client_cert=values[f"{prefix}client_cert"] or None,
@@ -257,7 +257,7 @@ def _tls(values: Mapping[str, str], prefix: str) -> Tls:
 
 
 def _grpc(values: Mapping[str, str], profile: Profile, name_of: Callable[[str], str]) -> GrpcDoor:
-    """TLS as with the controller, unless it is said, or implied by a file for it."""
+    """Return the gRPC settings: TLS as for the controller, unless set, or implied by another gRPC field."""
     tls, name = _tls(values, "grpc_"), values["grpc_server_name"] or None
     said = _flag(values, "grpc_tls", name_of) if values["grpc_tls"] else None
     if said is False and (tls != Tls() or name is not None):
@@ -276,7 +276,7 @@ def _grpc(values: Mapping[str, str], profile: Profile, name_of: Callable[[str], 
 
 
 def _zookeeper_tls(values: Mapping[str, str], name_of: Callable[[str], str]) -> Tls | None:
-    """TLS where it is asked for, or where a file for it is named."""
+    """Return ZooKeeper's TLS settings if TLS is on or one of its files is set; otherwise None."""
     tls = _tls(values, "zookeeper_")
     return tls if _flag(values, "zookeeper_tls", name_of) or tls != Tls() else None
 

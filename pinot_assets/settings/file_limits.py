@@ -1,9 +1,9 @@
-"""How much of one file a worker takes in, and why; more is a named failure of the file, not of its worker.
+"""Limits of one file, and their reasons: a file above a limit fails by name, and its worker survives.
 
-A limit that an honest file may meet can be raised by a variable of the driver's environment. It travels in
-the order, so that executors need no variable. Not here: a row of CSV and a document of JSON, which must fit
-into what is read at a time (`content.BLOCK_BYTES`, `json_documents.DOCUMENT_BYTES`), and the nesting of JSON,
-which Python's parser and `json_text.MAX_NESTING` bound.
+A variable of the driver's environment raises a limit that a valid file may reach. The build task carries the
+limits, so executors need no variable. Some limits are elsewhere: a CSV row and a JSON document must fit into
+one read (`content.BLOCK_BYTES`, `json_documents.DOCUMENT_BYTES`), and Python's parser and
+`json_text.MAX_NESTING` limit the nesting of JSON.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pinot_assets.errors import PinotAssetsError
 
 _MB: Final = 1 << 20
 RATIO: Final = 1000
-"""Bytes unpacked for each packed one from which on a large file counts as a bomb. Deflate cannot do more than
-1,032; rows that people write, even the same row again and again, seldom do more than some hundred."""
+"""A large file that unpacks to more bytes per packed byte counts as a bomb. Deflate cannot do more than
+1,032. Rows that people write, even one row repeated, seldom reach more than a few hundred."""
 FREE_BYTES: Final = 512 * _MB
-"""So much may be unpacked at any ratio: a worker takes it easily, and small files of zeros are honest."""
+"""Up to this size any ratio is allowed: a worker has room for it, and small files of zeros can be valid."""
 
 COLUMNS: Final = "PINOT_ASSETS_MAX_COLUMNS"
 VALUE: Final = "PINOT_ASSETS_MAX_VALUE_SIZE"
@@ -35,16 +35,16 @@ _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """What one file may have.
+    """The most that one file may have.
 
-    :ivar columns: of its header or schema. Each costs work for each block, wanted or not; Pinot's own tables
-        seldom have a thousand.
-    :ivar value_bytes: of one text or bytes value, as of one JSON document. Sorting and writing a column takes
-        some ten times the memory of its largest values.
-    :ivar unpacked_bytes: of a packed file, all in all. An unpacked binary file lies on the worker's disk. Who
-        says a number of bytes knows the data: then no ratio counts.
-    :ivar worker_bytes: memory of the process that builds; None for four fifths of what the machine, or the
-        container, has. Without it, the kernel ends a process where memory runs out, not always the right one.
+    :ivar columns: columns in its header or schema. Each column costs work in each block, also if the table
+        does not use it. Pinot's own tables seldom have a thousand.
+    :ivar value_bytes: size of one text or bytes value; the default is also the limit of one JSON document.
+        Sorting and writing a column takes about ten times the memory of its largest values.
+    :ivar unpacked_bytes: total unpacked size of a packed file. An unpacked binary file is on the worker's
+        disk. If a user sets this limit, the ratio does not count: the user knows the data.
+    :ivar worker_bytes: memory of the building process; None for four fifths of the memory of the machine or
+        container. Without a limit the kernel kills a process, not always the right one.
     """
 
     columns: int = 20_000
@@ -54,9 +54,9 @@ class FileLimits:
 
     @classmethod
     def of_environment(cls, environ: Mapping[str, str]) -> Self:
-        """The limits with what the environment says otherwise.
+        """Return the limits, with those that the environment sets.
 
-        :raises PinotAssetsError: a variable holds no size, or no number.
+        :raises PinotAssetsError: the value of a variable is not a size or number.
         """
         limits = {
             field: _read(name, environ[name])
@@ -73,7 +73,7 @@ class FileLimits:
     def check_columns(self, count: int) -> None:
         """Refuse a file with too many columns.
 
-        :raises TooLarge: it has more than it may.
+        :raises TooLarge: it has more columns than allowed.
         """
         if count > self.columns:
             raise FileTooLarge(
@@ -85,8 +85,8 @@ class FileLimits:
     def check_value(self, column: str, size: int) -> None:
         """Refuse a value that is too large.
 
-        :param size: bytes of the largest value that the column has.
-        :raises TooLarge: it is larger than one may be.
+        :param size: bytes of the column's largest value.
+        :raises TooLarge: the value is larger than allowed.
         """
         if size > self.value_bytes:
             raise FileTooLarge(
@@ -96,11 +96,11 @@ class FileLimits:
             )
 
     def check_unpacked(self, packed: int, unpacked: int) -> None:
-        """Refuse a file, or a part of one, that unpacks to far more than honest data do.
+        """Refuse a file, or a part of one, that unpacks to far more than real data do.
 
-        :param packed: its bytes as they are stored.
-        :param unpacked: its bytes unpacked, so far or as it says.
-        :raises TooLarge: it is too much.
+        :param packed: its stored size in bytes.
+        :param unpacked: its unpacked size in bytes, so far or as the file declares it.
+        :raises TooLarge: the unpacked size is over the limit.
         """
         if unpacked > self.unpacked_bytes:
             why = f"a file may unpack to {_shown(self.unpacked_bytes)}"

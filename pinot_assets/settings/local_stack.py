@@ -1,7 +1,7 @@
-"""Where a local stack keeps things, and what is written down about it: its ports, keys and processes.
+"""The folders of a local stack, and the record of its ports, keys and processes.
 
-`Record` is the file `state.json` in the home; `StackState` is what the rest of the project sees of it.
-The record is saved before a process starts and after, so that no crash leaves a process nobody knows of.
+`Record` is the content of `state.json` in the home folder; `StackState` is its view for other modules.
+`Stack` saves the record before and after it starts a process, so that a crash leaves no unknown process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SERVERS = ("server-1", "server-2")
 
 
 def default_cache() -> Path:
-    """The folder for what is resolved once per user.
+    """Return the folder for the jars, which are fetched once per user.
 
     :returns: `PINOT_ASSETS_CACHE`, else `pinot-assets` in the XDG cache folder.
     """
@@ -35,7 +35,7 @@ def default_cache() -> Path:
 
 
 def default_home() -> Path:
-    """The folder of this project's local stack.
+    """Return the home folder of this project's local stack.
 
     :returns: `PINOT_ASSETS_HOME`, else `.pinot-assets` in the current directory.
     """
@@ -43,10 +43,10 @@ def default_home() -> Path:
 
 
 class ProcessRecord(BaseModel):
-    """A process that was started here.
+    """A process that the local stack started.
 
     :ivar pid: its process id.
-    :ivar create_time: when the kernel says it started; with the pid it names one process for ever.
+    :ivar create_time: the kernel's start time, seconds since the epoch; pid and time identify one process.
     """
 
     pid: int
@@ -54,15 +54,15 @@ class ProcessRecord(BaseModel):
 
 
 class Record(BaseModel):
-    """`state.json`.
+    """The content of `state.json`.
 
-    :ivar stack: random name of this stack; stands in the command line of each of its processes.
-    :ivar pinot_version: the Pinot that ran here last, empty before the first start.
-    :ivar ports: per part, per purpose. They stay for as long as the data stay: Pinot's instances are named
-        after them.
-    :ivar processes: per part, what was started last and not stopped yet.
+    :ivar stack: random name of this stack, which is part of the command line of each of its processes.
+    :ivar pinot_version: version of the Pinot that ran here last, empty before the first start.
+    :ivar ports: port by part and purpose. They cannot change while the data exist, because the names of
+        Pinot's instances contain them.
+    :ivar processes: by part, the process that was started last and not stopped since.
     :ivar settled: parts that were ready at least once; their ports cannot change any more.
-    :ivar segment_store: whether the servers copy what they commit into the deep store themselves.
+    :ivar segment_store: whether servers copy the segments that they commit into the deep store themselves.
     """
 
     stack: str = Field(default_factory=lambda: secrets.token_hex(8))
@@ -77,7 +77,7 @@ class Record(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class StackState:
-    """How to reach a local stack. The optional parts are None when they were not asked for.
+    """How to reach a local stack. The fields of an optional part are None if it was not started.
 
     :ivar cluster: Helix cluster name.
     :ivar broker_urls: query endpoints, both brokers.
@@ -104,7 +104,7 @@ class StackState:
 
 
 def load_state(home: Path) -> StackState | None:
-    """How to reach the stack of `home`, None when none is started there. Reads one small file.
+    """Return how to reach the stack of `home`, None if none was started there. Reads one small file.
 
     :raises LocalStackError: the file is there but cannot be read.
     """
@@ -113,7 +113,7 @@ def load_state(home: Path) -> StackState | None:
 
 
 def reachable(home: Path, record: Record) -> StackState:
-    """The public view of a record."""
+    """Return how to reach the stack of a record, for other modules."""
     kafka, s3 = "kafka" in record.processes, "s3" in record.processes
     return StackState(
         home=home,
@@ -133,7 +133,7 @@ def reachable(home: Path, record: Record) -> StackState:
 
 
 def load_record(home: Path) -> Record | None:
-    """What is written down in `home`, None when nothing is.
+    """Return the record in `home`, None if there is none.
 
     :raises LocalStackError: the file is there but cannot be read.
     """
@@ -153,7 +153,7 @@ def load_record(home: Path) -> Record | None:
 def save_record(home: Path, record: Record) -> None:
     """Write the record whole or not at all, readable by its owner only (it holds the S3 key)."""
     home.mkdir(parents=True, exist_ok=True)
-    # One writer at a time (`Stack` holds its lock), so that what a killed one left is what the next writes.
+    # `Stack` holds a lock, so there is one writer at a time. The next one replaces what a killed one left.
     new = home / ".state.new"
     new.unlink(missing_ok=True)
     with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

@@ -1,7 +1,7 @@
-"""Every variable of the environment that is read, in the words of docs/reference/configuration.md.
+"""List every variable of the environment that is read, as docs/reference/configuration.md describes it.
 
-The values themselves are read where they are used (`settings`, `ingest/spark/environment`, …).
-A test holds this list against the source.
+The modules that use a value read it (`settings`, `ingest/spark/environment`, …).
+A test compares this list with the source.
 """
 
 from __future__ import annotations
@@ -174,4 +174,4 @@ VARIABLES: Final = {
         ),
     ),
 }
-"""Sections of the page, and their variables."""
+"""The variables of each section of the page, by its title."""

@@ -1,1 +1,1 @@
-"""What `pinot-assets simulate` answers: how a REALTIME table's settings turn out."""
+"""Simulates how the settings of a REALTIME table turn out, for `pinot-assets simulate`."""

@@ -1,4 +1,4 @@
-"""What a simulated day means, minute by minute: rows read, freshness, traffic, segments at risk."""
+"""Evaluates a simulated day minute by minute: rows read, freshness, traffic, segments at risk."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ Series = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SimulatedDay:
-    """One way's day. Each series has one value for a minute.
+    """The day of one upload way. Each series has one value for each minute.
 
-    :ivar rows_per_s: rows read, all partitions together.
+    :ivar rows_per_s: rows read, over all partitions.
     :ivar worst_gap_s: age of the newest row of the partition that is furthest behind.
-    :ivar mean_gap_s: the same over all partitions.
+    :ivar mean_gap_s: the same, as the mean over all partitions.
     :ivar uploads: bytes of tars through controllers.
-    :ivar retries: the same of uploads that the store did not take.
+    :ivar retries: bytes of tars through controllers that the store did not take.
     :ivar messages: bytes of the protocol's messages.
     :ivar metadata: bytes that controllers exchange with ZooKeeper for commits, and the deep store's listings.
-    :ivar tasks: bytes that their periodic tasks read, which no way of committing spares.
-    :ivar at_risk: committed segments that only servers have, at the minute's end.
-    :ivar back_fill_s: from the store's return until the last missing copy was there; None where none was.
+    :ivar tasks: bytes that the controllers' periodic tasks read, the same for every upload way.
+    :ivar at_risk: committed segments that only servers have, at the end of the minute.
+    :ivar back_fill_s: from the store's return until it has the last missing copy; None if none was missing.
     """
 
     way: UploadWay
@@ -77,7 +77,7 @@ class SimulatedDay:
 
 
 def simulate_day(load: Load, way: UploadWay) -> SimulatedDay:
-    """Simulate a day and read it off."""
+    """Simulate a day and evaluate it."""
     day = simulate(load, way)
     bins = ceil(load.for_s / MINUTE)
     rows, behind = _rows(load, day, bins)
@@ -102,12 +102,12 @@ def simulate_day(load: Load, way: UploadWay) -> SimulatedDay:
 
 
 def traffic_ratio(through: SimulatedDay, past: SimulatedDay) -> float:
-    """Controller bytes of one way over those of another, uploads in vain not counted."""
+    """Return the controller bytes of one day divided by those of another, without uploads in vain."""
     return float((through.controller - through.retries).sum() / (past.controller - past.retries).sum())
 
 
 def _rows(load: Load, day: Day, bins: int) -> tuple[Series, Series]:
-    """Rows read per second, and rows that wait to be read at each minute's end."""
+    """Return the rows read per second in each minute, and the rows that wait at its end."""
     at, by = np.asarray(day.rate_at), np.asarray(day.rate_by)
     order = np.argsort(at, kind="stable")
     at, rate = at[order], np.cumsum(by[order])
@@ -120,7 +120,7 @@ def _rows(load: Load, day: Day, bins: int) -> tuple[Series, Series]:
 
 
 def _each(day: Day, bins: int, amount: Callable[[Commit], float]) -> Series:
-    """Amounts of commits into the minutes in which they were done."""
+    """Return the sum of the commits' amounts for each minute, by the minute in which a commit was done."""
     series = np.zeros(bins)
     for commit in day.commits:
         if 0 <= commit.done_s < bins * MINUTE:
@@ -129,7 +129,7 @@ def _each(day: Day, bins: int, amount: Callable[[Commit], float]) -> Series:
 
 
 def _retries(load: Load, way: UploadWay, day: Day, bins: int) -> Series:
-    """While the store is down, a tar is sent to the controller again and again, as fast as it takes them."""
+    """Return the bytes in vain: while the store is down, servers send each tar again as fast as possible."""
     series = np.zeros(bins)
     if way is not UploadWay.CONTROLLER or not load.outage_s:
         return series
@@ -149,7 +149,7 @@ def _retries(load: Load, way: UploadWay, day: Day, bins: int) -> Series:
 
 
 def _messages(load: Load, day: Day, bins: int) -> Series:
-    """The winner's messages, and those of replicas that wait and ask every three seconds."""
+    """Return the bytes of the winners' messages, and of waiting replicas that ask every three seconds."""
     consumed = message_bytes(CONSUMED)
     fixed = consumed + message_bytes(COMMIT_START) + message_bytes(COMMIT_END) + load.commit.metadata_bytes
 
@@ -161,14 +161,14 @@ def _messages(load: Load, day: Day, bins: int) -> Series:
 
 
 def _kept(load: Load, day: Day) -> int:
-    """Segments that a table has in the long run."""
+    """Return how many segments a table has in the long run."""
     rows = sum(commit.rows for commit in day.commits) / max(1, len(day.commits))
     return round(load.partitions * max(1.0, load.kept_s * load.rows_per_s / max(rows, 1.0)))
 
 
 def _metadata(load: Load, way: UploadWay, day: Day, bins: int) -> Series:
-    """Each commit reads the ideal state twice and writes it, Helix reads it and writes the external view
-    twice; each replica makes two transitions; where the tar was moved, the table's folder is listed.
+    """Return the bytes of metadata. A commit reads the ideal state twice and writes it; Helix reads it and
+    writes the external view, twice each. A replica makes two transitions. A moved tar needs one listing.
     """
     segments = _kept(load, day)
     of_server = segments * -(-load.partitions * load.replication // load.servers) // load.partitions
@@ -189,7 +189,7 @@ def _at_risk(day: Day, bins: int) -> Series:
 
 
 def _worst_gap(load: Load, day: Day, bins: int) -> Series:
-    """A partition's gap grows while it is not read, and falls while it catches up."""
+    """Return the largest gap: a partition's gap grows while it is not read, and falls while it catches up."""
     series = np.zeros(bins)
     falls = load.read_rows_per_s / load.rows_per_s - 1
     for commit in day.commits:

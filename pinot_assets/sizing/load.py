@@ -1,9 +1,9 @@
-"""A cluster to be sized: its tables, machines, messages and the outage it is to stand.
+"""The cluster to simulate: its tables, machines, messages, and the outage that it has to survive.
 
-When a consuming segment is full: rows, time, size, and how the row limit learns from what was committed.
-Source: `SizeBasedSegmentFlushThresholdComputer`, `FlushThresholdUpdateManager` and `StreamConfig` of
-release-1.5.1. A pauseless commit begins before the segment is built, so its size is learned at its end, when
-the next segment's limit is fixed already: the limit lags one segment behind.
+Also when a consuming segment is full (rows, time, size), and how the row limit learns from committed
+segments. Source: `SizeBasedSegmentFlushThresholdComputer`, `FlushThresholdUpdateManager` and `StreamConfig`
+of release-1.5.1. A pauseless commit begins before the segment is built, so Pinot learns the size at its end.
+The next segment's limit is fixed by then, so the limit is always one segment behind.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.sizing.profile import MEASURED, MeasuredCommit
 
 HOLD_MS: Final = 3_000
-"""`MAX_HOLD_TIME_MS`: how long a server sleeps before it asks again."""
+"""`MAX_HOLD_TIME_MS`: milliseconds that a server sleeps before it asks again."""
 NOTIFY_WINNER_MS: Final = 2 * (HOLD_MS + HOLD_MS // 10)
 LEASE_EXTENSION_S: Final = 120
 LEASE_PERIOD_MS: Final = 108_000
@@ -35,7 +35,7 @@ class Flush:
 
     :ivar rows: `realtime.segment.flush.threshold.rows`, divided by the partitions that one server consumes;
         0: the size decides.
-    :ivar segment_rows: `...threshold.segment.rows`, taken as it is.
+    :ivar segment_rows: `...threshold.segment.rows`, not divided.
     :ivar time_ms: `...threshold.time`, 6 h unless set.
     :ivar segment_bytes: `...threshold.segment.size`, 200 MB unless set.
     :ivar first_rows: `...autotune.initialRows`.
@@ -50,10 +50,10 @@ class Flush:
 
 @dataclass(frozen=True, slots=True)
 class Flushed:
-    """A committed segment, as the updater sees it.
+    """What the updater of the row limit knows of a committed segment.
 
-    :ivar rows_limit: the row limit it was consumed with.
-    :ivar rows: None, like the size, at a pauseless commitStart: not built yet.
+    :ivar rows_limit: the row limit with which it was consumed.
+    :ivar rows: None, as `size_bytes` is, at a pauseless commitStart: the segment is not built yet.
     """
 
     rows_limit: int
@@ -64,7 +64,7 @@ class Flushed:
 
 
 class RowLimit:
-    """Row limit of a table's next segment; lives in the lead controller's memory and is lost with it."""
+    """Row limit of a table's next segment; only the lead controller's memory has it, so it can be lost."""
 
     def __init__(self, flush: Flush, partitions_per_server: int) -> None:
         self.flush = flush
@@ -73,7 +73,7 @@ class RowLimit:
         self._last: Flushed | None = None
 
     def learn(self, flushed: Flushed) -> None:
-        """Take a committed segment in. Without a size, or forced, it tells only the former limit."""
+        """Learn from a committed segment; from one without size, or forced, only its row limit."""
         if not flushed.rows or not flushed.size_bytes or flushed.forced:
             if not self._rows_per_byte:
                 self._last = flushed
@@ -84,7 +84,7 @@ class RowLimit:
         self._rows_per_byte = NEWEST_WEIGHT * ratio + (1 - NEWEST_WEIGHT) * former if former else ratio
 
     def next(self) -> int:
-        """Row limit of the segment that begins now."""
+        """Return the row limit of the segment that begins now."""
         if self.flush.rows:
             return self.flush.rows // self.partitions_per_server
         if self.flush.segment_rows:
@@ -112,16 +112,16 @@ class RowLimit:
 
 
 SHORTEST_FLUSH_MS: Final = 60_000
-"""A day of shorter segments would take the simulation longer than anybody waits."""
+"""A simulated day of shorter segments would take far too long."""
 
 
 class Outage(StrEnum):
-    """How a store is down."""
+    """How the deep store fails."""
 
     REFUSES = "refuses"
     """Every call fails within a second or so."""
     HANGS = "hangs"
-    """No call ever returns, until the store is back: then what hung goes on."""
+    """No call returns until the store is back; then the hanging calls continue."""
 
 
 class UploadWay(StrEnum):
@@ -133,28 +133,28 @@ class UploadWay(StrEnum):
 
 
 class LoadError(PinotAssetsError):
-    """A cluster that cannot be: too few servers, more messages than can be read."""
+    """A cluster that cannot work: too few servers, or more messages than can be read."""
 
 
 MOST_COMMITS = 5_000_000
-"""More than a thousand tables have in a day, by far."""
+"""Far more than a thousand tables have in a day."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is to be sized; seconds, bytes and rows per second.
+    """The cluster, its load and the outage; in seconds, bytes and rows per second.
 
-    :ivar partitions: of each table.
+    :ivar partitions: partitions of each table.
     :ivar messages_per_s: of all tables together, spread evenly over their partitions.
-    :ivar commit: what one commit was measured to cost; `scaled` to the rows at hand.
-    :ivar kept_s: how long segments are kept, which is how long the ideal state gets.
-    :ivar read_rows_per_s: how fast a server reads one partition when it is behind.
-    :ivar build_slots: segments that one server builds at once.
-    :ivar store_bytes_per_s: what one upload moves.
-    :ivar controller_bytes_per_s: what a controller receives at most.
-    :ivar upload_timeout_s: what a server gives an upload.
-    :ivar refusal_s: how long a store that refuses takes to say so.
-    :ivar repair_after_s: how long after the store is back our repair begins to fill copies in.
+    :ivar commit: measured cost of one commit, `scaled` to the size of the rows at hand.
+    :ivar kept_s: how long segments are kept, which sets the length of the ideal state.
+    :ivar read_rows_per_s: rate at which a server reads one partition when it is behind.
+    :ivar build_slots: number of segments that one server builds at the same time.
+    :ivar store_bytes_per_s: rate of one upload.
+    :ivar controller_bytes_per_s: maximum rate at which a controller receives.
+    :ivar upload_timeout_s: time-out of an upload by a server.
+    :ivar refusal_s: time that a refusing store takes to answer.
+    :ivar repair_after_s: time from the store's return until our repair starts to upload missing copies.
     """
 
     tables: int = 100
@@ -216,47 +216,47 @@ class Load:
             )
 
     def _commits(self) -> float:
-        """About how many, of all tables together."""
+        """Return roughly how many commits all tables have together."""
         rows = self.flush.segment_rows or self.flush.segment_bytes / self.segment_bytes(1)
         segment_s = min(rows / self.rows_per_s, self.flush.time_ms / 1000)
         return self.tables * self.partitions * self.for_s / segment_s if segment_s > 0 else math.inf
 
     @property
     def rows_per_s(self) -> float:
-        """Messages of one partition."""
+        """Messages per second of one partition."""
         return self.messages_per_s / (self.tables * self.partitions)
 
     @property
     def outage_ends_s(self) -> float:
-        """When the store is back."""
+        """The time at which the store is back."""
         return self.outage_at_s + self.outage_s
 
     @property
     def gives_up_after_s(self) -> float:
-        """What a server waits for an upload while the store is down."""
+        """Seconds that a server waits for an upload while the store is down."""
         return self.refusal_s if self.outage is Outage.REFUSES else self.upload_timeout_s
 
     def is_down(self, at_s: float) -> bool:
-        """Whether the store is down then."""
+        """Return whether the store is down at that time."""
         return self.outage_at_s <= at_s < self.outage_ends_s
 
     def build_s(self, rows: float) -> float:
-        """How long a build of so many rows takes."""
+        """Return how long it takes to build so many rows."""
         return self.commit.build_s * rows / self.commit.rows
 
     def tar_bytes(self, rows: float) -> float:
-        """What is uploaded of so many rows."""
+        """Return the size of the tar of so many rows, which is uploaded."""
         return self.commit.tar_bytes * rows / self.commit.rows
 
     def segment_bytes(self, rows: float) -> float:
-        """What the flush threshold is compared with."""
+        """Return the size of so many rows that Pinot compares with the flush threshold."""
         return self.commit.segment_bytes * rows / self.commit.rows
 
 
 def leased_s(build_s: float) -> float:
-    """How long after its begin the blocking election still takes a commit whose build takes so long.
+    """Return for how long after its begin the blocking election accepts a commit whose build takes so long.
 
-    Leases end with the build, so an upload that hangs has to fit into what is left
+    Leases end with the build, so a hanging upload has to fit into the rest of the last lease
     (docs/design/realtime.md#s2).
     """
     first = (NOTIFY_WINNER_MS + 120_000) / 1000

@@ -1,5 +1,5 @@
-"""The forecast as words, as plots (ingestion, controller traffic, freshness, segments at risk), and as one
-HTML page that needs no other file."""
+"""Shows the forecast as text, as plots (ingestion, controller traffic, freshness, segments at risk), and as
+one HTML page that needs no other file."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pinot_assets.sizing.quantities import of_bytes, of_seconds
 from pinot_assets.sizing.sizing import ASSUMES
 
 BUSY: Final = 0.7
-"""Share of the servers' build slots above which builds queue up now and then."""
+"""Share of the servers' build slots above which builds sometimes have to wait."""
 
 COLUMNS: Final = ("", *(way.value for way in UploadWay))
 
 
 def rows(forecasts: Forecasts) -> list[tuple[str, ...]]:
-    """The figures of all ways side by side; one line each, its name first."""
+    """Return the figures of all ways side by side; one row for each figure, its name first."""
     lines: list[tuple[str, Callable[[SimulatedDay], str]]] = [
         ("commits", lambda f: f"{f.commits:,}"),
         ("controller bytes", lambda f: of_bytes(float(f.controller.sum()))),
@@ -51,13 +51,13 @@ def _back_fill(forecast: SimulatedDay) -> str:
 
 
 def last_line(forecasts: Forecasts) -> str:
-    """The figure to take away."""
+    """Return the most important figure, as a line."""
     ratio = traffic_ratio(forecasts[UploadWay.CONTROLLER], forecasts[UploadWay.BYPASS])
     return f"controller traffic ratio (upload through controller / bypass): {ratio:,.0f}"
 
 
 def values(forecasts: Forecasts) -> dict[str, object]:
-    """The figures for other programs; bytes and seconds."""
+    """Return the figures as JSON values, in bytes and seconds."""
     return {
         "ways": {
             way.name.lower(): {
@@ -87,7 +87,7 @@ def values(forecasts: Forecasts) -> dict[str, object]:
 
 
 def warnings(forecasts: Forecasts) -> list[str]:
-    """Where the cluster is not up to what the simulation assumes."""
+    """Return the warnings: where the cluster may not reach what the simulation assumes."""
     texts = []
     for way, forecast in forecasts.items():
         load = forecast.load
@@ -109,7 +109,7 @@ def warnings(forecasts: Forecasts) -> list[str]:
 
 
 def described(load: Load) -> str:
-    """What was simulated, in one sentence."""
+    """Return what was simulated, in one sentence."""
     text = (
         f"{load.tables:,} tables of {load.partitions} partitions and {load.replication} replicas on "
         f"{load.servers:,} servers and {load.controllers} controllers, {load.messages_per_s:,.0f} messages/s "
@@ -124,13 +124,13 @@ def described(load: Load) -> str:
 
 
 def html(forecasts: Forecasts) -> str:
-    """One page with everything: plots, figures, warnings and what is assumed."""
+    """Return one page with everything: plots, figures, warnings and assumptions."""
     load = next(iter(forecasts.values())).load
     head = "".join(f"<th>{escape(column)}</th>" for column in COLUMNS)
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in rows(forecasts)
     )
-    # Without the XML declaration, which has no place inside HTML.
+    # Without the XML declaration, which is not allowed inside HTML.
     drawn = [svg(draw(forecasts)) for draw in PLOTS.values()]
     pictures = "".join(f"<figure>{text[text.index('<svg') :]}</figure>" for text in drawn)
     notes = "".join(f"<li>{escape(text)}</li>" for text in ASSUMES)
@@ -171,21 +171,21 @@ COLOURS: Final = {
 }
 DASHES: Final = {UploadWay.CONTROLLER: "-", UploadWay.BYPASS: "-", UploadWay.PAUSELESS: "--"}
 POINTS: Final = 300
-"""A line has about so many: more would be wider than the plot."""
+"""Approximate number of points of a line: a plot is too narrow for more."""
 
 Forecasts = Mapping[UploadWay, SimulatedDay]
 
-# The same forecast gives the same file, byte for byte.
+# Makes the file of the same forecast the same, byte for byte.
 mpl.rcParams["svg.hashsalt"] = "pinot-assets"
 
 
 def ingestion(forecasts: Forecasts) -> Figure:
-    """Rows read per second: whether an outage of the deep store stops ingestion.
+    """Plot rows read per second: whether an outage of the deep store stops ingestion.
 
     Source: docs/simulate.md#what-it-shows.
     """
     figure = _figure(forecasts, "Rows ingested", "thousand rows/s", lambda f: f.rows_per_s / 1000)
-    # Catching up takes a moment at many times the rate: it would press all else to the ground.
+    # Catching up is short and many times faster: on its scale all else would be flat.
     figure.axes[0].set_ylim(0, next(iter(forecasts.values())).load.messages_per_s * 2.5 / 1000)
     return figure
 
@@ -228,7 +228,7 @@ def _figure(
 
 PLOTS: Final[Mapping[str, Callable[[Forecasts], Figure]]] = {
     "ingestion": ingestion,
-    # What bypass takes off the controllers (docs/simulate.md#what-it-shows).
+    # How much traffic the bypass takes off the controllers (docs/simulate.md#what-it-shows).
     "controller-traffic": lambda forecasts: _figure(
         forecasts,
         "Controller traffic",
@@ -250,28 +250,28 @@ PLOTS: Final[Mapping[str, Callable[[Forecasts], Figure]]] = {
 
 
 def _smooth(series: Series) -> Series:
-    """Means over ten minutes: a commit's bytes would else stand as needles."""
+    """Return means over ten minutes: otherwise each commit's bytes would be a needle in the plot."""
     width = min(10, len(series))
     padded = np.pad(series, (width // 2, width - 1 - width // 2), mode="edge")
     return np.convolve(padded, np.ones(width) / width, mode="valid")
 
 
 def _peaks(series: Series) -> Series:
-    """The largest of ten minutes: in many a minute nobody commits."""
+    """Return the largest value of ten minutes: many a minute has no commit."""
     around = np.lib.stride_tricks.sliding_window_view(np.pad(series, (5, 4)), 10)
     peaks: Series = around.max(axis=1)
     return peaks
 
 
 def svg(figure: Figure) -> str:
-    """The figure as SVG text, the same for the same forecast."""
+    """Return the figure as SVG text, the same text for the same forecast."""
     text = StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
 
 
 def save(forecasts: Forecasts, folder: Path, suffix: str) -> list[Path]:
-    """Write all plots as `<folder>/<name>.<suffix>`: svg or png.
+    """Write all plots as `<folder>/<name>.<suffix>`, where the suffix is svg or png.
 
     :returns: the files.
     """

@@ -1,4 +1,4 @@
-"""What a commit costs: sizes and times, measured or worked out from the messages' own text.
+"""What a commit costs: sizes and times, either measured or computed from the text of the messages.
 
 Measured, and where:
 
@@ -8,8 +8,8 @@ Measured, and where:
 - `ZOOKEEPER_MS`: on a 1.5.1 controller the next segment was IN_PROGRESS 100 to 250 ms after the committing
   one was written: three writes.
 
-Worked out: every message of the protocol as it goes over the wire, from its path, its parameters and the
-usual headers; the ideal state and the external view as the JSON that they are in ZooKeeper.
+Computed: every message of the protocol as it is sent, from its path, its parameters and the usual headers;
+the ideal state and the external view from their JSON in ZooKeeper.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCommit:
-    """A segment that was built and weighed.
+    """Size and build time of a segment that was built and measured.
 
-    :ivar segment_bytes: its directory: what `flush.threshold.segment.size` is compared with.
-    :ivar tar_bytes: its tar.gz: what is uploaded.
-    :ivar metadata_bytes: `metadata.properties` and `creation.meta`: what commitEnd carries.
-    :ivar build_s: building and compressing it, on one core.
+    :ivar segment_bytes: its directory, which Pinot compares with `flush.threshold.segment.size`.
+    :ivar tar_bytes: its tar.gz, which is uploaded.
+    :ivar metadata_bytes: `metadata.properties` and `creation.meta`, which commitEnd carries.
+    :ivar build_s: seconds to build and compress it, on one core.
     """
 
     rows: int
@@ -36,7 +36,7 @@ class MeasuredCommit:
     build_s: float
 
     def scaled(self, bytes_per_row: float) -> MeasuredCommit:
-        """The same build at another size of a row; a larger one takes as much longer."""
+        """Return the build for another size of a row; sizes and time grow in proportion."""
         factor = bytes_per_row * self.rows / self.segment_bytes
         return replace(
             self,
@@ -46,7 +46,7 @@ class MeasuredCommit:
         )
 
     def built_at(self, rows_per_s: float) -> MeasuredCommit:
-        """The same segment, built at another speed."""
+        """Return the same segment, built at another rate."""
         return replace(self, build_s=self.rows / rows_per_s)
 
 
@@ -77,7 +77,7 @@ _ANSWER_HEAD: Final = (
     "Content-Length: 172\r\n\r\n"
 )
 _PACKETS: Final = 6 * 66
-"""TCP and IP headers of a short exchange on a kept connection."""
+"""TCP and IP headers of a short exchange on an open connection."""
 
 
 _NODE_FIELDS: Final = (
@@ -89,7 +89,7 @@ _NODE_FIELDS: Final = (
 
 
 def message_bytes(message: str) -> int:
-    """One of these messages and its answer, without what a body carries."""
+    """Return the bytes of one of these messages and its answer, without a body."""
     values = {
         "instance": _SERVER,
         "name": _SEGMENT,
@@ -111,13 +111,13 @@ def message_bytes(message: str) -> int:
 
 
 def placement_bytes(segments: int, replication: int) -> int:
-    """An ideal state or external view of that many segments, as the JSON that ZooKeeper keeps."""
+    """Return the bytes of an ideal state or external view of so many segments, as JSON in ZooKeeper."""
     states = {_SERVER[:-1] + str(nth): "CONSUMING" for nth in range(replication)}
     return 600 + segments * len(json.dumps({_SEGMENT: states}, indent=2))
 
 
 def node_bytes() -> int:
-    """One segment's node."""
+    """Return the bytes of one segment's node."""
     return _record_bytes(dict.fromkeys(_NODE_FIELDS, "1234567890123"))
 
 
@@ -135,8 +135,8 @@ _CURRENT_FIELDS: Final = ("CURRENT_STATE", "END_TIME", "INFO", "PREVIOUS_STATE",
 
 
 def transition_bytes(segments_of_server: int) -> int:
-    """One state transition of one replica: Helix writes the message, reads it back, and reads the server's
-    current state of the whole table when it is over.
+    """Return the bytes of one state transition of one replica: Helix writes the message, reads it back, and
+    at the end reads the server's current state of the whole table.
     """
     message = _record_bytes(dict.fromkeys(_MESSAGE_FIELDS, _SERVER[:36]))
     one = len(json.dumps({_SEGMENT: dict.fromkeys(_CURRENT_FIELDS, "1234567890123")}, indent=2))
@@ -144,15 +144,15 @@ def transition_bytes(segments_of_server: int) -> int:
 
 
 LISTED_BYTES: Final = 430
-"""One file in the answer to S3's ListObjectsV2: key, time, ETag, size, class and their tags."""
+"""One file in the answer to S3's ListObjectsV2: key, time, ETag, size, class and their tags, in bytes."""
 
 CHECKED_S: Final = 300
 VALIDATED_S: Final = 3_600
 RETAINED_S: Final = 21_600
-"""Periods of SegmentStatusChecker, RealtimeSegmentValidationManager and RetentionManager, by default."""
+"""Default periods, in seconds: SegmentStatusChecker, RealtimeSegmentValidationManager, RetentionManager."""
 
 
 def tasks_bytes_per_s(segments: int, replication: int) -> float:
-    """What the periodic tasks read of one table, whoever commits: segments' nodes, and both placements."""
+    """Return what the periodic tasks read of one table per second, on any way: nodes, and both placements."""
     nodes, placements = segments * node_bytes(), 2 * placement_bytes(segments, replication)
     return (nodes + placements) * (1 / CHECKED_S + 1 / VALIDATED_S) + nodes / RETAINED_S

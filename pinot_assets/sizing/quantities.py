@@ -1,4 +1,4 @@
-"""Quantities as people write them: `100k` messages, `2h`, `500MB`."""
+"""Reads and writes quantities as people write them: `100k` messages, `2h`, `500MB`."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ _PART: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 
 
 class QuantityError(TypedWrong):
-    """A quantity that cannot be read, or makes no sense."""
+    """A quantity that cannot be read."""
 
 
 def count(text: str) -> float:
-    """A number: `1500`, `100k`, `2.5M`; `100k/s` too.
+    """Return a number: of `1500`, `100k`, `2.5M`; or of `100k/s`.
 
-    :raises QuantityError: anything else.
+    :raises QuantityError: the text is anything else.
     """
     plain = text.strip().lower().replace(",", "").replace("_", "").removesuffix("/s")
     return _single(text, plain, _COUNTS, "a number such as 1500, 100k or 2.5M")
 
 
 def size(text: str) -> int:
-    """Bytes: `800`, `500MB`, `1.5GB`; K, M, G and T count in 1,024s, as in Pinot's configs.
+    """Return bytes: of `800`, `500MB`, `1.5GB`; K, M, G and T are powers of 1,024, as in Pinot's configs.
 
-    :raises QuantityError: anything else.
+    :raises QuantityError: the text is anything else.
     """
     return round(_single(text, text.strip().lower(), _BYTES, "a size such as 800, 64KB, 500MB or 1.5GB"))
 
 
 def duration(text: str) -> float:
-    """Seconds: `90s`, `2h`, `1h30m`, `1d`. A bare number has no unit, and is refused unless it is 0.
+    """Return seconds: of `90s`, `2h`, `1h30m`, `1d`. A number without a unit is refused unless it is 0.
 
-    :raises QuantityError: anything else.
+    :raises QuantityError: the text is anything else.
     """
     form = "a time with its unit, such as 90s, 15m, 2h, 1h30m or 1d"
     plain = text.strip().lower().replace(" ", "")
@@ -73,7 +73,7 @@ def _refused(text: str, form: str) -> QuantityError:
 
 
 def of_bytes(value: float) -> str:
-    """Bytes for people."""
+    """Return bytes as text for people."""
     for unit in ("B", "KB", "MB", "GB"):
         if abs(value) < 1024:
             return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
@@ -82,7 +82,7 @@ def of_bytes(value: float) -> str:
 
 
 def of_seconds(value: float) -> str:
-    """A time for people."""
+    """Return seconds as text for people."""
     if value < 1:
         return f"{value * 1000:.0f} ms"
     if value < 120:

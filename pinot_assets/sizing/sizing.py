@@ -1,9 +1,8 @@
-"""A day of a whole cluster in seconds: one event for each segment commit instead of one for each message.
+"""Simulates a day of a whole cluster in seconds: one event for each segment commit, not for each message.
 
-The same protocol as in `world`, in the large: a partition reads until its segment is full (rows by the
-learning updater, or time), commits in one of three ways, and reads on; what it missed meanwhile it catches
-up.
-What it assumes is said in `ASSUMES`.
+The protocol is the same as in `world`, on a larger scale: a partition reads until its segment is full (rows
+by the learning updater, or time), commits in one of three ways, and reads on. It then catches up with what it
+missed. `ASSUMES` lists the assumptions.
 """
 
 from __future__ import annotations
@@ -29,27 +28,27 @@ ASSUMES: Final = (
     "the periodic tasks (status checker, validation, retention) read at their default periods. Not counted: "
     "ZooKeeper's heartbeats (5 MB a day for three controllers), asking for a back-fill (2 KB a segment), "
     "metrics, queries, minions. Peers are found in ZooKeeper and give tars without a controller.",
-    "No server or controller dies. For that there is the proof (tests/unit/simulate).",
+    "No server or controller dies. For that there is the proof (tests/unit/simulator).",
     "Copies that are missing after an outage are filled in by repair, one at a time for each controller "
     "(deepStoreUploadRetry.parallelism = 1). Pinot by itself does so once a day for pauseless tables, and "
     "for others only with controller.realtime.segment.deepStoreUploadRetryEnabled.",
 )
 OVERHEAD_S: Final = 0.5
-"""Messages, Helix and ZooKeeper around a commit."""
+"""Seconds of messages, Helix and ZooKeeper around a commit."""
 
 GOLDEN: Final = 0.618033988749895
 
 
 @dataclass(slots=True)
 class Commit:
-    """One commit.
+    """One commit; times in seconds since the begin of the day.
 
     :ivar full_s: when the segment was full.
-    :ivar ready_s: when the partition was read on.
-    :ivar behind_s: how old the newest row was at `ready_s`.
-    :ivar done_s: when it was DONE; for pauseless later than `ready_s`.
-    :ivar stored_s: when the deep store had it; infinite where it never came in the simulated time.
-    :ivar blocked_s: time that it waited for the store to come back.
+    :ivar ready_s: when the partition could read again.
+    :ivar behind_s: age of the newest row at `ready_s`.
+    :ivar done_s: when the segment was DONE; later than `ready_s` for pauseless.
+    :ivar stored_s: when the deep store had it; infinite if not within the simulated time.
+    :ivar blocked_s: how long the commit waited for the store to come back.
     """
 
     table: int
@@ -64,14 +63,14 @@ class Commit:
 
 @dataclass(slots=True)
 class Day:
-    """What happened: all commits, and changes of the rate at which rows are read."""
+    """The result of a simulation: all commits, and the changes of the rate at which rows are read."""
 
     commits: list[Commit] = field(default_factory=list)
     rate_at: list[float] = field(default_factory=list)
     rate_by: list[float] = field(default_factory=list)
 
     def changes(self, at_s: float, by: float) -> None:
-        """The rate changes."""
+        """Record a change of the rate: at `at_s` by `by` rows per second."""
         self.rate_at.append(at_s)
         self.rate_by.append(by)
 
@@ -87,14 +86,14 @@ class _Partition:
 
 
 def simulate(load: Load, way: UploadWay) -> Day:
-    """A cluster's day.
+    """Simulate a cluster's day.
 
-    :returns: its commits in the order of their ends' computation.
+    :returns: its commits, in the order in which their ends were computed, and the changes of the rate.
     """
-    return _Day(load, way).run()
+    return _DayOfLoad(load, way).run()
 
 
-class _Day:
+class _DayOfLoad:
     def __init__(self, load: Load, way: UploadWay) -> None:
         self.load, self.way, self.day = load, way, Day()
         per_server = -(-load.partitions * load.replication // load.servers)
@@ -104,7 +103,7 @@ class _Day:
         self.heap: list[tuple[float, int, _Partition, float | None]] = []
 
     def run(self) -> Day:
-        """From a state in which segments are in every stage of filling."""
+        """Simulate the day, beginning with segments in every stage of filling."""
         load = self.load
         full = self._steady_rows()
         for number in range(load.tables * load.partitions):
@@ -124,7 +123,7 @@ class _Day:
         return self.day
 
     def _steady_rows(self) -> float:
-        """Rows of a segment in the long run; the updater is told so, as if it had learned."""
+        """Return the rows of a segment in the long run, and let the row limits learn them in advance."""
         load, flush = self.load, self.load.flush
         by_time = load.rows_per_s * flush.time_ms / 1000
         if flush.rows or flush.segment_rows:
@@ -141,7 +140,7 @@ class _Day:
     # --- a partition's round -----------------------------------------------------------------------
 
     def _fill(self, partition: _Partition) -> None:
-        """When the segment that is read now will be full: rows, or time."""
+        """Compute when the current segment will be full, by rows or time, and schedule that."""
         load = self.load
         spare = load.read_rows_per_s - load.rows_per_s
         catch_up = partition.behind / spare
@@ -160,7 +159,7 @@ class _Day:
         heapq.heappush(self.heap, (full, next(self.order), partition, None))
 
     def _full(self, partition: _Partition, at: float) -> None:
-        """The segment is full: it is built; a pauseless one is read on from already."""
+        """Build the full segment and commit it in the simulated way; pauseless reads on meanwhile."""
         self.day.changes(at, -self.load.rows_per_s)
         built = at + self.load.build_s(partition.read)
         if self.way is UploadWay.PAUSELESS:
@@ -171,13 +170,13 @@ class _Day:
             heapq.heappush(self.heap, (built, next(self.order), partition, at))
 
     def _upload(self, partition: _Partition, full_s: float, at: float) -> None:
-        """Through the controller: one after the other, and not while the store is down."""
+        """Upload through the controller: one tar after the other, and none while the store is down."""
         load = self.load
         lead = partition.table % load.controllers
         takes = load.tar_bytes(partition.read) / load.controller_bytes_per_s
         begins = max(at, self.free_s[lead])
         if load.outage_s and begins < load.outage_ends_s and begins + takes > load.outage_at_s:
-            # It asks again every few seconds; each at its own moment.
+            # Each server asks again every few seconds, at its own moment.
             again = load.outage_ends_s + HOLD_MS / 1000 * (next(self.order) * GOLDEN % 1)
             heapq.heappush(self.heap, (again, next(self.order), partition, full_s))
             return
@@ -199,7 +198,7 @@ class _Day:
             if load.outage is Outage.REFUSES or in_time:
                 takes, is_stored = load.gives_up_after_s, False
             else:
-                # The election is over before the upload is: nobody commits until the store is back.
+                # The election ends before the upload does: no replica commits until the store is back.
                 begins, blocked = load.outage_ends_s, load.outage_ends_s - built
         ready = begins + takes + OVERHEAD_S
         self._committed(partition, at, ready, ready, ready if is_stored else float("inf"), blocked)
@@ -241,7 +240,7 @@ class _Day:
         self._fill(partition)
 
     def _back_fill(self) -> None:
-        """Repair: what the store lacks is uploaded when it is back, oldest first; what comes later, later."""
+        """Repair what the store lacks once it is back, oldest first; each later one when it is due."""
         load = self.load
         free = [0.0] * load.controllers
         for commit in sorted(self.day.commits, key=lambda c: c.done_s):

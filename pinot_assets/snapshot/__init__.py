@@ -1,1 +1,1 @@
-"""What was published: immutable manifests, the ledger, history."""
+"""Published files: immutable manifests, the ledger, history."""

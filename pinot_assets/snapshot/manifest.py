@@ -1,7 +1,7 @@
-"""One published state of a table: which file version stands in which segments.
+"""One published state of a table: which version of each file is in which segments.
 
-A snapshot is two immutable objects: the rows as Parquet, and a small JSON header that names the Parquet by
-its hash. The pointer in ZooKeeper names the header by its hash, so nothing of it can change unseen.
+A snapshot is two immutable objects: its rows as Parquet, and a small JSON header that names the Parquet by
+its hash. The pointer in ZooKeeper names the header by its hash, so no change of either can go unnoticed.
 The newest snapshot is the ledger (docs/design/session.md#words).
 """
 
@@ -45,7 +45,7 @@ from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRef(Open):
-    """Where a snapshot's header lies in the staging area and what its bytes hash to."""
+    """Key of a snapshot's header in the staging area, and the sha256 (hex) of its bytes."""
 
     key: str
     sha256: str
@@ -55,10 +55,10 @@ class SnapshotRef(Open):
 class PublishedFile(Open):
     """One published version of one file.
 
-    :ivar session: the session that published it; in append mode a file may stand here once per version.
+    :ivar session: the session that published it; in append mode a file may have a row for each version.
     :ivar outputs: its segments; empty for a file without rows (edge case E5).
-    :ivar version: token of the version that was built. It stays when the file is only touched, and the
-        fingerprint does not.
+    :ivar version: token of the version that was built. If the file is only touched, the fingerprint changes
+        and this does not.
     :ivar seconds: wall time of the task that built it.
     """
 
@@ -74,7 +74,7 @@ class PublishedFile(Open):
 
     @classmethod
     def from_receipt(cls, receipt: Receipt, session: str) -> PublishedFile:
-        """The row that publishing this receipt adds."""
+        """Return the row that the publication of this receipt adds."""
         return cls(
             uri=receipt.uri,
             fingerprint=receipt.read,
@@ -89,24 +89,24 @@ class PublishedFile(Open):
 
 
 MODES: Final = frozenset({"APPEND", "SYNC", "SWAP", "ROLLBACK", "REBUILT"})
-"""How a snapshot came about: the mode of its session, or made anew after the pointer was lost."""
+"""How a snapshot was made: the mode of its session, or REBUILT after the pointer was lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot(Stored):
-    """A published state.
+    """One published state of a table.
 
-    :ivar seq: number of the session that made it; grows.
+    :ivar seq: number of the session that made it; it grows.
     :ivar mode: one of `MODES`.
-    :ivar lineage_entry_id: the COMPLETED lineage entry whose revert leads back to `parent`.
-    :ivar parent: the state before, None for the first one.
-    :ivar listing_digest: digest of the inventory that was published.
-    :ivar config_fingerprint: of the table spec that built it.
+    :ivar lineage_entry_id: the COMPLETED lineage entry; its revert restores `parent`.
+    :ivar parent: the snapshot before, None for the first one.
+    :ivar listing_digest: digest of the listing that was published.
+    :ivar config_fingerprint: config fingerprint of the table spec that built it.
     :ivar audit: the findings that opened the gate, as plain values.
     :ivar files: published versions in the order of their URIs, oldest session first for each file. Older
         releases wrote them in another order of URIs.
-    :ivar owner: the cluster that it was published to (`session/stores/stored_snapshots.py`); "" from an older
-        release.
+    :ivar owner: the cluster to which it was published (`session/stores/stored_snapshots.py`); "" if
+        an older release wrote it.
     """
 
     seq: int
@@ -124,22 +124,22 @@ class Snapshot(Stored):
 
     @property
     def ledger(self) -> dict[str, PublishedFile]:
-        """The newest published version of every file, by URI."""
+        """Return the newest published version of every file, by URI."""
         return {f.uri: f for f in self.files}
 
     @property
     def segments(self) -> dict[str, Output]:
-        """Every segment that should be visible, by name."""
+        """Return every segment that should be visible, by name."""
         return {o.segment: o for f in self.files for o in f.outputs}
 
     @property
     def rows(self) -> int:
-        """Documents that a query should see."""
+        """Return the number of documents that a query should see."""
         return sum(f.rows for f in self.files)
 
     @property
     def tar_bytes(self) -> int:
-        """Size of the tars of all segments."""
+        """Return the size of all segments' tars in bytes."""
         return sum(output.tar_bytes for output in self.segments.values())
 
 
@@ -178,22 +178,22 @@ _ADDED = ("version", "seconds")
 """Columns that the first release did not write."""
 
 LEFT = ("left", "source")
-"""Keys under which a rollback writes down what it left, among what opened the gate of other snapshots."""
+"""Keys of `audit` in a rollback's snapshot: the snapshot that it left, and the newest from the source."""
 
 RESTORE = (
     "restore the object from a backup; nothing is published or deleted until it is back. Where it is lost "
     "for good, `pinot-assets session rebuild` makes the ledger anew from what queries see"
 )
-"""What to do about a stored object that is missing or damaged."""
+"""The hint for a stored object that is missing or damaged."""
 
 VERSIONS = pa.schema([_FILES.field(name) for name in ("uri", "size", "mtime_us", "etag")])
-"""What the diff looks at."""
+"""The columns that the diff needs."""
 
 
 def files_to_parquet(files: Iterable[PublishedFile], number: int = FIRST) -> bytes:
-    """Rows as one Parquet object.
+    """Return rows as one Parquet object.
 
-    :param number: the format that it is written in.
+    :param number: the format to write.
     """
     files = tuple(files)
     rows = [
@@ -226,11 +226,11 @@ def _schema(files: Sequence[PublishedFile], number: int) -> pa.Schema:
 
 
 class PublishedFiles(Sequence[PublishedFile]):
-    """Inverse of `files_to_parquet`. Most triggers ask for the versions alone, so rows are made on demand.
+    """Reads what `files_to_parquet` wrote. Most triggers need only the versions, so rows are made on demand.
 
-    :param address: of the object, for errors.
-    :raises NeedsNewerRelease: it is of a format that this release does not know.
-    :raises SnapshotCorrupt: what was asked for cannot be read; from the constructor as well.
+    :param address: the object's address, for errors.
+    :raises NeedsNewerRelease: its format is unknown to this release.
+    :raises SnapshotCorrupt: the requested part cannot be read; the constructor may raise it, too.
     """
 
     def __init__(self, data: bytes, address: str = "the rows of a snapshot") -> None:
@@ -253,23 +253,23 @@ class PublishedFiles(Sequence[PublishedFile]):
 
     @cached_property
     def versions(self) -> pa.Table:
-        """All rows as the columns of `VERSIONS`."""
+        """Return all rows as the columns of `VERSIONS`."""
         return self._table(VERSIONS.names)
 
     def tokens(self) -> pa.Table:
-        """Versions that were built, of all rows: `uri` and `version`."""
+        """Return the built versions of all rows: `uri` and `version`."""
         if "version" not in self._schema.names:
-            return _tokens(self)  # of the first release
+            return _tokens(self)  # an object of the first release
         versions = self._table(["version"]).column("version")
         return pa.table({"uri": self.versions.column("uri"), "version": versions})
 
     def hashes(self) -> dict[str, str]:
-        """The sha256 of each URI's last row."""
+        """Return the sha256 of each URI's last row."""
         table = self._table(["uri", "sha256"])
         return dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
     def names(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Its segments, and the sessions that published them; no rows are made for it."""
+        """Return its segments, and the sessions that published them, without making rows."""
         table = self._table(["session", "outputs.list.element.segment"])
         outputs = pc.list_flatten(table["outputs"]).combine_chunks()
         return frozenset(outputs.field("segment").to_pylist()), frozenset(table["session"].to_pylist())
@@ -307,7 +307,7 @@ class PublishedFiles(Sequence[PublishedFile]):
 
 
 def versions_of(files: Sequence[PublishedFile]) -> pa.Table:
-    """Published versions as the columns of `VERSIONS`, in their order."""
+    """Return published versions as the columns of `VERSIONS`, in the files' order."""
     if isinstance(files, PublishedFiles):
         return files.versions
     rows = [{"uri": f.uri, **f.fingerprint.to_json()} for f in files]
@@ -315,7 +315,7 @@ def versions_of(files: Sequence[PublishedFile]) -> pa.Table:
 
 
 def tokens_of(files: Sequence[PublishedFile]) -> pa.Table:
-    """`uri` and `version` of published files, in their order."""
+    """Return `uri` and `version` of published files, in the files' order."""
     return files.tokens() if isinstance(files, PublishedFiles) else _tokens(files)
 
 
@@ -325,7 +325,7 @@ def _tokens(files: Sequence[PublishedFile]) -> pa.Table:
 
 
 def hashes_of(files: Sequence[PublishedFile]) -> dict[str, str]:
-    """The sha256 of each file's newest version, by URI."""
+    """Return the sha256 of each file's newest version, by URI."""
     return files.hashes() if isinstance(files, PublishedFiles) else {f.uri: f.sha256 for f in files}
 
 
@@ -338,7 +338,7 @@ def _published_file(row: JsonMapping, of_file: Sequence[str], of_output: Sequenc
         bad_rows=row["bad_rows"],
         session=row["session"],
         outputs=tuple(_output(o, of_output) for o in row["outputs"]),
-        # Ledgers of the first release know neither.
+        # Ledgers of the first release have neither of these two.
         version=row.get("version") or Fingerprint(row["size"], row["mtime_us"], row["etag"]).token,
         seconds=row.get("seconds") or 0.0,
         **keeping(row, of_file),
@@ -353,7 +353,7 @@ def _output(values: JsonMapping, unknown: Sequence[str]) -> Output:
 
 
 def header_to_bytes(snapshot: Snapshot, files: SnapshotRef) -> bytes:
-    """The header, naming its Parquet object."""
+    """Return the header, which names its Parquet object."""
     header = with_keys(replace(snapshot, files=())) | {
         "counts": {"files": len(snapshot.ledger), "segments": len(snapshot.segments), "rows": snapshot.rows},
         "files": plain(files),
@@ -362,11 +362,11 @@ def header_to_bytes(snapshot: Snapshot, files: SnapshotRef) -> bytes:
 
 
 def header_from_bytes(data: bytes, what: str = "a snapshot header") -> JsonObject:
-    """The header as plain values.
+    """Return the header as plain values.
 
     :param what: its address, for errors.
-    :raises NeedsNewerRelease: it is of a format that this release does not know.
-    :raises ValueError: not a snapshot header, or of a mode that no release with its format has.
+    :raises NeedsNewerRelease: its format is unknown to this release.
+    :raises ValueError: not a snapshot header, or its mode is unknown although its format is known.
     """
     header = read_json(data)
     if not isinstance(header, dict):
@@ -383,14 +383,14 @@ def header_from_bytes(data: bytes, what: str = "a snapshot header") -> JsonObjec
 
 
 def snapshot_from(header: JsonMapping, files: Sequence[PublishedFile]) -> Snapshot:
-    """Put header and rows together.
+    """Return header and rows as one snapshot.
 
-    :raises ValueError: a value of the header is not what it should be.
+    :raises ValueError: a value of the header has a wrong type.
     """
     values = {key: value for key, value in by_keys(Snapshot, header).items() if key != "counts"}
     return replace(structured(Snapshot, values | {"files": ()}, "a snapshot header"), files=files)
 
 
 def sha256_hex(data: bytes) -> str:
-    """Hex digest, as it stands in object names."""
+    """Return the sha256 in hex, as in object names."""
     return hashlib.sha256(data).hexdigest()

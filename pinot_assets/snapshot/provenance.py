@@ -1,6 +1,6 @@
-"""What snapshots tell as receipts: where a segment comes from, where a file went, what a switch changed.
+"""Answers from snapshots: where a segment comes from, where a file went, what a switch changed.
 
-A snapshot is immutable and named by its hash (`manifest.py`), so what it says of its moment stays true.
+A snapshot is immutable and named by its hash (`manifest.py`), so it stays a true record of its moment.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pinot_assets.snapshot.receipt import Output
 
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """One version of a file in the kept snapshots.
+    """One version of a file, over the kept snapshots that have it.
 
     :ivar since: the oldest kept snapshot with it.
-    :ivar until: the snapshot that no longer has it, None while the newest one does.
-    :ivar brought: whether `since` brought it, as far as that is known: what the oldest kept snapshot has may
-        be older.
+    :ivar until: the first snapshot without it, None while the newest one has it.
+    :ivar brought: whether `since` certainly published it. A version in the oldest kept snapshot may be older
+        than that.
     """
 
     file: PublishedFile
@@ -28,24 +28,24 @@ class Stay:
     brought: bool
 
     def output(self, segment: str) -> Output:
-        """Its segment of that name.
+        """Return the file's segment of that name.
 
-        :raises KeyError: it has none.
+        :raises KeyError: the file has no such segment.
         """
         return {output.segment: output for output in self.file.outputs}[segment]
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotDiff:
-    """What lies between two snapshots of a table.
+    """The difference between two snapshots of a table.
 
-    :ivar added: files that the newer one alone has.
-    :ivar removed: files that the older one alone has.
-    :ivar rewritten: the older and the newer version of files in other versions.
-    :ivar segments_to: segments that the newer one alone has.
-    :ivar segments_from: segments that the older one alone has.
-    :ivar rows: by how many more.
-    :ivar tar_bytes: by how many more.
+    :ivar added: files that only the newer one has.
+    :ivar removed: files that only the older one has.
+    :ivar rewritten: older and newer version of each file whose version differs.
+    :ivar segments_to: segments that only the newer one has.
+    :ivar segments_from: segments that only the older one has.
+    :ivar rows: rows of the newer one minus those of the older one.
+    :ivar tar_bytes: the same for the size of the tars, in bytes.
     """
 
     added: tuple[PublishedFile, ...]
@@ -58,9 +58,9 @@ class SnapshotDiff:
 
 
 def stays(snapshots: Sequence[Snapshot]) -> list[Stay]:
-    """Every version of every file, the newest stay first.
+    """Return every version of every file with its snapshots, the newest first.
 
-    :param snapshots: newest first, as they are kept; one that is missing between two is not noticed.
+    :param snapshots: newest first, as they are kept. A snapshot that is missing between two is not noticed.
     """
     ended: list[Stay] = []
     open_stays: dict[tuple[str, str, tuple[str, ...]], Stay] = {}
@@ -77,27 +77,27 @@ def stays(snapshots: Sequence[Snapshot]) -> list[Stay]:
 
 
 def of_segment(snapshots: Iterable[Snapshot], segment: str) -> Stay | None:
-    """The newest stay of the file that a segment holds; None where no kept snapshot names it."""
+    """Return the newest stay of the file in that segment; None if no kept snapshot names the segment."""
     named = _narrowed(snapshots, lambda file: any(o.segment == segment for o in file.outputs))
     return next(iter(stays(named)), None)
 
 
 def of_file(snapshots: Iterable[Snapshot], name: str) -> list[Stay]:
-    """Stays of the files of that name, newest first.
+    """Return the stays of the files of that name, newest first.
 
-    :param name: a URI, or its end from a `/` on.
+    :param name: a URI, or its end after a `/`.
     """
     end = "/" + name.lstrip("/")
     return stays(_narrowed(snapshots, lambda file: file.uri == name or file.uri.endswith(end)))
 
 
 def _narrowed(snapshots: Iterable[Snapshot], keeps: Callable[[PublishedFile], bool]) -> list[Snapshot]:
-    """With these files alone, each read and let go of in turn: a snapshot may have a million."""
+    """Return the snapshots with only these files, read one by one, since one may have a million files."""
     return [replace(s, files=tuple(filter(keeps, s.files))) for s in snapshots]
 
 
 def difference(older: Snapshot, newer: Snapshot) -> SnapshotDiff:
-    """What the newer one has that the older one lacks, and the other way round."""
+    """Return the difference between two snapshots of a table."""
     before, after = older.ledger, newer.ledger
     return SnapshotDiff(
         added=_of(after, after.keys() - before.keys()),

@@ -1,9 +1,9 @@
-"""What became of one file: the receipt of one that was built, or the failure of one that was not.
+"""The result of one file's build: a receipt if the file was built, or a failure if it was not.
 
-A receipt is written by the task after its tars, so a file is done when, and only when, its receipt exists
-(docs/design/session.md#receipt). A failure has a code, which says what to do. Each names the version of the
-file that was read, its fingerprint: what a listing says about one file, and when two such sayings mean the
-same content. The fingerprint wakes, content decides (edge case E3).
+The task writes the receipt after the tars. So a file is built if, and only if, its receipt exists
+(docs/design/session.md#receipt). A failure has a code, which decides what to do. A receipt names the
+version of the file that was read by its fingerprint: what a listing shows of one file. Equal fingerprints
+mean the same content. If they differ, the contents are compared, and they decide (edge case E3).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from pinot_assets.core.untrusted import read_json
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Why a file was not built, in a word that stays the same.
+    """Why a file was not built, as a name that never changes.
 
-    :ivar name: what `Failure.code` says.
+    :ivar name: the value of `Failure.code`.
     :ivar means: what happened to the file.
     :ivar advice: what to do.
-    :ivar transient: whether the next try may succeed though nobody changed anything.
+    :ivar transient: whether the next try may succeed although nothing was changed.
     """
 
     name: str
@@ -141,13 +141,13 @@ _ALL: Final = (
 )
 
 CODES: Final[Mapping[str, Code]] = {code.name: code for code in _ALL}
-"""Every code that a file can fail with, by its name."""
+"""Every code with which a file can fail, by its name."""
 
 
 def is_transient(code: str) -> bool:
-    """Whether the next try of a file may succeed though nobody changed anything.
+    """Whether the next try of a file may succeed although nothing was changed.
 
-    :param code: `Failure.code`; one that a newer release wrote is not.
+    :param code: `Failure.code`; False for a code of a newer release.
     """
     known = CODES.get(code)
     return known is not None and known.transient
@@ -158,12 +158,12 @@ class Fingerprint(Open):
     """The version of one file as its store reports it.
 
     :ivar size: bytes.
-    :ivar mtime_us: last modification in microseconds since the epoch, as the store says; compared
-        for equality (edge case E28), and for age only where `minFileAgeSec` asks for it. Whole seconds on
-        S3, where a HEAD knows no more.
+    :ivar mtime_us: last modification in microseconds since the epoch, by the store's clock; compared
+        for equality (edge case E28), and for age only if `minFileAgeSec` needs it. On S3 whole seconds,
+        because a HEAD has no more.
     :ivar etag: the store's entity tag without quotes, None on a local disk.
-    :ivar version_id: the object version on a versioned bucket, else None. For people only: a listing
-        does not tell it and a HEAD does, so it takes no part in equality or `token`.
+    :ivar version_id: the object version on a versioned bucket, else None. For people only: a HEAD has
+        it and a listing does not, so it is ignored by equality and by `token`.
     """
 
     size: int
@@ -173,12 +173,12 @@ class Fingerprint(Open):
 
     @property
     def token(self) -> str:
-        """Twelve hex digits that name this version in receipts and plans."""
+        """Return the version token: twelve hex digits that name this version in receipts and plans."""
         text = json.dumps({"size": self.size, "mtime_us": self.mtime_us, "etag": self.etag}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def to_json(self) -> JsonObject:
-        """Plain values: the columns of a plan and of a snapshot."""
+        """Return plain values: the columns of a plan and of a snapshot."""
         return {
             "size": self.size,
             "mtime_us": self.mtime_us,
@@ -188,7 +188,7 @@ class Fingerprint(Open):
 
     @classmethod
     def of_row(cls, row: JsonMapping) -> Fingerprint:
-        """That of such columns."""
+        """Return the fingerprint in a row with these columns."""
         return cls(row["size"], row["mtime_us"], row["etag"], row["version_id"])
 
 
@@ -207,15 +207,15 @@ class Output(Open):
     :ivar segment: segment name.
     :ivar crc: Pinot's CRC (Adler-32 over the segment's files), as Pinot's ZooKeeper metadata shows it.
     :ivar rows: documents in the segment.
-    :ivar tar_uri: where the tar.gz lies in the staging area.
+    :ivar tar_uri: URI of the tar.gz in the staging area.
     :ivar tar_bytes: size of the tar.gz.
     :ivar tar_sha256: hex digest of the tar.gz.
-    :ivar metadata_uri: where the small tar for a metadata push lies (`creation.meta`,
+    :ivar metadata_uri: URI of the small tar for a metadata push (`creation.meta`,
         `metadata.properties` in a directory).
     :ivar start_ms: smallest time value in epoch milliseconds, None without a time column.
-    :ivar end_ms: largest time value.
-    :ivar unpacked_bytes: size of the segment's files, which is what a server's disk and Pinot's quota hold of
-        it (indexes that the server adds come on top); 0 where a writer before this field built it.
+    :ivar end_ms: largest time value, None without a time column.
+    :ivar unpacked_bytes: size of the segment's files, which count on a server's disk and in Pinot's quota
+        (indexes that the server adds are extra); 0 if a release before this field built it.
     """
 
     segment: str
@@ -231,15 +231,15 @@ class Output(Open):
 
     @property
     def loaded_bytes(self) -> int:
-        """What a server needs for it at the least: unpacked, or the tar where that is not known."""
+        """Return the bytes that a server needs at least: unpacked, or the tar's if that is unknown."""
         return self.unpacked_bytes or self.tar_bytes
 
 
 class ColumnFacts(NamedTuple):
-    """What a segment's metadata say of one column.
+    """One column in a segment's metadata.
 
-    :ivar low: smallest value as it is written there, None where it is not; of a text its beginning.
-    :ivar high: largest value.
+    :ivar low: smallest value as the metadata have it, None if they have none; a text is cut.
+    :ivar high: largest value, in the same way.
     """
 
     name: str
@@ -249,7 +249,7 @@ class ColumnFacts(NamedTuple):
 
 
 class SegmentFacts(NamedTuple):
-    """What a segment's metadata say, read back from what was written."""
+    """A segment's metadata, read back from the written bytes."""
 
     rows: int
     columns: tuple[ColumnFacts, ...]
@@ -257,27 +257,27 @@ class SegmentFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Receipt(Stored):
-    """What a task did with one file.
+    """The record of a task that built one file.
 
     :ivar uri: the source file.
     :ivar ordinal: the file's number in its session, never reused (rule R16).
-    :ivar attempt: the attempt that built it; stands in the segment names.
+    :ivar attempt: the attempt that built it; part of the segment names.
     :ivar read: the version that was read (not necessarily the one planned, rule R12).
     :ivar sha256: hex digest of the file's bytes as read.
-    :ivar rows: rows published; 0 means EMPTY: done, without outputs (edge case E5).
-    :ivar bad_rows: rows that were left out, 0 unless the table spec allows any.
+    :ivar rows: published rows; 0 means that the file is empty: built, without outputs (edge case E5).
+    :ivar bad_rows: rows that were put aside, 0 unless the table spec allows that.
     :ivar outputs: the segments, in order.
     :ivar seconds: wall time of the task.
     :ivar worker: `host/pid` of the executor's Python worker.
-    :ivar tars: version token of each output's tar as the staging area showed it; while it shows the same,
-        the content need not be read again (rule R12).
-    :ivar bad_rows_uri: Parquet file with the rows that were left out and why; empty without any.
-    :ivar missing: columns of the table without a value in any of its rows: the file lacks them, or they are
-        null throughout (earlier releases named only those that it lacks).
-    :ivar rows_read: rows of the file as its reader counted them (the footer's number, where there is one);
-        None where nobody did: a writer before this field, or Spark over text with a filter.
+    :ivar tars: version token of each output's tar, as the staging area showed it; as long as it shows the
+        same, the content need not be read again (rule R12).
+    :ivar bad_rows_uri: Parquet file with the rows that were put aside, and why; empty without any.
+    :ivar missing: columns of the table without a value in all rows: the file lacks them, or they are null
+        in every row (earlier releases named only those that the file lacks).
+    :ivar rows_read: rows of the file as its reader counted them (the footer's number, if there is one);
+        None if there is no count: from a release before this field, or from Spark over text with a filter.
     :ivar rows_filtered: how many of them the table spec's filter left out.
-    :ivar facts: of each output, in their order; none where a writer before this field built it.
+    :ivar facts: facts of each output, in their order; empty if a release before this field built it.
     """
 
     uri: str
@@ -298,16 +298,16 @@ class Receipt(Stored):
     facts: tuple[SegmentFacts, ...] = ()
 
     def to_bytes(self) -> bytes:
-        """JSON text, keys sorted."""
+        """Return JSON text with sorted keys."""
         return json.dumps(plain(self), sort_keys=True, indent=1).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes, what: str = "a receipt") -> Receipt:
-        """Inverse of `to_bytes`.
+        """Read what `to_bytes` wrote.
 
         :param what: its address, for errors.
-        :raises NeedsNewerRelease: it is of a format that this release does not know.
-        :raises ValueError: the text is not a whole receipt (a torn or foreign object).
+        :raises NeedsNewerRelease: its format is unknown to this release.
+        :raises ValueError: the text is not a complete receipt (a torn or foreign object).
         """
         return structured(cls, read_json(data), what)
 
@@ -317,7 +317,7 @@ class Failure(Open):
     """Why one file could not be built in this attempt.
 
     :ivar code: short upper-case name, e.g. `UNREADABLE`, `CHANGED_DURING_READ`, `TYPE_MISMATCH`, `VANISHED`.
-    :ivar reason: one line for people, naming line or column where known.
+    :ivar reason: one line for people, with the line or column if known.
     """
 
     uri: str
@@ -328,4 +328,4 @@ class Failure(Open):
 
 
 FileResult = Receipt | Failure
-"""What came of one file."""
+"""The result of one file's build."""

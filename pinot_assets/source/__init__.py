@@ -1,6 +1,6 @@
-"""Where files come from: object stores, complete listings, fingerprints, path patterns, the diff.
+"""The source: object stores, complete listings, fingerprints, path patterns, the comparison of files.
 
-No Dagster and no Spark in here: executors use it.
+No Dagster and no Spark in here, because executors import it.
 """
 
 from pinot_assets.snapshot.receipt import Fingerprint, SourceFile

@@ -1,7 +1,7 @@
-"""Whether a policy lets a table spec reach a place: asked when a spec is checked, and again at the door.
+"""Decides whether a policy lets a table spec reach a place: when a spec is checked, and when a store opens.
 
-The door is where a store is opened, on every machine that opens one: what a variable holds there may be
-something else than where the spec was checked.
+The second check runs on every machine that opens a store, because a variable may have another value there
+than where the spec was checked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pinot_assets.source.settings import is_reference, referenced, resolve_env
 from pinot_assets.source.uris import Root, adls_names, parse_root
 
 Refused = tuple[str, PolicyRefusal]
-"""The key of a setting (empty for the place itself), and why."""
+"""The setting's key (empty for the place itself), and the reason."""
 
 _ADLS: Final = ("core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net", "core.cloudapi.de")
 _SQS: Final = re.compile(
@@ -43,17 +43,17 @@ _AMAZONS: Final = re.compile(r"(?:[a-z0-9.-]+\.)?(?:amazonaws\.com(?:\.cn)?|api\
 
 
 def refused_variables(text: str, policy: Policy) -> Iterator[PolicyRefusal]:
-    """The variables that a text refers to and a spec may not."""
+    """Yield a refusal for each variable in a text that the spec may not use."""
     for name in sorted(referenced(text)):
         if refusal := policy.refuses_variable(name):
             yield refusal
 
 
 def refused_place(root: Root, props: Mapping[str, str], policy: Policy) -> Iterator[Refused]:
-    """Everything about a place that the policy refuses.
+    """Yield everything about a place that the policy refuses.
 
-    :param props: suffixes of `*.fs.prop.*` and their values, as they are written. What refers to a variable
-        that is not set here is not judged.
+    :param props: suffixes of `*.fs.prop.*` and their values, as written. A value that refers to a variable
+        which is not set here is not checked.
     """
     if root.scheme == "file":
         if refusal := policy.refuses_data(root.path):
@@ -67,13 +67,13 @@ def refused_place(root: Root, props: Mapping[str, str], policy: Policy) -> Itera
     written = props.get("endpoint", "")
     endpoint = values.get("endpoint")
     if root.scheme == "abfss" and not endpoint:
-        # An account's URI names its host as well, which need not be one of Azure's.
+        # The URI of an account names its host, too, which may be outside Azure.
         _, account, host = adls_names(root.bucket)
         endpoint = None if host.removeprefix(f"{account}.blob.") in _ADLS else f"https://{host}"
     yield from _refused_service("endpoint" if written else "", endpoint, written, own_keys, policy)
     key_file = props.get(_KEY_FILE, "")
     if root.scheme == "gs" and key_file and not is_reference(key_file) and policy.layers:
-        # A key file lies where data do not, so a variable that the spec may read has to name it.
+        # A key file lies outside the data, so only a variable that the spec may read can name it.
         yield (
             _KEY_FILE,
             PolicyRefusal(
@@ -84,10 +84,10 @@ def refused_place(root: Root, props: Mapping[str, str], policy: Policy) -> Itera
 
 
 def refused_queue(url: str, props: Mapping[str, str], policy: Policy) -> Iterator[PolicyRefusal]:
-    """Everything about a queue of SQS that the policy refuses.
+    """Yield everything about an SQS queue that the policy refuses.
 
-    :param url: its references resolved.
-    :param props: `props_of_queue`.
+    :param url: the queue's URL, its references resolved.
+    :param props: as `props_of_queue` returns them.
     """
     own_keys = any(_resolved(props, policy).get(key, props.get(key)) for key in _OWN_KEYS["s3"])
     for _, refusal in _refused_service("", None if _is_amazons_queue(url) else url, url, own_keys, policy):
@@ -95,13 +95,13 @@ def refused_queue(url: str, props: Mapping[str, str], policy: Policy) -> Iterato
 
 
 def props_of_queue(url: str, props: Mapping[str, str], policy: Policy) -> dict[str, str]:
-    """The settings of a bucket as they count for its queue, too.
+    """Return the settings of a bucket that may be used for its queue, too.
 
-    A table spec names the queue. So keys that are those of a resource of the code location, and not the
-    spec's, are left out unless the queue is at the resource's own service.
+    The table spec names the queue. So if the keys come from a resource of the code location, not from the
+    spec, they are left out, unless the queue belongs to the resource's own service.
 
-    :param url: its references resolved.
-    :param props: of the bucket; where keys of a resource stand in them, so does its endpoint.
+    :param url: the queue's URL, its references resolved.
+    :param props: the bucket's settings; if they have a resource's keys, they have its endpoint, too.
     """
     keys = {key: text for key, text in props.items() if key in (*_OWN_KEYS["s3"], _TOKEN)}
     if not any(referenced(text).intersection(policy.own_variables) for text in keys.values()):
@@ -115,10 +115,10 @@ def props_of_queue(url: str, props: Mapping[str, str], policy: Policy) -> dict[s
 
 
 def refused_by_spark(root: Root, props: Mapping[str, str], policy: Policy) -> Iterator[PolicyRefusal]:
-    """Why Spark's own readers may not open a place that the policy allows otherwise.
+    """Yield why Spark's own readers may not open a place that the policy allows otherwise.
 
-    They open buckets by Spark's settings, with credentials of the machine, whatever keys the spec has: those
-    let it list a store of its own, and Spark read a bucket of that name elsewhere.
+    Spark opens buckets by its own settings with the machine's credentials, whatever keys the spec has. So a
+    spec could list its own store with its keys and make Spark read a bucket of the same name elsewhere.
     """
     written, endpoint = props.get("endpoint", ""), _resolved(props, policy).get("endpoint")
     if root.scheme == "file" or (written and written in policy.own_endpoints):
@@ -132,30 +132,30 @@ def refused_by_spark(root: Root, props: Mapping[str, str], policy: Policy) -> It
 
 
 def require_place(root: Root, props: Mapping[str, str], policy: Policy) -> None:
-    """Open nothing that the policy refuses.
+    """Check that the policy allows a place, before it is opened.
 
-    :raises SettingError: it does; says which line of the policy would allow it.
+    :raises SettingError: the policy refuses it; the hint names the line of the policy that would allow it.
     """
     for key, refusal in refused_place(root, props, policy):
         raise refusal.error(f"{key} of {root.uri}" if key else root.uri)
 
 
 def require_data(uri: str, policy: Policy) -> None:
-    """Read no file of this machine that the policy says is no data, whichever folder it was found in.
+    """Check that the policy allows a file of this machine as data, in whichever folder it was found.
 
-    :raises SettingError: it does; says which line of the policy would allow it.
+    :raises SettingError: the policy refuses it; the hint names the line of the policy that would allow it.
     """
     if uri.startswith("file:") and (refusal := policy.refuses_data(parse_root(uri).path)):
         raise refusal.error(uri)
 
 
 def require_all_data(files: Mapping[str, SourceFile], policy: Policy) -> None:
-    """The same of listed files, of which only those are looked at that may be refused.
+    """Like `require_data` for listed files; it looks only at those that the policy could refuse.
 
     :raises SettingError: one is refused.
     """
     uris = columns_of(files).column("uri")
-    if not len(uris) or not uris[0].as_py().startswith("file:"):  # all lie below one root
+    if not len(uris) or not uris[0].as_py().startswith("file:"):  # all files are below one root
         return
     for uri in uris.filter(pc.match_substring_regex(uris, PROJECTS_OWN)).to_pylist():
         require_data(uri, policy)
@@ -164,7 +164,7 @@ def require_all_data(files: Mapping[str, SourceFile], policy: Policy) -> None:
 def _refused_service(
     key: str, endpoint: str | None, written: str, own_keys: bool, policy: Policy
 ) -> Iterator[Refused]:
-    """:param endpoint: None for the cloud's own."""
+    """:param endpoint: None means the cloud's own endpoint."""
     if written and written in policy.own_endpoints:
         return
     if (endpoint is not None and (refusal := policy.refuses_endpoint(endpoint))) or (
@@ -185,6 +185,6 @@ def _is_amazons(url: str) -> bool:
 def _resolved(props: Mapping[str, str], policy: Policy) -> dict[str, str]:
     resolved = {}
     for key, text in props.items():
-        with suppress(SettingError):  # not set here, or refused, which is told
+        with suppress(SettingError):  # it is not set here, or is refused and reported elsewhere
             resolved[key] = resolve_env(text, policy)
     return resolved

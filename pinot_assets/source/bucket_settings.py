@@ -1,6 +1,6 @@
-"""How to reach a bucket of S3 or GCS, or a container of ADLS: `*.fs.prop.*` suffixes as obstore's settings.
+"""Turns `*.fs.prop.*` suffixes into obstore's settings of a bucket of S3 or GCS or a container of ADLS.
 
-Account and container of ADLS stand in the URI.
+For ADLS the URI names account and container.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ from pinot_assets.source.uris import Root, adls_names
 if TYPE_CHECKING:
     from obstore.store import AzureConfig, GCSConfig, RetryConfig, S3Config
 
-# Listing and looking: a page takes seconds at most, so a minute of silence is a dead connection.
+# For lists and HEADs: a page takes seconds at most, so a connection that is silent for a minute is dead.
 CALL_TIMEOUT = timedelta(minutes=1)
-# One whole transfer of a large file on a slow line.
+# For one whole transfer of a large file over a slow line.
 TRANSFER_TIMEOUT = timedelta(minutes=30)
-# Up to 20 s of patience: rides out a throttled or restarting store, yet a wrong endpoint is told soon.
+# Retry for up to 20 s: a throttled or restarting store is back by then, and a wrong endpoint fails soon.
 RETRY: RetryConfig = {
     "max_retries": 8,
     "retry_timeout": timedelta(minutes=1),
     "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=5), "base": 2},
 }
 _REGION = re.compile(r"[A-Za-z0-9-]{1,64}")
-"""It becomes part of a host's name, which nothing else may make another one of."""
+"""The region becomes part of a host name, so it may hold nothing that would change the host."""
 _GOOGLE = "https://storage.googleapis.com"
 _PRINCIPAL = ("tenantId", "clientId", "clientSecret")
 
 Credentials = Callable[[], Mapping[str, object]]
-"""Gives obstore the keys when it needs them."""
+"""Returns the keys when obstore needs them."""
 
 
 @dataclass(frozen=True, repr=False)
 class BucketSettings:
-    """Resolved settings. Holds secrets: lives in one process, is never printed or pickled.
+    """Resolved settings. They hold secrets: they stay in one process, and are never printed or pickled.
 
     :ivar make: makes obstore's store.
     :ivar bucket: the bucket, or the container.
-    :ivar config: obstore's, of that cloud.
-    :ivar allow_http: whether plain HTTP is let through.
-    :ivar credentials: None where obstore finds them: in `config`, or by the cloud's standard chain.
+    :ivar config: obstore's settings for that cloud.
+    :ivar allow_http: whether plain HTTP is allowed.
+    :ivar credentials: None if obstore finds them itself: in `config`, or by the cloud's standard chain.
     """
 
     make: Callable[..., Foreign]
@@ -62,7 +62,7 @@ class BucketSettings:
     credentials: Credentials | None = None
 
     def client(self, timeout: timedelta) -> Foreign:
-        """Obstore's own store."""
+        """Return obstore's own store, with this timeout for each call."""
         return self.make(
             self.bucket,
             config=self.config,
@@ -76,9 +76,9 @@ def bucket_settings(root: Root, props: Mapping[str, str], policy: Policy) -> Buc
     """Resolve environment references and check the settings.
 
     :param props: suffixes of `input.fs.prop.*` (or `output.fs.prop.*`) and their values.
-    :param policy: which variables may be read.
-    :raises SettingError: one is unknown, malformed, half of a pair, or unsafe; never shows a value.
-    :raises SourceError: no keys of S3 were found.
+    :param policy: decides which variables may be read.
+    :raises SettingError: a setting is unknown, malformed, half of a pair, or unsafe; never shows a value.
+    :raises SourceError: no keys for S3 were found.
     """
     values = resolve(root.scheme, props, policy)
     return {"s3": _s3, "gs": _gcs, "abfss": _adls}[root.scheme](root.bucket, values)
@@ -102,13 +102,13 @@ def _s3(bucket: str, values: Mapping[str, str]) -> BucketSettings:
 
 
 def _s3_credentials(values: Mapping[str, str]) -> tuple[Credentials, str | None]:
-    """Where the keys come from, and the region that their profile names, if any."""
+    """Return the provider of the keys, and the region that their profile names, if any."""
     if ("accessKey" in values) != ("secretKey" in values):
         raise SettingError(
             "Half a key pair is set for S3", hint="set both accessKey and secretKey (not empty), or neither"
         )
     if "accessKey" in values:
-        # A provider and not plain config: obstore would add AWS_SESSION_TOKEN of the environment to it.
+        # We use a provider, since obstore would add AWS_SESSION_TOKEN of the environment to plain config.
         keys = {
             "access_key_id": values["accessKey"],
             "secret_access_key": values["secretKey"],
@@ -116,7 +116,7 @@ def _s3_credentials(values: Mapping[str, str]) -> tuple[Credentials, str | None]
             "expires_at": None,
         }
         return lambda: keys, None
-    if "sessionToken" in values:  # it belongs to keys, and the chain's have another one or none
+    if "sessionToken" in values:  # it belongs to its keys; keys of the chain have another token or none
         raise SettingError(
             "sessionToken is set for S3, and its keys are not", hint="set accessKey and secretKey as well"
         )
@@ -124,7 +124,7 @@ def _s3_credentials(values: Mapping[str, str]) -> tuple[Credentials, str | None]
     from botocore.exceptions import PartialCredentialsError
     from obstore.auth.boto3 import Boto3CredentialProvider
 
-    # boto3's chain also knows profiles and SSO, which obstore's own does not.
+    # boto3's chain also knows profiles and SSO; obstore's own chain does not.
     try:
         session = boto3.Session()
         credentials = session.get_credentials()
@@ -135,7 +135,7 @@ def _s3_credentials(values: Mapping[str, str]) -> tuple[Credentials, str | None]
             hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither",
         ) from None
     if credentials is None:
-        raise SourceError(  # may pass: the machine's role is asked over the network
+        raise SourceError(  # retrying may help: boto3 asks for the machine's role over the network
             "No AWS credentials were found",
             hint="set accessKey and secretKey to ${…} references, or AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY, AWS_PROFILE or a role",
@@ -144,8 +144,8 @@ def _s3_credentials(values: Mapping[str, str]) -> tuple[Credentials, str | None]
 
 
 def _gcs(bucket: str, values: Mapping[str, str]) -> BucketSettings:
-    """Without a key file obstore asks the standard chain: GOOGLE_APPLICATION_CREDENTIALS, gcloud's own, the
-    machine's service account."""
+    """Without a key file obstore uses the standard chain: GOOGLE_APPLICATION_CREDENTIALS, gcloud's own file,
+    the machine's service account."""
     endpoint = values.get("endpoint")
     config: GCSConfig = {}
     if "gcpKey" in values:
@@ -155,7 +155,7 @@ def _gcs(bucket: str, values: Mapping[str, str]) -> BucketSettings:
     if endpoint:
         config["base_url"] = endpoint
     elif "gcpKey" in values:
-        # Said all the same: a key file may name an endpoint, too (`gcs_base_url`), past the policy.
+        # Set although it is the default: a key file may name an endpoint (`gcs_base_url`) past the policy.
         config["base_url"] = _GOOGLE
     return BucketSettings(_gcs_store, bucket, config, allow_http("GCS", endpoint, values, "gcpKey"))
 
@@ -164,7 +164,7 @@ def _gcs_store(bucket: str, **options: Foreign) -> GCSStore:
     try:
         return GCSStore(bucket, **options)
     except (BaseError, OSError, ValueError):
-        # Its own words may quote the file.
+        # We drop obstore's own message, because it may quote the file.
         raise SettingError(
             "The credentials for GCS cannot be used",
             hint="check the key file that gcpKey or GOOGLE_APPLICATION_CREDENTIALS names",
@@ -172,8 +172,8 @@ def _gcs_store(bucket: str, **options: Foreign) -> GCSStore:
 
 
 def _adls(bucket: str, values: Mapping[str, str]) -> BucketSettings:
-    """Without credentials obstore asks the standard chain: AZURE_STORAGE_ACCOUNT_KEY and the like, workload
-    identity, managed identity."""
+    """Without credentials obstore uses the standard chain: AZURE_STORAGE_ACCOUNT_KEY and similar variables,
+    workload identity, managed identity."""
     container, account, host = adls_names(bucket)
     endpoint = values.get("endpoint")
     config: AzureConfig = {"account_name": account, "endpoint": endpoint or f"https://{host}"}
@@ -183,14 +183,14 @@ def _adls(bucket: str, values: Mapping[str, str]) -> BucketSettings:
             "tenant_id": values["tenantId"],
             "client_id": values["clientId"],
             "client_secret": values["clientSecret"],
-            "credential_type": "client_secret",  # else a key in the environment would go first
+            "credential_type": "client_secret",  # otherwise a key in the environment would win
         }
     lets_http = allow_http("ADLS", endpoint, values, "accessKey or sasToken")
     return BucketSettings(AzureStore, container, config, lets_http, credentials)
 
 
 def _adls_credentials(values: Mapping[str, str]) -> Credentials | None:
-    """A provider and not plain config: obstore would let the environment's go first."""
+    """Return a provider; with plain config the environment's credentials would win over these."""
     ways = [name for name in ("accessKey", "sasToken") if name in values]
     principal = [name for name in _PRINCIPAL if name in values]
     if len(ways) + bool(principal) > 1:

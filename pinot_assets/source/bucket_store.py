@@ -1,11 +1,11 @@
-"""A bucket of S3 (or of what speaks its protocol) or GCS, or a container of ADLS, as an object store.
+"""A bucket of S3 (or a service with its protocol) or GCS, or a container of ADLS, as an object store.
 
-Over obstore, whose listing costs a fraction of boto3's CPU. What it gets wrong is put right here: it
-tells a folder marker `a/` as an empty object `a`, and it cannot name keys with empty, `.` or `..`
-segments or control characters, which is an error and never a shorter listing.
+It uses obstore, whose listing needs a fraction of boto3's CPU time. This module corrects two faults of it.
+Obstore shows a folder marker `a/` as an empty object `a`. And it cannot name keys with empty, `.` or `..`
+segments or control characters: here that is an error, never a shorter listing.
 
-Its errors are never the cause of ours (`from None`): they repeat the store's whole answer, with the access
-key and the text that was signed, and Dagster stores and shows the causes of an error.
+Our errors never keep obstore's as their cause (`from None`). Its errors repeat the store's whole answer, with
+the access key and the text that was signed, and Dagster stores and shows the causes of an error.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from pinot_assets.source.interruptible import call, each
 from pinot_assets.source.object_store import CHUNK_BYTES, RootedStore, copied, probe_put_if_absent, whole
 from pinot_assets.source.uris import PLAIN_KEY, Root, are_plain, check_key, is_plain
 
-# ADLS takes no larger object in one PUT (S3 5 GiB, GCS more), and only one PUT can be conditional.
+# ADLS takes no larger object in one PUT (S3: 5 GiB, GCS: more), and only a single PUT can be conditional.
 MAX_PUT_BYTES = 5000 * 1024**2
 
-# Objects held as columns at a time: many, since each step over them costs the same for one.
+# Objects held as columns at a time: many, because a step over them costs as much as one over one object.
 _PAGE = 10_000
 
 _QUERY = re.compile(r"\?\S*")
@@ -61,7 +61,7 @@ class BucketObjectStore(RootedStore):
     """An `ObjectStore` (see there) below a prefix of a bucket.
 
     Its URI is `s3://bucket/prefix`, `gs://…` or `abfss://container@account.dfs.core.windows.net/prefix`.
-    Pickled as that, unresolved settings and policy: `${NAME}` travels, the secret does not.
+    Pickled as URI, unresolved settings and policy: `${NAME}` goes to other machines, the secret does not.
     """
 
     def __init__(self, root: Root, props: Mapping[str, str], policy: Policy) -> None:
@@ -76,14 +76,14 @@ class BucketObjectStore(RootedStore):
         return f"BucketObjectStore({self.uri!r})"
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """Page by page; an object may be told twice, never left out."""
+        """Yield the objects page by page; one may come twice, none is left out."""
         below = self._full(prefix) if prefix else self.root.path
         for page in self._listed(below):
             yield from self._objects_of(page)
 
     def pages(self, after: str = "") -> Iterator[Page]:
-        """The same of all objects as columns; only unusual ones are looked at one by one."""
-        # ADLS and S3's directory buckets list in another order than that of bytes, and begin elsewhere.
+        """Like `list` for all objects, as columns; only unusual objects are looked at one by one."""
+        # ADLS and S3's directory buckets do not list in byte order, and continue elsewhere after a key.
         in_order = self.root.scheme != "abfss" and not self.root.bucket.endswith("--x-s3")
         up_to = self._full(after) if after else "" if in_order else None
         for page in self._listed(self.root.path, after):
@@ -109,15 +109,15 @@ class BucketObjectStore(RootedStore):
         return columns if ones is None else pa.concat_tables([ones, columns])
 
     def _below_root(self, paths: pa.Array) -> tuple[str, pa.Array]:
-        """A URI, and for each path in the bucket what of it stands behind that URI."""
+        """Return a URI, and for each path in the bucket the rest of it that follows this URI."""
         if is_plain(self.root.path):
             return f"{self.root.scheme}://{self.root.bucket}/", paths
         return f"{self.uri}/", pc.utf8_slice_codeunits(paths, self._strip)
 
     def _listed(self, below: str, after: str = "") -> Iterator[pa.RecordBatch]:
-        """Objects as obstore gives them, some thousands at a time.
+        """Yield the objects as obstore lists them, some thousands at a time.
 
-        :param after: a key that they stand behind.
+        :param after: list only keys that come after this one.
         :raises ListingFailed: as `list`.
         """
         offset = self._full(after) if after else None
@@ -136,7 +136,7 @@ class BucketObjectStore(RootedStore):
                 key = meta["path"][self._strip :]
                 if meta["size"] > 0:
                     yield ObjectInfo(key, self.uri_of(key), _fingerprint(meta))
-                # Only a HEAD tells an empty object from a folder marker.
+                # Only a HEAD shows whether this is an empty object or a folder marker.
                 elif key and (empty := self._head(self._full(key))) is not None:
                     yield ObjectInfo(key, self.uri_of(key), empty)
         except (BaseError, OSError) as error:
@@ -144,21 +144,21 @@ class BucketObjectStore(RootedStore):
 
     @property
     def _strip(self) -> int:
-        """How much of a path in the bucket is the root's."""
+        """Length of the root's part of a path in the bucket."""
         return len(self.root.path) + 1 if self.root.path else 0
 
     def stat(self, key: str) -> Fingerprint | None:
-        """HEAD; with the version id on a versioned bucket."""
+        """Sends a HEAD; the fingerprint has the version id on a versioned bucket."""
         full = self._full(key)
         with self._mapped(f"Cannot look at {self.uri_of(key)}"):
             return self._head(full)
 
-    def is_folder(self, key: str) -> bool:
-        """LIST, of which the first page is enough."""
+    def ask_if_folder(self, key: str) -> bool:
+        """Lists the folder; the first page is enough."""
         return next(self.list(key), None) is not None
 
     def read(self, key: str, most: ByteLimit = OBJECT) -> bytes:
-        """GET; its header says the size before the content comes."""
+        """Sends a GET; its header has the size, so the limit is checked before the content arrives."""
         with self._mapped(f"Cannot read {self.uri_of(key)}"):
             answer = call(obstore.get, self._transfers, self._full(key))
             return whole(
@@ -166,7 +166,7 @@ class BucketObjectStore(RootedStore):
             )
 
     def sha256(self, key: str) -> str:
-        """GET as a stream."""
+        """Sends a GET and hashes the stream."""
         digest = hashlib.sha256()
         with self._mapped(f"Cannot read {self.uri_of(key)}"):
             for chunk in each(call(obstore.get, self._transfers, self._full(key)).stream(CHUNK_BYTES)):
@@ -174,17 +174,17 @@ class BucketObjectStore(RootedStore):
         return digest.hexdigest()
 
     def download(self, key: str, path: Path, size: int) -> str:
-        """GET as a stream, hashing what is written."""
+        """Sends a GET, writes the stream to the file and hashes it."""
         with self._mapped(f"Cannot copy {self.uri_of(key)} to {path}"):
             answer = call(obstore.get, self._transfers, self._full(key))
             return copied(self.uri_of(key), map(bytes, each(answer.stream(CHUNK_BYTES))), path, size)
 
     def put_if_absent(self, key: str, data: bytes) -> None:
-        """A conditional PUT (rule R13)."""
+        """Sends a conditional PUT (rule R13)."""
         self._put(key, data, len(data), lambda: hashlib.sha256(data).hexdigest())
 
     def put_file_if_absent(self, key: str, path: Path) -> None:
-        """A conditional PUT (rule R13); the file is held in memory meanwhile.
+        """Sends a conditional PUT (rule R13) and holds the whole file in memory for that time.
 
         :raises SourceError: the file is larger than 5000 MiB.
         """
@@ -198,7 +198,7 @@ class BucketObjectStore(RootedStore):
         self._put(key, path, size, lambda: _sha256(path))
 
     def delete(self, key: str) -> None:
-        """DELETE; a versioned bucket keeps the old version behind a delete marker."""
+        """Sends a DELETE; a versioned bucket keeps the old version behind a delete marker."""
         with self._mapped(f"Cannot delete {self.uri_of(key)}"):
             try:
                 call(obstore.delete, self._calls, self._full(key))
@@ -206,11 +206,11 @@ class BucketObjectStore(RootedStore):
                 return
 
     def probe(self) -> None:
-        """Try it."""
+        """Check with a probe object that the store refuses to overwrite."""
         probe_put_if_absent(self)
 
     def exists_root(self) -> bool:
-        """Whether the bucket lists; a prefix has no existence of its own."""
+        """Whether the bucket can be listed; a prefix itself need not exist."""
         with self._mapped(f"Cannot reach {self.uri}"):
             try:
                 next(each(obstore.list(self._calls, self.root.path or None, chunk_size=1)), None)
@@ -224,7 +224,7 @@ class BucketObjectStore(RootedStore):
 
     @cached_property
     def settings(self) -> BucketSettings:
-        """The settings, resolved on this machine.
+        """Return the settings, resolved on this machine.
 
         :raises SourceError: as `bucket_settings`, or the policy refuses the place.
         """
@@ -264,15 +264,15 @@ class BucketObjectStore(RootedStore):
         except (PermissionDeniedError, UnauthenticatedError) as error:
             raise self._error(f"Cannot write {self.uri_of(key)}", error) from None
         except (BaseError, OSError) as error:
-            # A 412 may answer our own first try whose reply was lost, and a broken connection may have
-            # broken after the write: what stands there decides.
+            # Two cases can hide a success: a 412 answers our own first try, whose reply was lost; or the
+            # connection broke after the write. So what is at the key decides.
             self._settle(key, size, sha256, error)
 
     def _settle(self, key: str, size: int, sha256: Callable[[], str], error: Exception) -> None:
-        """Look what stands at the key after a write that did not say success.
+        """Look at the key after a write without a success.
 
-        :raises StoreConflict: other content.
-        :raises SourceError: nothing.
+        :raises StoreConflict: the key has other content.
+        :raises SourceError: the key has no object.
         """
         if (there := self.stat(key)) is None:
             why = "another object stood there and was deleted meanwhile"
@@ -315,7 +315,7 @@ def _fingerprint(meta: JsonMapping) -> Fingerprint:
     etag = meta["e_tag"]
     return Fingerprint(
         size=meta["size"],
-        # Whole seconds: a listing may tell milliseconds, a HEAD never does.
+        # Whole seconds, because a listing may have milliseconds and a HEAD never has.
         mtime_us=int(meta["last_modified"].timestamp()) * 1_000_000,
         etag=None if etag is None else etag.replace('"', ""),
         version_id=meta["version"],
@@ -323,11 +323,11 @@ def _fingerprint(meta: JsonMapping) -> Fingerprint:
 
 
 def _listed_up_to(page: pa.RecordBatch, before: str | None) -> str | None:
-    """The path that a listing has told everything up to; None once that is not known.
+    """Return the path up to which a listing is complete; None if that is no longer known.
 
-    Empty objects take no part: they may be folder markers, which stand elsewhere than their names do.
+    Empty objects are left out: they may be folder markers, which are not listed at the place of their name.
 
-    :param before: the same of what came before the page, empty at the beginning.
+    :param before: the value for all pages before this one; empty at the beginning.
     """
     if before is None:
         return None
@@ -341,7 +341,7 @@ def _listed_up_to(page: pa.RecordBatch, before: str | None) -> str | None:
 
 
 def _usual(keys: pa.Array, sizes: pa.Array) -> pa.Array | None:
-    """Which objects need no second look: neither empty nor of a name that its URI escapes; None: all."""
+    """Return which objects need no second look: not empty, and no escapes in the URI. None: all of them."""
     full = pc.greater(sizes, 0)
     if are_plain(bytes(text_of(keys))):
         return None if pc.all(full).as_py() else full
@@ -349,7 +349,7 @@ def _usual(keys: pa.Array, sizes: pa.Array) -> pa.Array | None:
 
 
 def _without_quotes(etags: pa.Array) -> pa.Array:
-    """`etag.replace('"', "")` of each; as a rule there is one at either end."""
+    """Return `etag.replace('"', "")` of each; usually the etag has one quote at either end."""
     trimmed = pc.ascii_trim(etags, '"')
     return pc.replace_substring(trimmed, '"', "") if b'"' in bytes(text_of(trimmed)) else trimmed
 
@@ -360,9 +360,9 @@ def _status(error: Exception) -> str | None:
 
 
 def _reason(error: Exception) -> str:
-    """The store's own words: its code and the message's first line, else obstore's first line.
+    """Return the store's own text: its code and the message's first line, else obstore's first line.
 
-    Nothing else: a body of S3 may hold the access key and the text that was signed, a query a signature.
+    The rest is dropped: an S3 body may hold the access key and the signed text, a query string a signature.
     """
     text = str(error).split("\n\nDebug source", 1)[0]
     status = _status(error)
@@ -378,7 +378,7 @@ def _reason(error: Exception) -> str:
 
 
 def _hint(error: Exception) -> str:
-    if getattr(error, "errno", None) is not None:  # of this machine, where a copy is written or read
+    if getattr(error, "errno", None) is not None:  # an error of this machine, at a local read or write
         return "check the disk of this machine: it may be full, or broken"
     status = _status(error)
     if isinstance(error, PermissionDeniedError | UnauthenticatedError) or status in ("401", "403"):

@@ -1,4 +1,4 @@
-"""Opens the store that a URI names."""
+"""Opens the object store of a URI."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def open_store(uri: str, props: Mapping[str, str], policy: Policy) -> ObjectStor
     """Open the store of a folder: `file:///dir`, `/dir`, `s3://bucket/prefix` (`s3a`, `s3n` are the same),
     `gs://bucket/prefix`, `abfss://container@account.dfs.core.windows.net/prefix`.
 
-    :param props: the suffixes of `input.fs.prop.*` in StarTree's and Pinot's spelling (`region`,
+    :param props: the suffixes of `input.fs.prop.*` as StarTree and Pinot spell them (`region`,
         `endpoint`, `accessKey`, `secretKey`, …; `KNOWN` of `source/settings.py` has them all);
-        values may refer to the environment (`${NAME}`). Without keys the cloud's standard chain finds them.
-        Not used locally.
+        values may refer to the environment (`${NAME}`). If keys are missing, the cloud's standard chain
+        finds them. Not used for local folders.
     :param policy: the table spec's; `UNLIMITED` for a place that no spec names.
     :raises SourceError: the URI or a setting cannot be used, or the policy refuses it.
     """
@@ -27,9 +27,9 @@ def open_store(uri: str, props: Mapping[str, str], policy: Policy) -> ObjectStor
         from pinot_assets.source.local_store import LocalObjectStore
 
         return LocalObjectStore(root)
-    # Imported late: a local-only task does not pay for the client.
+    # Imported late, so that a task with local files need not load the client.
     from pinot_assets.source.bucket_store import BucketObjectStore
 
     store = BucketObjectStore(root, props, policy)
-    assert store.settings is not None  # resolved at once, so that a wrong one is told here
+    assert store.settings is not None  # resolve them now, so that a wrong setting fails here
     return store

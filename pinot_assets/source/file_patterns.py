@@ -1,12 +1,12 @@
 """`includeFileNamePattern` and `excludeFileNamePattern`: Java's `FileSystem.getPathMatcher`, in Python.
 
-What a pattern is matched against is what Pinot's own ingestion jobs match (they pass the listing's text
-through `java.nio.file.Paths`, `SegmentGenerationAndPushTaskGenerator`), so a pasted pattern means the same
-here: the whole absolute path of a local file (`/data/in/a.csv`), and for a bucket `s3:/bucket/in/a.csv`,
-with the one slash that Java leaves of `s3://`. Patterns therefore start with `**/` as a rule.
+A pattern is matched against the same text as in Pinot's own ingestion jobs, so a pasted pattern means the
+same here. They pass the listed URI through `java.nio.file.Paths` (`SegmentGenerationAndPushTaskGenerator`).
+For a local file that is the whole absolute path (`/data/in/a.csv`); for a bucket it is `s3:/bucket/in/a.csv`,
+because Java keeps one slash of `s3://`. Therefore patterns usually start with `**/`.
 
-A glob becomes a regular expression of RE2 (what `sun.nio.fs.Globs` does on Unix). It differs from shell globs
-and `fnmatch`: `*` and `?` stop at a slash but match a leading dot, `**` crosses slashes, `{a,b}` is a choice
+A glob becomes an RE2 expression (as `sun.nio.fs.Globs` does it on Unix). It differs from shell globs and
+`fnmatch`: `*` and `?` stop at a slash but match a leading dot, `**` crosses slashes, `{a,b}` is a choice
 (not nested), and `**/x` needs a slash before x.
 """
 
@@ -23,12 +23,12 @@ from pinot_assets.errors import SettingError
 from pinot_assets.source.java_regex import ANY, Range, any_of, but, compiled, matching, one, regex_to_re2
 from pinot_assets.source.uris import unquote_key
 
-# Most patterns: told by the end of a name alone, since it holds a slash.
+# Fits most patterns. The end of a name alone decides them, since every matched text holds a slash.
 _SUFFIX = re.compile(r"(?i:glob):\*\*/\*([A-Za-z0-9._=-]*)")
 
 
 MOST_LENGTH = 10_000
-"""Characters of a pattern."""
+"""The most characters that a pattern may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class PathPattern:
     _regex: str
 
     def those_of(self, paths: Sequence[str]) -> list[bool]:
-        """Of each path whether the whole of it matches (`PathMatcher.matches(Paths.get(path))`)."""
+        """Return for each path whether all of it matches (`PathMatcher.matches(Paths.get(path))`)."""
         return matching(self._regex, [normalise_path(path) for path in paths])
 
     def matching(self, root: str, names: pa.Array) -> pa.Array:
-        """`those_of` a root with each of these names behind it: normalised paths of plain ASCII characters
+        """Return `those_of` for root + name of each name: normalised paths of plain ASCII characters
         (`uris.is_plain`), each name with a slash in it.
         """
         if suffix := _SUFFIX.fullmatch(self.text):
@@ -54,7 +54,7 @@ class PathPattern:
         return pc.match_substring_regex(pc.binary_join_element_wise(root, names, ""), self._regex)
 
     def names(self, word: str) -> bool:
-        """Whether the pattern's text spells a word literally (`.tmp`, `_SUCCESS`)."""
+        """Whether the pattern's text contains a word literally (`.tmp`, `_SUCCESS`)."""
         _, _, text = self.text.partition(":")
         if self.text[:5].lower() == "regex":
             text = text.replace("\\.", "\0").replace(".", "*").replace("\0", ".")
@@ -62,10 +62,10 @@ class PathPattern:
 
 
 def compile_pattern(text: str) -> PathPattern:
-    """Compile `glob:…` or `regex:…` (the syntax name in any case).
+    """Compile `glob:…` or `regex:…` (case of the syntax name does not matter).
 
-    :raises SettingError: it is too long, has no or another syntax name, or is malformed; or it is a regular
-        expression outside the common part of Java and RE2, or a glob that matches nothing because of `//`.
+    :raises SettingError: the pattern is too long, names no known syntax, or is malformed; a regular
+        expression is outside the common part of Java and RE2; or a glob matches nothing because of `//`.
     """
     if len(text) > MOST_LENGTH:
         raise SettingError(f"A pattern has more than {MOST_LENGTH:,} characters", hint="write a shorter one")
@@ -76,7 +76,7 @@ def compile_pattern(text: str) -> PathPattern:
                 raise glob_error(body, body.index("//"), "no path holds '//': Java writes s3:/bucket/key")
             try:
                 return PathPattern(text, compiled(glob_to_regex(body)))
-            except ValueError as error:  # it is too long for RE2
+            except ValueError as error:  # too long for RE2
                 raise glob_error(body, 0, str(error)) from error
         case "regex":
             return PathPattern(text, regex_to_re2(body))
@@ -87,23 +87,23 @@ def compile_pattern(text: str) -> PathPattern:
 
 
 def path_of_uri(uri: str) -> str:
-    """The text that patterns are matched against: see the module."""
+    """Return the text that patterns are matched against, see the module docstring."""
     scheme, _, rest = uri.partition("://")
     path = unquote_key(rest)
     return normalise_path(path if scheme == "file" else f"{scheme}:/{path}")
 
 
 def normalise_path(path: str) -> str:
-    """What `Paths.get(path).toString()` gives on Unix: each slash once, none at the end."""
+    """Return what `Paths.get(path).toString()` gives on Unix: single slashes, none at the end."""
     if "//" in path:
         path = re.sub("/+", "/", path)
     return path if path == "/" else path.removesuffix("/")
 
 
 def glob_to_regex(glob: str) -> str:
-    """Translate a glob; the result is for `compiled`.
+    """Translate a glob to a regular expression for `compiled`.
 
-    :raises SettingError: where Java refuses the glob, with the position (0-based).
+    :raises SettingError: Java refuses the glob; the error names the position (0-based).
     """
     regex: list[str] = []
     in_group = False
@@ -144,11 +144,11 @@ def glob_to_regex(glob: str) -> str:
 
 
 def _char_class(glob: str, i: int) -> tuple[str, int]:
-    """Translate from behind `[`; returns the text and the position behind `]`."""
+    """Translate the class that begins after `[`; return the text and the position after `]`."""
     negated = glob[i : i + 1] == "!"
     i += negated
     members: list[Range] = []
-    # A caret (only without `!`) or hyphen that comes first is itself, and starts no range.
+    # A leading hyphen, or caret (only without `!`), stands for itself and starts no range.
     if glob[i : i + 1] == "-" or (not negated and glob[i : i + 1] == "^"):
         members.append(_only(glob[i]))
         i += 1
@@ -181,7 +181,7 @@ def _char_class(glob: str, i: int) -> tuple[str, int]:
         start = None
     if not members:
         raise glob_error(glob, i - 1, "an empty class")
-    # A class never matches a slash, whatever a range in it spans.
+    # A class never matches a slash, even if one of its ranges contains the slash.
     slash = _only("/")
     return any_of(but([*members, slash]) if negated else but([*but(members), slash])), i
 
@@ -191,14 +191,14 @@ def _only(char: str) -> Range:
 
 
 def _is_range(start: str, end: str) -> bool:
-    """Whether Java takes the range: it compares UTF-16 units, and reads `[` and `\\` as syntax there."""
+    """Whether Java accepts the range: it compares UTF-16 units, and reads `[` and `\\` as syntax there."""
     first_of_end = end.encode("utf-16-be", "surrogatepass")[:2]
     last_of_start = start.encode("utf-16-be", "surrogatepass")[-2:]
     return end not in "[\\/" and first_of_end >= last_of_start and start <= end
 
 
 def glob_error(glob: str, position: int, why: str) -> SettingError:
-    """A `SettingError` that points into the pattern."""
+    """Return a `SettingError` that names a position in the pattern."""
     return SettingError(
         f"The pattern glob:{glob} is malformed at position {max(position, 0)}",
         why=why,

@@ -1,6 +1,6 @@
-"""Listed files as columns: a million of them are columns of a million rows, objects only where one looks.
+"""Listed files as columns: a million files are columns of a million rows, and objects only where needed.
 
-URIs are plain ASCII (`uris`), so Arrow's order of bytes is Python's order of texts.
+URIs are plain ASCII (`uris`), so Arrow's order of bytes is Python's order of strings.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ COLUMNS: Final = pa.schema(
 )
 
 _PAGE: Final = 10_000
-_LONGEST: Final = 1_000_000  # an end, without which Arrow 26 refuses to slice more than some megabytes
+_LONGEST: Final = 1_000_000  # an end is needed: without it Arrow 26 refuses to slice more than some MB
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A stretch of a listing.
+    """A part of a listing.
 
     :ivar columns: as `COLUMNS`.
-    :ivar last: the key that a listing goes on behind after this page; empty where it cannot be cut here.
+    :ivar last: the key after which a listing continues behind this page; empty if it cannot be cut here.
     """
 
     columns: pa.Table
@@ -55,7 +55,7 @@ class Page:
 class FileTable(Mapping[str, SourceFile]):
     """Files by URI, in the order of their URIs.
 
-    :param pages: columns as `COLUMNS`, in any order; of a URI that comes twice the last counts.
+    :param pages: columns as `COLUMNS`, in any order; if a URI comes twice, its last row counts.
     """
 
     def __init__(self, pages: Iterable[pa.RecordBatch | pa.Table]) -> None:
@@ -68,7 +68,7 @@ class FileTable(Mapping[str, SourceFile]):
 
     @classmethod
     def of(cls, files: Mapping[str, SourceFile]) -> FileTable:
-        """The same files as columns."""
+        """Return the same files as columns."""
         return files if isinstance(files, cls) else cls([page_of(files.values())])
 
     def __getitem__(self, uri: str) -> SourceFile:
@@ -89,7 +89,7 @@ class FileTable(Mapping[str, SourceFile]):
 
     @cached_property
     def digest(self) -> str:
-        """The sha256 in hex of all URIs and versions: column by column, texts behind their lengths."""
+        """Return a sha256 (hex) of all URIs and versions: column by column, lengths before the texts."""
         digest = hashlib.sha256(f"{len(self)}\n".encode())
         for column in self.columns.columns:
             is_text = column.type == pa.string()
@@ -106,33 +106,33 @@ class FileTable(Mapping[str, SourceFile]):
 
 
 def columns_of(files: Mapping[str, SourceFile]) -> pa.Table:
-    """Files as `COLUMNS`, each once."""
+    """Return files as a table of `COLUMNS`, each URI once."""
     return files.columns if isinstance(files, FileTable) else page_of(files.values())
 
 
 def pages_of(listing: Iterable[ObjectInfo]) -> Iterator[Page]:
-    """A listing that can be cut behind any object, some thousand objects at a time."""
+    """Yield a listing in pages of some thousand objects; it can be cut after any object."""
     objects = iter(listing)
     while page := [*islice(objects, _PAGE)]:
         yield Page(page_of(page), page[-1].key)
 
 
 def page_of(files: Iterable[SourceFile | ObjectInfo]) -> pa.Table:
-    """Files as `COLUMNS`."""
+    """Return files as a table of `COLUMNS`."""
     rows = [(f.uri, f.fingerprint.size, f.fingerprint.mtime_us, f.fingerprint.etag) for f in files]
     columns = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, COLUMNS, strict=True)], schema=COLUMNS)
 
 
 def files_of(columns: pa.Table) -> Iterator[SourceFile]:
-    """Inverse of `page_of`."""
+    """Yield the files of a table: the inverse of `page_of`."""
     values = (columns.column(name).to_pylist() for name in COLUMNS.names)
     for uri, size, mtime_us, etag in zip(*values, strict=True):
         yield SourceFile(uri, Fingerprint(size, mtime_us, etag))
 
 
 def text_of(texts: pa.Array) -> memoryview:
-    """What texts hold, one after the other."""
+    """Return the bytes of all texts, one after the other, without a copy."""
     _, offsets, data = texts.buffers()
     if data is None or not len(texts):
         return memoryview(b"")
@@ -141,13 +141,13 @@ def text_of(texts: pa.Array) -> memoryview:
 
 
 def without_root(uris: pa.ChunkedArray, length: int) -> pa.Array:
-    """URIs without so many characters at their beginning, an eighth of the cost of slicing texts."""
+    """Return URIs without their first `length` characters; costs an eighth of slicing strings."""
     data = uris.combine_chunks().cast(pa.binary())
     return pc.binary_slice(data, length, _LONGEST).view(pa.string())
 
 
 def in_order(table: pa.Table, compare: Callable[[pa.ChunkedArray, pa.ChunkedArray], pa.ChunkedArray]) -> bool:
-    """Whether every URI compares (`pc.less`, `pc.less_equal`) with the next one."""
+    """Whether `compare` (`pc.less`, `pc.less_equal`) is true for every URI and the next one."""
     uris = table.column("uri")
     return bool(pc.all(compare(uris.slice(0, max(0, len(uris) - 1)), uris.slice(1))).as_py() is not False)
 

@@ -1,9 +1,9 @@
-"""Calls of obstore that Ctrl-C can break off.
+"""Makes calls of obstore that Ctrl-C can interrupt.
 
-Python runs what is to happen on a signal in its main thread, and only between two of its own steps. A call of
-obstore is one step, however long the store is silent and however often obstore tries again: minutes. So in
-the main thread, which waits for nothing but signals meanwhile, another one makes the call. One that is broken
-off is left alone; its thread keeps no program from ending.
+Python handles a signal only in its main thread, and only between two of its own steps. A call of obstore is
+one step, and may take minutes if the store is silent and obstore tries again. So the main thread lets another
+thread make the call, and waits for it, where a signal can interrupt it. After Ctrl-C that thread is left
+alone; as a daemon it does not keep the program from ending.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ T = TypeVar("T")
 
 
 def call(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """As `function(…)`.
+    """Return `function(…)`; in the main thread, let another thread call it.
 
-    :raises Exception: what it raises.
+    :raises Exception: what the function raises.
     """
     if threading.current_thread() is not threading.main_thread():
         return function(*args, **kwargs)
@@ -37,7 +37,7 @@ def call(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 def each(items: Iterable[T]) -> Iterator[T]:
-    """The same items, each asked for by `call`."""
+    """Yield the same items; each is fetched with `call`."""
     left = iter(items)
     end = object()
     while (item := call(next, left, end)) is not end:

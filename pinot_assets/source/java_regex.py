@@ -1,10 +1,10 @@
-r"""The part of Java's regular expressions that RE2 has, too, translated; and texts of RE2.
+r"""Translates the part of Java's regular expressions that RE2 has, too; and writes texts of RE2.
 
-RE2 is Arrow's engine: it matches in time proportional to its text, whatever the pattern. Refused by name,
-since the engines (or JVM versions) differ: `\b` and `\B`, `\G`, `\R`, `\X`, `\h`, `\H`, `\v`, `\V`, `\N`,
-Unicode properties (`\p{L}`), nested classes and `&&`, flags other than `(?i)` and `(?s)` at the start, and
-`$` and `\Z` before the end. RE2 has no back references, look-arounds, atomic groups and possessive
-repetitions, which are what lets a pattern take for ever.
+RE2 is Arrow's engine: its time is proportional to the length of the text, whatever the pattern. These are
+refused with a message of their own, because the engines (or JVM versions) differ: `\b`, `\B`, `\G`, `\R`,
+`\X`, `\h`, `\H`, `\v`, `\V`, `\N`, Unicode properties (`\p{L}`), nested classes and `&&`, flags other than
+`(?i)` and `(?s)` at the start, `$` and `\Z` before the end. RE2 lacks back references, look-arounds, atomic
+groups and possessive repetitions: with such features a pattern can take for ever.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ import pyarrow.compute as pc
 from pinot_assets.errors import SettingError
 
 Range = tuple[int, int]
-"""Characters from one code to another one, both of them in it."""
+"""The characters from one code to another one, both included."""
 
 LAST: Final = 0x10FFFF
 ANY: Final = r"[^\n\r\x{85}\x{2028}\x{2029}]"
-"""Java's dot leaves out line terminators."""
+"""Java's dot matches no line terminator."""
 
 _CASE: Final = 32
-"""Between a letter of ASCII and the same in the other case."""
+"""Distance between an ASCII letter and the same letter in the other case."""
 
 
 def one(char: str, ignore_case: bool = False) -> str:
-    """A character, and where case is ignored the same letter of ASCII in the other one."""
+    """Return the regex of one character; with `ignore_case`, of an ASCII letter in both cases."""
     if ignore_case and char.isascii() and char.isalpha():
         return f"[{char.lower()}{char.upper()}]"
     return char if char.isascii() and char.isalnum() else _code(ord(char))
 
 
 def any_of(ranges: Iterable[Range], *, negated: bool = False, ignore_case: bool = False) -> str:
-    """A class. One without any character matches nothing."""
+    """Return a class of these characters. A class without any character matches nothing."""
     spans = list(ranges)
     if ignore_case:
         spans += [(low - _CASE, high - _CASE) for low, high in _both(spans, ord("a"), ord("z"))] + [
@@ -50,7 +50,7 @@ def any_of(ranges: Iterable[Range], *, negated: bool = False, ignore_case: bool 
 
 
 def but(ranges: Iterable[Range]) -> list[Range]:
-    """Every character that is in none of these."""
+    """Return all characters that are in none of these ranges."""
     gaps: list[Range] = []
     place = 0
     for low, high in sorted(ranges):
@@ -61,14 +61,14 @@ def but(ranges: Iterable[Range]) -> list[Range]:
 
 
 def compiled(regex: str) -> str:
-    """The expression for whole texts.
+    """Return the expression that matches whole texts.
 
-    :raises ValueError: RE2 does not take it; says why.
+    :raises ValueError: RE2 does not accept it; the message has the reason.
     """
     whole = rf"\A(?:{regex})\z"
     try:
-        for text in (regex, whole):  # by itself, too: `a)(b` would close the group around it and open another
-            # Of a null: an array made of Python's values would import pandas, where that is installed.
+        for text in (regex, whole):  # both: in `whole` alone, `a)(b` would close our group and open another
+            # We match a null, because an array of Python values would import pandas if it is installed.
             pc.match_substring_regex(pa.nulls(1, pa.string()), text)
     except pa.ArrowInvalid as error:
         raise ValueError(str(error).removeprefix("Invalid regular expression: ")) from None
@@ -76,11 +76,11 @@ def compiled(regex: str) -> str:
 
 
 def matching(regex: str, texts: Sequence[str]) -> list[bool]:
-    """Which of some texts match, in one go.
+    """Return for each text whether it matches, all in one call.
 
-    :param regex: as `compiled` gives it.
+    :param regex: as `compiled` returns it.
     """
-    # Half a surrogate pair, as Python reads bytes that are no UTF-8, is a character that is none to RE2.
+    # Python reads bytes that are not UTF-8 as half surrogate pairs, which RE2 does not take as characters.
     plain = pa.array([text.encode(errors="replace").decode() for text in texts], pa.string())
     matched: list[bool] = pc.match_substring_regex(plain, regex).to_pylist()
     return matched
@@ -109,7 +109,7 @@ _POSIX = {
     "XDigit": "09afAF",
     "Space": "\t\r  ",
 }
-"""Ranges, each by its first and last character."""
+"""Ranges; each is its first and its last character."""
 _CHARS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 _SETS = {"d": "09", "w": "azAZ09__", "s": "\t\r  "}
 _QUANTIFIER = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})\??")
@@ -118,9 +118,9 @@ _FLAGS = re.compile(r"\(\?([is]+)\)")
 
 
 def regex_to_re2(pattern: str) -> str:
-    """Translate; the result is for whole texts, as Java's `Matcher.matches`.
+    """Translate a pattern to an expression for whole texts, as Java's `Matcher.matches`.
 
-    :raises SettingError: Java refuses it, or it is not in the common part; with the position (0-based).
+    :raises SettingError: Java refuses it, or it is outside the common part; with the position (0-based).
     """
     translated = _Translator(pattern).run()
     try:
@@ -130,7 +130,7 @@ def regex_to_re2(pattern: str) -> str:
 
 
 _NOTHING = ("", "(", "(?:", "|", r"\A", r"\z")
-"""What a repetition cannot stand behind, for one of the two engines or both."""
+"""A repetition cannot follow one of these, in one of the two engines or in both."""
 
 
 class _Translator:
@@ -187,7 +187,7 @@ class _Translator:
         return match[0]
 
     def _end(self, written: str) -> str:
-        """Java's end of a text may be before its last line terminator; behind it nothing else must follow."""
+        """Translate an end of text; elsewhere Java's would also match before a last line terminator."""
         if self.pattern[self.i :].strip(")"):
             raise self._refuse(f"{written} before the end of the pattern")
         return r"\z"
@@ -225,7 +225,7 @@ class _Translator:
         return self._end("\\Z") if char == "Z" else one(self._literal(char), self.ignore_case)
 
     def _literal(self, char: str) -> str:
-        """The character that an escape stands for, inside and outside of classes."""
+        """Return the character of an escape, inside or outside of a class."""
         if char in _CHARS:
             return _CHARS[char]
         if char in "xu":
@@ -271,7 +271,7 @@ class _Translator:
         return [(ord(start), ord(end))]
 
     def _class_char(self) -> str | list[Range]:
-        """One character of a class, or those of a predefined set."""
+        """Return one character of a class, or the ranges of a predefined set."""
         char = self._take()
         if char == "[" or (char == "&" and self._peek() == "&"):
             raise self._refuse("nested classes and &&; write one flat class")

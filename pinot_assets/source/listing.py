@@ -1,4 +1,4 @@
-"""The set of files that a table is to equal, as one complete listing says now."""
+"""Lists the source completely: the files that the table should equal."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _META: Final = b"part"
 
 @dataclass(frozen=True, slots=True)
 class ListingPart:
-    """What one stretch of a listing gave; fields as `listing.Inventory` has them, of this stretch.
+    """The result of one stretch of a listing; fields as in `listing.Inventory`, for this stretch.
 
     :ivar columns: the chosen files, as `file_table.COLUMNS`.
-    :ivar last: the key that the listing goes on behind; empty when it has come to its end.
+    :ivar last: the key after which the listing continues; empty if this part reached the end.
     """
 
     columns: pa.Table
@@ -42,9 +42,9 @@ class ListingPart:
 
 
 def part_to_arrow(part: ListingPart, beside: JsonMapping) -> bytes:
-    """A part as an Arrow stream: what it holds is written as it lies in memory.
+    """Return a part as an Arrow stream; the columns are written as they are in memory.
 
-    :param beside: plain values that are kept with it.
+    :param beside: plain values to store with it.
     """
     meta = {
         "skipped": part.skipped,
@@ -62,15 +62,15 @@ def part_to_arrow(part: ListingPart, beside: JsonMapping) -> bytes:
 
 
 def part_from_arrow(data: bytes, what: str = "a part of a listing") -> tuple[ListingPart, JsonObject]:
-    """Inverse of `part_to_arrow`; the columns are views of the data.
+    """Read a part that `part_to_arrow` wrote; the columns are views of the data.
 
-    What is no part raises what its parsers raise.
+    If the data are not a part, the errors of the parsers are raised.
 
     :param what: its address, for errors.
-    :raises NeedsNewerRelease: it is of a format that this release does not know.
+    :raises NeedsNewerRelease: its format is unknown to this release.
     """
     table = pa.ipc.open_stream(data).read_all()
-    table.validate(full=True)  # places of texts that point outside of it would end the process
+    table.validate(full=True)  # text offsets outside of the data would crash the process
     meta = read_json(table.schema.metadata[_META])
     Marks.of(meta).require_known(what)
     require_schema(table.schema, COLUMNS)
@@ -91,13 +91,13 @@ class Inventory:
 
     :ivar files: the chosen files by URI.
     :ivar listed_at_ms: when the listing began, by this machine's clock. Only `readiness` compares it with
-        a file's time, and only where an age is asked for: the two clocks may differ (edge case E28).
+        a file's time, and only if a rule needs an age: the two clocks may differ (edge case E28).
     :ivar digest: sha256 in hex of all URIs and versions: equal listings have equal digests.
-    :ivar skipped: how many objects the patterns did not choose.
-    :ivar hidden: how many objects were chosen by the patterns but left out for their name (see
+    :ivar skipped: number of objects that the patterns did not choose.
+    :ivar hidden: number of objects that the patterns chose and that were left out for their name (see
         `take_inventory`).
     :ivar complete: URIs of directories that hold the completeness marker.
-    :ivar being_written: URIs of directories that a writer uses now: something lies in their `_temporary`.
+    :ivar being_written: URIs of directories in which a writer works: their `_temporary` holds something.
     """
 
     files: Mapping[str, SourceFile]
@@ -119,12 +119,12 @@ def take_inventory(
 ) -> Inventory:
     """List a store completely and choose files by Java path patterns (`patterns.compile_pattern`).
 
-    What upstream writers leave around is left out unless the include pattern spells it (edge case E26):
-    names that start with a dot (or lie in such a folder), `_SUCCESS`, `_temporary/…`, `*.tmp`. To spell it
-    is to have `/.`, `_SUCCESS`, `_temporary` or `.tmp` in its text. Symbolic links are never listed.
+    Files that upstream writers leave are left out unless the include pattern names them (edge case E26):
+    names with a leading dot (also of a folder above), `_SUCCESS`, `_temporary/…`, `*.tmp`. The pattern names
+    them by `/.`, `_SUCCESS`, `_temporary` or `.tmp` in its text. Symbolic links are never listed.
 
-    :param marker: name of the files that mark their directories as complete; these are never chosen.
-    :param on_listed: told how many objects were seen so far, some thousand at a time.
+    :param marker: name of the files that mark their directories as complete; they are never chosen.
+    :param on_listed: called with the number of objects so far, after some thousand each.
     :raises ListingFailed: the listing did not complete; there is then no inventory (invariant I12).
     :raises SourceError: a pattern cannot be used.
     """
@@ -135,7 +135,7 @@ def take_inventory(
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which files of a store count: the arguments of `take_inventory`."""
+    """The rules that choose files of a store: the arguments of `take_inventory`."""
 
     include: str | None = None
     exclude: str | None = None
@@ -145,13 +145,13 @@ class Choice:
 def list_part(
     root: str, pages: Iterable[Page], choice: Choice, is_late: Callable[[], bool] = lambda: False
 ) -> ListingPart:
-    """List on until the end, or until it gets late: then as far as the page at hand, and at least one.
+    """List until the end, or until `is_late`: then up to the end of the current page, at least one page.
 
-    A store that cannot be gone on with in the middle is listed to its end, however late it gets.
+    If the store cannot continue a listing in the middle, it is listed to its end, however late it gets.
 
     :param root: the store's URI.
-    :param pages: of its objects, behind the `last` of the part before.
-    :raises ListingFailed: the listing broke off; there is then nothing of this part.
+    :param pages: of its objects, after the `last` of the part before.
+    :raises ListingFailed: the listing did not complete; there is then no part.
     :raises SourceError: a pattern cannot be used.
     """
     look = _Look(root, choice)
@@ -172,11 +172,11 @@ def list_part(
 
 
 def inventory_of(parts: Sequence[ListingPart], listed_at_ms: int) -> Inventory:
-    """All parts of one listing, put together.
+    """Return all parts of one listing as one inventory.
 
-    :param parts: each behind the one before; the last has come to the end.
-    :param listed_at_ms: when the last of them began. A file that was looked at earlier may be older by now
-        than it was then, never younger.
+    :param parts: each continues the one before; the last one reached the end.
+    :param listed_at_ms: when the last part began. A file listed in an earlier part may be older by now than
+        it was then, never younger.
     """
     assert parts[-1].last == "", "the listing goes on"
     files = FileTable([part.columns for part in parts])
@@ -200,7 +200,7 @@ def _reporting(pages: Iterable[Page], on_listed: Callable[[int], None]) -> Itera
 
 
 def narrowed(inventory: Inventory, absent: Collection[str]) -> Inventory:
-    """The same listing without some URIs."""
+    """Return the same listing without these URIs."""
     if not absent:
         return inventory
     files = {uri: file for uri, file in inventory.files.items() if uri not in absent}
@@ -208,15 +208,15 @@ def narrowed(inventory: Inventory, absent: Collection[str]) -> Inventory:
     return replace(inventory, files=narrower, digest=narrower.digest)
 
 
-# What more than a pattern decides about: names that writers leave around, and escapes.
+# Names that need more than a pattern's decision: what writers leave behind, and escapes.
 _SPECIAL = r"%|//|/\.|/_SUCCESS$|/_temporary/|\.tmp$"
-_BEHIND_SLASH = b"/._"  # nothing of the middle of it without one of these
+_BEHIND_SLASH = b"/._"  # after a slash; without one of these, or `%`, `_SPECIAL` can only match at the end
 
 
 class _Look:
-    """What is chosen of a listing, page by page, and what is not.
+    """Chooses files of a listing, page by page, and counts the others.
 
-    :ivar skipped: as `Inventory` has it, as are `hidden`, `complete` and `being_written`.
+    :ivar skipped: as in `Inventory`; so are `hidden`, `complete` and `being_written`.
     """
 
     def __init__(self, root: str, choice: Choice) -> None:
@@ -231,7 +231,7 @@ class _Look:
         self.being_written: set[str] = set()
 
     def chosen(self, page: pa.Table) -> pa.Table:
-        """Those of the files that count."""
+        """Return the chosen files of a page."""
         page = page.combine_chunks()
         below = without_root(page.column("uri"), len(self._root))
         special = self._special(below)
@@ -250,7 +250,7 @@ class _Look:
         return pa.concat_tables([kept, page_of(taken)]) if taken else kept
 
     def _special(self, below: pa.Array) -> pa.Array | None:
-        """Which of the names below the root need to be looked at one by one; None: none of them."""
+        """Return which of the names below the root have to be looked at one by one; None: none of them."""
         if not self._root_is_plain:
             return pc.is_valid(below)
         if not (_has_mark(text_of(below)) or any(pc.any(pc.ends_with(below, e)).as_py() for e in self._ends)):
@@ -266,13 +266,13 @@ class _Look:
         return others if matched is None else pc.and_(matched, others)
 
     def _let_in(self, paths: list[str]) -> list[bool]:
-        """Which paths the patterns let in, whatever they hold."""
+        """Return which paths the patterns choose, whatever characters they hold."""
         included = [True] * len(paths) if self._include is None else self._include.those_of(paths)
         excluded = [False] * len(paths) if self._exclude is None else self._exclude.those_of(paths)
         return [yes and not no for yes, no in zip(included, excluded, strict=True)]
 
     def _takes(self, uri: str, is_let_in: bool) -> bool:
-        """Whether one file counts, whatever its name."""
+        """Whether one file is chosen, whatever its name; counts it if it is not."""
         folder, _, name = uri.rpartition("/")
         above, writing, _ = uri.removeprefix(self._root).partition("/_temporary/")
         if writing:
@@ -289,7 +289,7 @@ class _Look:
 
 
 def _has_mark(text: memoryview) -> bool:
-    """Whether any of some names, put together, holds what a special one has, but for its end."""
+    """Whether some names, joined together, hold a mark of a special name, except one at a name's end."""
     codes = np.frombuffer(text, np.uint8)
     behind = bytes(codes[np.flatnonzero(codes[:-1] == ord("/")) + 1])
     return b"%" in bytes(text) or any(code in behind for code in _BEHIND_SLASH)

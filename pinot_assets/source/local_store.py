@@ -1,6 +1,6 @@
 """Files on a local (or shared, POSIX) disk as an object store.
 
-Own code over `os.scandir`: obstore's local store silently drops names such as `a#1`, and its put-if-absent
+It uses `os.scandir`, because obstore's local store silently drops names such as `a#1`, and its put-if-absent
 does not fsync.
 """
 
@@ -32,11 +32,11 @@ from pinot_assets.source.file_table import ObjectInfo, Page, pages_of
 from pinot_assets.source.object_store import CHUNK_BYTES, RootedStore, copied, probe_put_if_absent, whole
 from pinot_assets.source.uris import Root, check_key
 
-# Where unfinished writes lie, on the same file system as what they become. Never listed.
+# The folder of unfinished writes, on the same file system as their targets. Never listed.
 TEMPORARY = ".pinot-assets-tmp"
 
 DEAD_S = 24 * 3600
-"""How long a writer of another host may have written nothing before it counts as dead."""
+"""A writer on another host counts as dead after so many seconds without a write."""
 
 _TEMPORARY = re.compile(r"(?P<host>.+)-(?P<pid>[0-9]+)-[0-9a-f]+")
 
@@ -48,17 +48,17 @@ class LocalObjectStore(RootedStore):
     root: Root
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """Walk the tree; regular files only, no symbolic link is followed or told (edge case E26)."""
+        """Yield the tree's regular files; symbolic links are neither followed nor listed (edge case E26)."""
         return self._walk(prefix, ())
 
     def pages(self, after: str = "") -> Iterator[Page]:
-        """`list`, gathered; a disk tells one file at a time."""
+        """Return the files of `list` in pages; a disk lists one file at a time."""
         return pages_of(self._walk("", tuple(after.split("/")) if after else ()))
 
     def _walk(self, prefix: str, after: tuple[str, ...]) -> Iterator[ObjectInfo]:
-        """Files below a prefix, folder by folder, names in order.
+        """Yield the files below a prefix, folder by folder, in the order of their names.
 
-        :param after: the path of one of them, for those behind it; empty for all.
+        :param after: path of one of them, to yield only the files after it; empty for all.
         """
         if not self.exists_root():
             raise ListingFailed(f"{self.uri} does not exist", hint="create the folder, or correct the URI")
@@ -86,9 +86,9 @@ class LocalObjectStore(RootedStore):
     def _behind(
         self, folder: str, base: str, after: tuple[str, ...]
     ) -> builtins.list[tuple[os.DirEntry[str], str, tuple[str, ...] | None]]:
-        """What of a folder is not wholly before a path in it: entries, last name first, with their keys.
+        """Return the entries of a folder that are not completely before a path in it, last name first.
 
-        :returns: also what of that path lies in the entry; None where the entry is behind it.
+        :returns: entry, key, and the rest of the path inside the entry; None if the entry is after the path.
         """
         first = after[0] if after else ""
         entries = sorted(self._scan(folder), key=lambda entry: entry.name, reverse=True)
@@ -99,12 +99,12 @@ class LocalObjectStore(RootedStore):
         ]
 
     def stat(self, key: str) -> Fingerprint | None:
-        """Size and mtime; None also for what is no regular file."""
+        """Reads size and mtime; None also if the key is not a regular file."""
         status = self._status(key)
         return _fingerprint(status) if status is not None and stat.S_ISREG(status.st_mode) else None
 
-    def is_folder(self, key: str) -> bool:
-        """A folder, empty or not; no symbolic link to one."""
+    def ask_if_folder(self, key: str) -> bool:
+        """True for a folder, also an empty one; False for a symbolic link to one."""
         status = self._status(key)
         return status is not None and stat.S_ISDIR(status.st_mode)
 
@@ -116,43 +116,43 @@ class LocalObjectStore(RootedStore):
                 return None
 
     def read(self, key: str, most: ByteLimit = OBJECT) -> bytes:
-        """The file's bytes."""
+        """Reads the file."""
         with _mapped(f"Cannot read {self.uri_of(key)}"), self._opened(key) as file:
             size = os.fstat(file.fileno()).st_size
             return whole(self.uri_of(key), size, iter(lambda: file.read(CHUNK_BYTES), b""), most)
 
     def sha256(self, key: str) -> str:
-        """Hex digest of the file's bytes."""
+        """Hashes the file."""
         with _mapped(f"Cannot read {self.uri_of(key)}"), self._opened(key) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def download(self, key: str, path: Path, size: int) -> str:
-        """Copy in chunks, hashing what is written."""
+        """Copies in chunks and hashes what it writes."""
         with _mapped(f"Cannot copy {self.uri_of(key)}"), self._opened(key) as source:
             return copied(self.uri_of(key), iter(lambda: source.read(CHUNK_BYTES), b""), path, size)
 
     def put_if_absent(self, key: str, data: bytes) -> None:
-        """Temp file, fsync, link (rule R13)."""
+        """Writes a temporary file, syncs it and links it (rule R13)."""
         self._put(key, lambda target: target.write(data))
 
     def put_file_if_absent(self, key: str, path: Path) -> None:
-        """Temp file, fsync, link (rule R13); never a link to the given file itself."""
+        """Writes a temporary file, syncs it and links it (rule R13); never links the given file itself."""
         with path.open("rb") as source:
             self._put(key, lambda target: shutil.copyfileobj(source, target, CHUNK_BYTES))
 
     def delete(self, key: str) -> None:
-        """Unlink; the folder stays."""
+        """Unlinks the file; its folder stays."""
         with _mapped(f"Cannot delete {self.uri_of(key)}"), suppress(FileNotFoundError, NotADirectoryError):
             os.unlink(self._path(key))
 
     def probe(self) -> None:
-        """Try it; also removes what killed writers left behind."""
+        """Tries put-if-absent; also removes files that killed writers left."""
         probe_put_if_absent(self)
         with _mapped(f"Cannot clean up in {self.uri}"):
             self._sweep()
 
     def exists_root(self) -> bool:
-        """Whether the root is a folder that can be read."""
+        """Whether the root is a readable folder."""
         with _mapped(f"Cannot read the folder {self.uri}"):
             try:
                 with os.scandir(self.root.path):
@@ -162,12 +162,12 @@ class LocalObjectStore(RootedStore):
 
     @contextmanager
     def _opened(self, key: str) -> Iterator[BufferedReader]:
-        """A regular file of this folder, to be read.
+        """Open a regular file of this folder for reading.
 
-        What lies below the root is opened name by name, so that neither the file nor a folder above it leads
-        elsewhere, however recently a symbolic link was put in its place. The root itself may be one.
+        Below the root each name is opened by itself, so that neither the file nor a folder above it can lead
+        elsewhere, even if somebody just replaced it by a symbolic link. The root itself may be a link.
 
-        :raises SourceChanged: it is a symbolic link, a pipe or a device, or lies below one.
+        :raises SourceChanged: the file is a symbolic link, a pipe or a device, or lies below one.
         """
         *folders, name = key.split("/")
         check_key(key)
@@ -176,7 +176,7 @@ class LocalObjectStore(RootedStore):
             for folder in folders:
                 place, above = self._open_at(place, folder, key, os.O_DIRECTORY), place
                 os.close(above)
-            # A pipe without a writer would be waited for.
+            # Without O_NONBLOCK the open would wait for a pipe's writer.
             file = self._open_at(place, name, key, os.O_NONBLOCK)
         finally:
             os.close(place)
@@ -205,7 +205,7 @@ class LocalObjectStore(RootedStore):
         return os.path.join(self.root.path, key)
 
     def _scan(self, folder: str) -> builtins.list[os.DirEntry[str]]:
-        # Read at once: a folder stays open only while it is read, however deep the tree.
+        # The list is read at once, so that few folders are open at a time, however deep the tree.
         try:
             with os.scandir(folder) as entries:
                 return builtins.list(entries)
@@ -213,7 +213,7 @@ class LocalObjectStore(RootedStore):
             raise _listing_failed(self.uri, error) from error
 
     def _put(self, key: str, write: Callable[[BinaryIO], object]) -> None:
-        """Temp file, fsync, link, fsync of the folder: a name exists only with its whole content."""
+        """Write a temporary file, sync, link, sync the folder: a name always has its whole content."""
         path = self._path(key)
         folder = os.path.dirname(path)
         name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex}"
@@ -244,23 +244,23 @@ class LocalObjectStore(RootedStore):
 
     def _sweep(self) -> None:
         folder = os.path.join(self.root.path, TEMPORARY)
-        now = os.stat(folder).st_mtime  # by the disk's own clock: something has just been written there
+        now = os.stat(folder).st_mtime  # by the disk's own clock: we have just written something there
         for entry in self._scan(folder):
-            with suppress(OSError):  # gone already, or another user's
+            with suppress(OSError):  # it is gone already, or belongs to another user
                 if _is_dead(entry.name, now - entry.stat(follow_symlinks=False).st_mtime):
                     os.unlink(entry.path)
 
 
 def _is_link(name: str, place: int) -> bool:
-    # Linux calls a link that should be a folder "not a directory".
+    # If a folder is expected, Linux reports a link as "not a directory".
     with suppress(OSError):
         return stat.S_ISLNK(os.stat(name, dir_fd=place, follow_symlinks=False).st_mode)
     return False
 
 
 def _is_dead(temporary: str, age_s: float) -> bool:
-    """Whether the writer of an unfinished file will not go on: one of another host, of which only the age
-    tells, had nothing to write for a day."""
+    """Whether the writer of an unfinished file is dead. On this host its process is gone; of another host we
+    know only the file's age: more than a day."""
     if (writer := _TEMPORARY.fullmatch(temporary)) is None:
         return False
     if writer["host"] == socket.gethostname():
@@ -273,7 +273,7 @@ def _fingerprint(status: os.stat_result) -> Fingerprint:
 
 
 def _make_folders(path: str) -> None:
-    """Create missing folders and make them durable: a synced file in a lost folder is lost."""
+    """Create missing folders and sync their parents, because a file in a lost folder would be lost, too."""
     missing = []
     while not os.path.isdir(path):
         missing.append(path)

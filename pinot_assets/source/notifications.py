@@ -1,7 +1,7 @@
-"""S3's notifications in an SQS queue: hints that listing is worth while, never more.
+"""S3's notifications in an SQS queue: hints that a listing is worthwhile, and nothing more.
 
-Messages get lost, come twice, and whoever may write to the queue can make them up. So nothing is decided by
-one: a message makes a sweep come earlier, and is deleted when that sweep has come to its end.
+Messages get lost or come twice, and anybody who may write to the queue can invent them. So no message decides
+anything: it makes the next sweep come earlier, and is deleted when that sweep has ended.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from pinot_assets.source.settings import allow_http, resolve, resolve_env
 from pinot_assets.source.uris import Root
 
 MOST: Final = 1000
-"""Messages that are taken at a time; what is left wakes the next sweep."""
+"""The most messages taken at a time; the rest triggers the next sweep."""
 BATCH: Final = 10  # SQS' own limit
 HIDDEN_S: Final = 900
-"""How long a message that was taken shows to nobody else: longer than most sweeps. Shown again, it wakes
-another one, which does no harm."""
+"""SQS hides a received message for so many seconds: longer than most sweeps. If it appears again, it triggers
+another sweep, which does no harm."""
 
 
 def objects_of(body: str) -> tuple[tuple[str, str], ...]:
-    """Buckets and keys that a message tells of: S3's own events, through SNS too, and EventBridge's.
+    """Return the buckets and keys of a message: S3's own events, also through SNS, and EventBridge's.
 
-    :returns: nothing for a test event, and for what is no notification.
+    :returns: nothing for a test event, and for a text that is not a notification.
     """
     try:
         if len(body) > MESSAGE_BYTES:
             return ()
         message = read_json(body)
-        if "Message" in message:  # by SNS
+        if "Message" in message:  # from SNS
             message = read_json(message["Message"])
-        if "detail" in message:  # by EventBridge, whose keys are not escaped
+        if "detail" in message:  # from EventBridge, which does not escape keys
             return ((str(message["detail"]["bucket"]["name"]), str(message["detail"]["object"]["key"])),)
         parts = [record["s3"] for record in message.get("Records", ())]
         return tuple((str(s3["bucket"]["name"]), unquote_plus(s3["object"]["key"])) for s3 in parts)
@@ -49,16 +49,16 @@ def objects_of(body: str) -> tuple[tuple[str, str], ...]:
 
 
 def is_test(body: str) -> bool:
-    """Whether it is what S3 sends when notifications are switched on."""
+    """Whether this is the message that S3 sends when notifications are turned on."""
     return "s3:TestEvent" in body and not objects_of(body)
 
 
 class SqsHints:
-    """A queue of hints, of SQS.
+    """An SQS queue of hints.
 
-    :param url: the queue's; may refer to the environment.
-    :param root: what the table lists.
-    :param props: the table's `input.fs.prop.*`: its keys are those of the bucket (`props_of_queue`).
+    :param url: the queue's URL; may refer to the environment.
+    :param root: the source that the table lists.
+    :param props: the table's `input.fs.prop.*`: the bucket's keys are used for the queue (`props_of_queue`).
     :param policy: the table spec's.
     """
 
@@ -66,12 +66,12 @@ class SqsHints:
         self._url, self._root, self._props, self._policy = url, root, props, policy
 
     def receive(self) -> tuple[str, ...]:
-        """Handles of messages that say that objects of the table's directory changed.
+        """Return handles of messages about changed objects in the table's directory.
 
-        What is of other places is given back to the queue, test events are deleted.
+        Messages about other places go back to the queue; test events are deleted.
 
-        :raises SourceError: the queue cannot be reached or refuses; or it is so full of other places'
-            messages that ours, if there are any, are not to be seen.
+        :raises SourceError: the queue cannot be reached or refuses; or messages about other places fill it,
+            so that we cannot receive ours, if there are any.
         """
         ours, others, tests = list[str](), list[str](), list[str]()
         with self._mapped():
@@ -100,8 +100,8 @@ class SqsHints:
         return tuple(ours)
 
     def delete(self, handles: Sequence[str]) -> None:
-        """Delete messages, when the sweep that they woke has come to its end; a message that the queue has
-        shown to somebody else meanwhile stays.
+        """Delete messages after the sweep that they triggered has ended. A message stays if the queue has
+        delivered it again to another receiver.
 
         :raises SourceError: the queue cannot be reached or refuses.
         """
@@ -111,7 +111,7 @@ class SqsHints:
 
     @cached_property
     def url(self) -> str:
-        """The queue's."""
+        """Return the queue's URL, its references resolved."""
         return resolve_env(self._url, self._policy)
 
     def _concerns(self, body: str) -> bool:

@@ -1,7 +1,7 @@
-"""Object stores: one narrow port to the folders that files come from and segments are staged in.
+"""Object stores: one narrow protocol for the source's folders and the staging area.
 
-Small on purpose. What differs between a disk and a cloud (how a listing is complete, how put-if-absent is
-atomic) is settled below this port, and one contract suite holds both to it.
+It is small on purpose. Disks and clouds differ (when a listing is complete, how put-if-absent is atomic);
+the implementations hide that, and one contract suite tests them all.
 """
 
 from __future__ import annotations
@@ -24,103 +24,103 @@ CHUNK_BYTES = 4 * 1024 * 1024
 
 
 class ObjectStore(Protocol):
-    """A folder of immutable or foreign objects. Keys are relative to the root, with `/` between segments.
+    """A folder of objects that never change or are not ours. Keys are relative to the root, with `/` between.
 
-    Picklable: an executor opens its own connection, and resolves its own environment, when it first
-    uses the store. Every method raises SourceError where the store cannot be reached or refuses.
+    Picklable: an executor opens its own connection and resolves the references in its own environment when
+    it first uses the store. Every method raises SourceError if the store cannot be reached or refuses.
     """
 
     @property
     def uri(self) -> str:
-        """The root, normalised, without a slash at its end."""
+        """Return the root's normalised URI, without a slash at its end."""
 
     def uri_of(self, key: str) -> str:
-        """The URI of a key."""
+        """Return the URI of a key."""
 
     def key_of(self, uri: str) -> str:
-        """The key of a URI below the root.
+        """Return the key of a URI below the root.
 
-        :raises SourceError: it lies elsewhere.
+        :raises SourceError: the URI is not below the root.
         """
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """All objects below a folder of the store, recursively, in no promised order.
+        """Yield all objects below a folder of the store, recursively, in any order.
 
-        Complete or an error: only an iterator that ends by itself has told everything. Folders, folder
-        markers and symbolic links are no objects. A prefix below which nothing lies is an empty listing.
+        Complete or an error: only an iterator that ends by itself has yielded all. Folders, folder markers
+        and symbolic links are not objects. A prefix without objects gives an empty listing.
 
         :param prefix: a folder as key, whole segments; empty for all.
-        :raises ListingFailed: at any time while iterating; what came before is then no listing (I12).
+        :raises ListingFailed: at any time of the iteration; the objects so far are then no listing (I12).
         """
 
     def pages(self, after: str = "") -> Iterator[Page]:
-        """`list` of all, as columns: for a million objects. It may be cut and gone on with later.
+        """Yield all objects of `list` in pages of columns, fast for a million. It can be continued later.
 
-        A listing that stops behind a page with a `last`, and another one after that key, tell together every
-        object that stood there from the first's beginning to the second's end.
+        If one listing stops after a page with a `last`, and another one begins after that key, the two
+        together have every object that existed from the start of the first to the end of the second.
 
         :param after: the `last` of a page; empty for all.
         :raises ListingFailed: as `list`.
         """
 
     def stat(self, key: str) -> Fingerprint | None:
-        """The object's version now, None where there is none; equal to what `list` says of it."""
+        """Return the object's version now, equal to the one of `list`; None if there is no object."""
 
-    def is_folder(self, key: str) -> bool:
-        """Whether a folder of that name is there: of a bucket, whether objects lie below it."""
+    def ask_if_folder(self, key: str) -> bool:
+        """Whether a folder of that name exists; in a bucket: whether objects lie below it."""
 
     def read(self, key: str, most: ByteLimit = OBJECT) -> bytes:
-        """A small object's content.
+        """Return a small object's content.
 
         :raises SourceError: it does not exist.
-        :raises TooLarge: it is larger than that; no more of it was read.
+        :raises TooLarge: it is larger than `most`; reading stopped there.
         """
 
     def sha256(self, key: str) -> str:
-        """Hex digest of an object's content, read as a stream."""
+        """Return the sha256 (hex) of an object's content, read as a stream."""
 
     def download(self, key: str, path: Path, size: int) -> str:
-        """Copy an object into a local file (replaced if there) and return its sha256 in hex.
+        """Copy an object into a local file (replaced if it exists) and return its sha256 in hex.
 
-        Streams, hashing what it writes; on an error the file is removed.
+        It streams and hashes what it writes; after an error it removes the file.
 
-        :param size: bytes that it has, as the caller knows it; no more than those fill the disk.
-        :raises SourceChanged: it has another size.
+        :param size: the object's size in bytes, as the caller knows it; it never writes more.
+        :raises SourceChanged: the object has another size.
         :raises SourceError: the object does not exist.
         """
 
     def put_if_absent(self, key: str, data: bytes) -> None:
-        """Write an object that nobody ever sees torn, unless one stands there already (rule R13).
+        """Write an object if there is none yet; readers only ever see it complete (rule R13).
 
-        One with the same content counts as success, so a repeated or lost write is no error.
+        If the same content is there, the call succeeds, so a repeated or lost write is no error.
 
-        :raises StoreConflict: one with other content stands there. It is left as it is.
+        :raises StoreConflict: an object with other content is there. It stays as it is.
         """
 
     def put_file_if_absent(self, key: str, path: Path) -> None:
-        """`put_if_absent` with a local file's content."""
+        """Like `put_if_absent`, with a local file's content."""
 
     def delete(self, key: str) -> None:
-        """Remove an object; one that does not exist is fine."""
+        """Remove an object; no error if it does not exist."""
 
     def probe(self) -> None:
-        """Prove that the store can be written, read and deleted, and honours put-if-absent.
+        """Check that the store can write, read and delete, and supports put-if-absent.
 
-        :raises SourceError: it does not; names what failed.
+        :raises SourceError: it cannot; the error names what failed.
         """
 
     def exists_root(self) -> bool:
-        """Whether the root is positively there (a readable folder; a reachable bucket).
+        """Whether the root exists for certain (a readable folder; a reachable bucket).
 
-        :returns: False when it is positively not there.
-        :raises SourceError: neither is known. An empty source is believed only after True (edge case E2).
+        :returns: False if it certainly does not exist.
+        :raises SourceError: neither is certain. Only after True we believe an empty source (edge case E2).
         """
 
 
 class RootedStore:
-    """What every store says of its place.
+    """URIs and keys of a store, the same for every store.
 
-    :ivar root: the folder.
+    :ivar root: the store's folder.
     """
 
     root: Root
@@ -131,19 +131,19 @@ class RootedStore:
         return self.root.uri
 
     def uri_of(self, key: str) -> str:
-        """The root, a slash and the key in percent-encoding."""
+        """Return the root, a slash and the key in percent-encoding."""
         return join_uri(self.uri, key)
 
     def key_of(self, uri: str) -> str:
-        """Inverse of `uri_of`."""
+        """Return the key of a URI: the inverse of `uri_of`."""
         return key_below(self.uri, uri)
 
 
 def whole(uri: str, size: int, chunks: Iterable[bytes], most: ByteLimit) -> bytes:
-    """The content of an object, read in chunks.
+    """Return an object's content from its chunks.
 
-    :param size: what the store says of it. It may lie: the chunks are counted, too.
-    :raises TooLarge: either is more than `most`.
+    :param size: as the store reports it. The report may be wrong, so the chunks are counted, too.
+    :raises TooLarge: the reported or the counted size is more than `most`.
     """
     limit, content = most.bytes, io.BytesIO()
     if size <= limit:
@@ -157,10 +157,10 @@ def whole(uri: str, size: int, chunks: Iterable[bytes], most: ByteLimit) -> byte
 
 
 def copied(uri: str, chunks: Iterable[bytes], path: Path, size: int) -> str:
-    """Write an object that is read in chunks into a file; the body of every store's `download`.
+    """Write an object's chunks into a file; every store's `download` uses this.
 
-    :returns: the hex SHA-256 of what was written.
-    :raises SourceChanged: it has another size; the file is removed, as after any error.
+    :returns: the SHA-256 (hex) of the written bytes.
+    :raises SourceChanged: the object has another size; the file is removed, as after any error.
     """
     digest, left = hashlib.sha256(), size
     try:
@@ -184,18 +184,18 @@ def copied(uri: str, chunks: Iterable[bytes], path: Path, size: int) -> str:
 
 
 def probe_key() -> str:
-    """A name that no other probe has. No folder of its own, which several executors that probe at once would
-    make and remove."""
+    """Return a name that no other probe has. It has no folder, because executors that probe at the same time
+    would create and remove it for each other."""
     return f".pinot-assets-probe-{uuid.uuid4().hex}"
 
 
 def probe_put_if_absent(store: ObjectStore) -> None:
-    """The body of every store's `probe`.
+    """Write, read and delete a probe object; every store's `probe` uses this.
 
     :raises SourceError: as `ObjectStore.probe`.
     """
     key = probe_key()
-    store.put_if_absent(key, b"first")  # outside: a delete that fails too would hide why
+    store.put_if_absent(key, b"first")  # outside the try: a failed delete would hide the failed write
     try:
         try:
             store.put_if_absent(key, b"second")

@@ -1,9 +1,9 @@
-"""Which listed files are there: an upload under way is neither published nor taken for a deletion.
+"""Decides which listed files are ready: an unfinished upload is neither published nor taken for a deletion.
 
-A file is ready when it is old enough (`minFileAgeSec`) and its directory holds the completeness marker
-(`completenessMarker`), each where it is asked for. A *new* file that is not ready is simply not there yet. A
-file that the table already knows may not be treated so, since it would look deleted: then everything waits.
-Pure: decides from values alone, the same for the sensor and for the trigger.
+A file is ready if it is old enough (`minFileAgeSec`) and its directory holds the completeness marker
+(`completenessMarker`), each only if the table spec asks for it. A *new* file that is not ready is left out.
+A file that the table already knows cannot be left out, because it would look deleted: then everything waits.
+Pure: decides from values alone, in the same way for the sensor and for the trigger.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pinot_assets.source.listing import Inventory, narrowed
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """When a file counts.
+    """When a file is ready.
 
-    :ivar min_age_s: seconds since its last modification; 0 asks for no age.
-    :ivar marker: name of the file that must lie in the same directory, None for none.
+    :ivar min_age_s: seconds since its last modification; 0: any age.
+    :ivar marker: name of the file that must lie in the same directory; None: no marker needed.
     """
 
     min_age_s: int = 0
@@ -32,9 +32,9 @@ class Rules:
 class Known:
     """Files that the table already knows.
 
-    :ivar versions: for every such URI, the versions that need no more work: what is published, and what a
-        rollback holds back. Empty for a file that is planned and not yet published.
-    :ivar removable: those whose disappearance would take rows or work away.
+    :ivar versions: for every such URI, the versions that need no more work: the published one, and those that
+        a rollback holds back. Empty for a file that is planned and not yet published.
+    :ivar removable: URIs whose disappearance would remove rows or planned work.
     """
 
     versions: Mapping[str, Collection[Fingerprint]] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Unready:
-    """One file that is not ready, and why, as the end of a sentence."""
+    """One file that is not ready. `why` is the end of a sentence."""
 
     uri: str
     why: str
@@ -51,12 +51,12 @@ class Unready:
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """A listing, judged.
+    """A listing with the files that are ready and those that are not.
 
     :ivar listed: everything that was listed.
-    :ivar counted: the listing to work with, without what is not there yet.
-    :ivar later: new files that are not there yet.
-    :ivar waiting: known files that are being rewritten; when there is one, nothing may be done.
+    :ivar counted: the listing to work with: without the new files that are not ready.
+    :ivar later: new files that are not ready.
+    :ivar waiting: known files that are being rewritten; if there is one, nothing may be done.
     """
 
     listed: Inventory
@@ -66,10 +66,10 @@ class Readiness:
 
 
 def judge(inventory: Inventory, rules: Rules, known: Known) -> Readiness:
-    """Sort a listing into what counts, what is not there yet, and what everything has to wait for.
+    """Sort a listing into files that count, new files that are not ready, and known files to wait for.
 
-    A file's age is measured from the beginning of the listing, by this machine's clock. A time in the future
-    counts as young no further ahead than a past one would: beyond, the clocks are wrong and the file is not.
+    A file's age is measured back from the start of the listing, by this machine's clock. A time up to
+    `min_age_s` in the future counts as young, too. Further ahead a clock must be wrong: the file is ready.
     """
     unready = {u.uri: u for u in (_look(file, inventory, rules) for file in inventory.files.values()) if u}
     later, waiting = [], []
@@ -81,13 +81,13 @@ def judge(inventory: Inventory, rules: Rules, known: Known) -> Readiness:
     waiting += _vanished_from_unfinished(inventory, rules, known)
     absent = {u.uri for u in later}
     if absent == inventory.files.keys() and known.removable:
-        # All that was there has gone and all that is there is being written: one upload, not a deletion.
+        # All known files are gone, and all present ones are being written: an upload, not a deletion.
         waiting += later
     return Readiness(inventory, narrowed(inventory, absent), tuple(later), tuple(waiting))
 
 
 def unready_words(files: Sequence[Unready]) -> str:
-    """`2 files are not ready (s3://in/a.csv is 12 s old, minFileAgeSec is 60)`: how many, the first, why."""
+    """Return `2 files are not ready (s3://in/a.csv is 12 s old, minFileAgeSec is 60)`: count, first, why."""
     first = files[0]
     count = plural_are(len(files), "file")
     return f"{count} not ready ({first.uri} {first.why})"
@@ -104,7 +104,7 @@ def _look(file: SourceFile, inventory: Inventory, rules: Rules) -> Unready | Non
 
 
 def _vanished_from_unfinished(inventory: Inventory, rules: Rules, known: Known) -> list[Unready]:
-    """Known files that have gone while their directory is being written anew."""
+    """Return the known files that are gone while their directory is being written again."""
     if rules.marker is None:
         return []
     unfinished = {_folder(uri) for uri in inventory.files} | inventory.being_written

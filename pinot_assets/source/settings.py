@@ -1,8 +1,8 @@
-"""Which settings buckets have, which of them need one another, and whether their values may be used.
+"""The settings of buckets, which of them need each other, and whether their values may be used.
 
-What the names tell by themselves is asked when a table spec is checked, without looking at a value; all of it
-where the bucket is opened, of the values that the environment has there. A spec names a variable, `${NAME}`,
-and the machine that opens the store has it: so a secret is in no plan, no run config and no pickle.
+The check of a table spec looks at the names only, never at a value. When a bucket is opened, everything is
+checked, with the values of that machine's environment. A spec names a variable, `${NAME}`, and the machine
+that opens the store has its value: so no plan, no run config and no pickle holds a secret.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 def is_reference(text: str) -> bool:
-    """Whether the text is one `${NAME}` and nothing else; a default would be a literal again."""
+    """Whether the text is one `${NAME}` and nothing else; a default would be a literal value again."""
     match = _REFERENCE.fullmatch(text)
     return match is not None and match.group(2) is None
 
 
 def referenced(text: str) -> set[str]:
-    """Names that the text refers to, with or without a default."""
+    """Return the names of the variables in the text, with or without a default."""
     return {name for name, _ in _REFERENCE.findall(text)}
 
 
 def resolve_env(value: str, policy: Policy) -> str:
-    """Replace `${NAME}` and `${NAME:-default}` by what the environment holds.
+    """Replace `${NAME}` and `${NAME:-default}` by the values of the environment.
 
-    As in a shell, the default also stands in for an empty variable.
+    As in a shell, the default also replaces an empty variable.
 
-    :param policy: which variables may be read.
-    :raises SettingError: a variable is not set or may not be read, or a `${` is not one of the two forms.
+    :param policy: decides which variables may be read.
+    :raises SettingError: a variable is not set or may not be read, or a `${` has neither of the two forms.
         Names the variable, never a value.
     """
-    # Also of a default: it may go to a reader that has variables of its own, such as Hadoop's `${env.NAME}`.
+    # Also checks defaults: a later reader may have its own variables, such as Hadoop's `${env.NAME}`.
     if "${" in _REFERENCE.sub(lambda reference: reference[2] or "", value):
         raise SettingError(
             "A setting holds a malformed environment reference",
@@ -95,8 +95,8 @@ KNOWN: Final[Mapping[str, Mapping[str, str]]] = {
         "allowHttp": _ALLOW_HTTP,
     },
 }
-"""The settings of each scheme, and what they mean: StarTree's and Pinot's `*.fs.prop.*` suffixes where they
-have them. `allowHttp`, `sessionToken`, `sasToken`, and `endpoint` of GCS and ADLS are this project's own."""
+"""The settings of each scheme and their meaning. The names are StarTree's and Pinot's `*.fs.prop.*` suffixes,
+except our own `allowHttp`, `sessionToken`, `sasToken`, and `endpoint` of GCS and ADLS."""
 
 _CLOUDS: Final = {"s3": "S3", "gs": "GCS", "abfss": "ADLS"}
 
@@ -113,30 +113,30 @@ NEEDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "clientSecret": ("tenantId", "clientId"),
     },
 }
-"""Settings that have no use without others."""
+"""Settings that need others, and which."""
 
 IN_NEED: Final = frozenset(name for needs in NEEDS.values() for name in needs)
-"""All of those."""
+"""All settings that need others."""
 
 
 def unknown_settings(scheme: str, names: Collection[str]) -> list[str]:
-    """Those that the buckets of a scheme do not have."""
+    """Return the names that are not settings of that scheme's buckets."""
     return [name for name in names if name not in KNOWN[scheme]]
 
 
 def incomplete_settings(scheme: str, names: Collection[str]) -> Iterator[tuple[str, list[str]]]:
-    """A setting that is given, and those that it needs and that are not."""
+    """Yield the first setting that lacks others, with those that it lacks."""
     for name in names:
         if lacking := [other for other in NEEDS[scheme].get(name, ()) if other not in names]:
             yield name, lacking
-            return  # the others of a pair lack the same
+            return  # the others of the pair would only lack the same
 
 
 def resolve(scheme: str, props: Mapping[str, str], policy: Policy) -> dict[str, str]:
-    """The settings that are not empty, their references resolved.
+    """Return the settings that are not empty, with their references resolved.
 
-    :param policy: which variables may be read.
-    :raises SettingError: an unknown setting, or a variable that is not set or may not be read.
+    :param policy: decides which variables may be read.
+    :raises SettingError: a setting is unknown, or a variable is not set or may not be read.
     """
     if unknown := sorted(unknown_settings(scheme, props)):
         raise SettingError(
@@ -149,10 +149,10 @@ def resolve(scheme: str, props: Mapping[str, str], policy: Policy) -> dict[str, 
 def allow_http(cloud: str, endpoint: str | None, values: Mapping[str, str], keys: str) -> bool:
     """Whether an endpoint may be reached without TLS.
 
-    :param cloud: its name, for people.
-    :param values: `allowHttp` counts.
-    :param keys: names of the settings that credentials belong to.
-    :raises SettingError: it is no URL, or another machine's and plain, and nobody allowed that.
+    :param cloud: the cloud's name, for messages.
+    :param values: the settings; only `allowHttp` is read.
+    :param keys: names of the settings for credentials, for messages.
+    :raises SettingError: not a URL; or another machine's without TLS, and `allowHttp` is not true.
     """
     allowed = values.get("allowHttp", "false").lower()
     if allowed not in ("true", "false"):

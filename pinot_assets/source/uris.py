@@ -1,8 +1,8 @@
-"""URIs as identity: one spelling for one file, and the way back (edge cases E24, E27).
+"""URIs identify files: one spelling for each file, and the way back to its key (edge cases E24, E27).
 
 A file's URI is its store's root URI, a slash, and its key in percent-encoding: every byte but letters,
 digits and ``-_.~!$&'()*+,;=:@/`` is escaped. So two keys never share a URI, a URI is plain ASCII without
-spaces, and a comma means nothing (URIs are kept in lists, never joined).
+spaces, and a comma has no meaning (URIs are kept in lists, never joined).
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from urllib.parse import quote, unquote_to_bytes
 
 from pinot_assets.errors import SettingError, SourceError
 
-# No comma: Pinot splits the values of a segment's custom map at it.
+# Without the comma, because Pinot splits the values of a segment's custom map at it.
 _SAFE = "/!$&'()*+;=:@"
 _PLAIN = (string.ascii_letters + string.digits + "/._=-").encode()
 PLAIN_KEY = r"^[A-Za-z0-9/._=-]*$"
-"""Of `is_plain`, for Arrow."""
-# Hadoop once took `s3://key:secret@bucket`: never shown in an error.
+"""`is_plain` as a regular expression for Arrow."""
+# Hadoop once accepted `s3://key:secret@bucket`, so errors never show this part.
 _USER_INFO = re.compile(r"//[^/]*@")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-# s3a and s3n are Hadoop's names for the same buckets; abfs is abfss, since TLS is always used.
+# s3a and s3n are Hadoop's names for the same buckets. abfs is treated as abfss: we always use TLS.
 _SCHEMES = {
     "file": "file",
     "s3": "s3",
@@ -41,7 +41,7 @@ _ADLS_EXAMPLE = "abfss://container@account.dfs.core.windows.net/prefix"
 
 @dataclass(frozen=True)
 class Root:
-    """A folder that a store is rooted at.
+    """The root folder of a store.
 
     :ivar scheme: `file`, `s3`, `gs` or `abfss`.
     :ivar bucket: the bucket (`container@account.dfs.core.windows.net` on ADLS), empty on a local disk.
@@ -55,7 +55,7 @@ class Root:
 
     @cached_property
     def uri(self) -> str:
-        """The normalised URI, without a slash at its end."""
+        """Return the normalised URI, without a slash at its end."""
         if self.scheme == "file":
             return f"file://{quote_key(self.path)}"
         return f"{self.scheme}://{self.bucket}/{quote_key(self.path)}".removesuffix("/")
@@ -64,10 +64,10 @@ class Root:
 def parse_root(uri: str) -> Root:
     """Read a folder's URI, or a plain absolute path, into its one spelling.
 
-    A URI is percent-decoded, a plain path is taken as it is. `.` segments and doubled slashes of local
-    paths are dropped; `..` is refused, since what it means depends on symbolic links.
+    A URI is percent-decoded, a plain path is not. `.` segments and doubled slashes of local paths are
+    dropped. `..` is refused, because its meaning depends on symbolic links.
 
-    :raises SettingError: another scheme, a relative path, a query or fragment, a segment that is not one.
+    :raises SettingError: another scheme, a relative path, a query or fragment, or an invalid segment.
     """
     shown = _USER_INFO.sub("//…@", uri)
     if (match := _SCHEME.match(uri)) is None:
@@ -99,9 +99,9 @@ def parse_root(uri: str) -> Root:
 
 
 def adls_names(authority: str) -> tuple[str, str, str]:
-    """Container, account, and the host of the account's blobs, of `container@account.dfs.core.windows.net`.
+    """Return container, account and host of the blobs for `container@account.dfs.core.windows.net`.
 
-    :raises SettingError: it is not of that form.
+    :raises SettingError: the text has another form.
     """
     if (match := _CONTAINER.fullmatch(authority)) is None:
         raise SettingError("The URI names no container and account of ADLS", hint=f"write {_ADLS_EXAMPLE}")
@@ -110,33 +110,33 @@ def adls_names(authority: str) -> tuple[str, str, str]:
 
 
 def quote_key(key: str) -> str:
-    """Percent-encode a key or path; bytes that are no UTF-8 (local names) survive the way back."""
-    # Most names need nothing, and a listing may hold a million of them.
+    """Percent-encode a key or path; `unquote_key` restores also bytes that are not UTF-8 (local names)."""
+    # Most names need no encoding, and a listing may hold a million of them.
     return key if is_plain(key) else quote(os.fsencode(key), safe=_SAFE)
 
 
 def is_plain(text: str) -> bool:
-    """Whether a key or path means the same in percent-encoding."""
+    """Whether a key or path stays the same in percent-encoding."""
     return are_plain(text.encode(errors="surrogateescape"))
 
 
 def are_plain(texts: bytes) -> bool:
-    """`is_plain` of several keys or paths at once, put together."""
+    """Whether all of several keys or paths, joined together, are plain."""
     return not texts.translate(None, _PLAIN)
 
 
 def unquote_key(text: str) -> str:
-    """Inverse of `quote_key`."""
+    """Decode what `quote_key` encoded."""
     return os.fsdecode(unquote_to_bytes(text)) if "%" in text else text
 
 
 def join_uri(root_uri: str, key: str) -> str:
-    """The URI of a key below a root's URI."""
+    """Return the URI of a key below a root's URI."""
     return f"{root_uri.removesuffix('/')}/{quote_key(key)}"
 
 
 def key_below(root_uri: str, uri: str) -> str:
-    """The key of a URI below a root's URI: inverse of `join_uri`.
+    """Return the key of a URI below a root's URI: the inverse of `join_uri`.
 
     :raises SourceError: the URI is not below that root.
     """
@@ -147,10 +147,10 @@ def key_below(root_uri: str, uri: str) -> str:
 
 
 def check_key(key: str) -> None:
-    """Refuse what is no key: empty, `.` or `..` segments (they could leave the root), NUL, and
-    characters that no file name has (JSON may hold half of a surrogate pair).
+    """Check that a text is a key: no empty, `.` or `..` segment (they could leave the root), no NUL, and
+    no character that a file name cannot have (JSON may hold half of a surrogate pair).
 
-    :raises SourceError: it is none.
+    :raises SourceError: the text is not a key.
     """
     try:
         os.fsencode(key)
@@ -179,7 +179,7 @@ def _bucket_root(scheme: str, bucket: str, path: str, written: str) -> Root:
         raise SettingError(
             f"Cannot use {written}", why="it names no bucket", hint=f"write {scheme}://bucket/prefix"
         )
-    elif not _BUCKET.fullmatch(bucket):  # never shown: it may hold a key and its secret
+    elif not _BUCKET.fullmatch(bucket):  # the error never shows it: it may hold a key and its secret
         raise SettingError(
             f"Cannot use {written}",
             why="no bucket can have the name between // and the next /",

@@ -129,7 +129,7 @@ class Cluster(Protocol):
 
 
 @dataclass
-class Lab:
+class ContractLab:
     """One table, the means to make segments for it, and what may happen to it.
 
     :ivar inside: past the port.
@@ -335,7 +335,7 @@ def eventually(holds: Callable[[], bool], seconds: float = 20.0) -> None:
 
 
 @contextmanager
-def fake_lab(folder: Path, version: str) -> Iterator[Lab]:
+def fake_lab(folder: Path, version: str) -> Iterator[ContractLab]:
     """A table in the in-memory Pinot of that release."""
     fake = fake_pinot.FakePinot(version=version)
 
@@ -345,13 +345,13 @@ def fake_lab(folder: Path, version: str) -> Iterator[Lab]:
         yield fake
         fake.hurried = False
 
-    lab = Lab(fake, fake, fake, hurried, dialect_of(version), folder)
+    lab = ContractLab(fake, fake, fake, hurried, dialect_of(version), folder)
     lab.create()
     yield lab
 
 
 @contextmanager
-def real_lab_of(cluster: Cluster, folder: Path) -> Iterator[Lab]:
+def real_lab_of(cluster: Cluster, folder: Path) -> Iterator[ContractLab]:
     """A table in a running cluster, dropped in the end.
 
     :param cluster: has a `door` as well if its writes can be held up.
@@ -368,7 +368,7 @@ def real_lab_of(cluster: Cluster, folder: Path) -> Iterator[Lab]:
         door = getattr(cluster, "door", None)
         inside = Inside(cluster.zookeeper, cluster.cluster, cluster.controller_url, door)
         opened.enter_context(inside)
-        lab = Lab(pinot, transport, inside, hurried, dialect_of(pinot.version()), folder)
+        lab = ContractLab(pinot, transport, inside, hurried, dialect_of(pinot.version()), folder)
         transport.upload = lab.dialect.upload
         lab.table += f"_{time.time_ns()}"
         lab.create()
@@ -416,7 +416,7 @@ class Subject:
     fixture: str | None = None
     cannot: dict[str, str] = field(default_factory=dict)
 
-    def open(self, request: pytest.FixtureRequest, folder: Path) -> AbstractContextManager[Lab]:
+    def open(self, request: pytest.FixtureRequest, folder: Path) -> AbstractContextManager[ContractLab]:
         """Its laboratory, with a fresh table."""
         if self.fixture is None:
             return fake_lab(folder, self.dialect.version)
@@ -464,61 +464,61 @@ def _parameters(subjects: Iterable[Subject]) -> Sequence[ParameterSet]:
 
 
 @pytest.fixture(params=those_that_show())
-def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ContractLab]:
     """Every subject."""
     with request.param.open(request, tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture(params=those_that_show("brokers"))
-def routed_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+def routed_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ContractLab]:
     """The subjects whose brokers tell what they route to."""
     with request.param.open(request, tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture(params=those_that_show("queries"))
-def answering_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+def answering_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ContractLab]:
     """The subjects whose servers answer queries."""
     with request.param.open(request, tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture(params=those_that_show("races"))
-def racing_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+def racing_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ContractLab]:
     """The subjects where somebody can write between the check and the write of a start."""
     with request.param.open(request, tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture(params=those_that_show("narrowing"))
-def narrowing_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+def narrowing_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ContractLab]:
     """The subjects whose end can drop outputs from its entry."""
     with request.param.open(request, tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture(params=real_ones_that_show("queries"))
-def real_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+def real_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ContractLab]:
     """The clusters that are real through and through."""
     with request.param.open(request, tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture(params=real_ones_that_show())
-def wired_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+def wired_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ContractLab]:
     """The subjects behind HTTP."""
     with request.param.open(request, tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-def controller_lab(controller: ControllerCluster, tmp_path: Path) -> Iterator[Lab]:
+def controller_lab(controller: ControllerCluster, tmp_path: Path) -> Iterator[ContractLab]:
     """The controller of 1.5.1 alone, where a test has a hand on its servers and brokers."""
     with real_lab_of(controller, tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-def make_fake_lab() -> Callable[[Path], AbstractContextManager[Lab]]:
+def make_fake_lab() -> Callable[[Path], AbstractContextManager[ContractLab]]:
     return lambda folder: fake_lab(folder, PINOT_1_5.version)

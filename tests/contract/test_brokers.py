@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-Lab = Any  # conftest.Lab; the folders of the tests are not packages
+ContractLab = Any  # conftest.ContractLab; the folders of the tests are not packages
 
 
-def test_a_new_table_shows_nothing(routed_lab: Lab) -> None:
+def test_a_new_table_shows_nothing(routed_lab: ContractLab) -> None:
     assert routed_lab.brokers_show(set())
 
 
-def test_brokers_show_what_is_there(routed_lab: Lab) -> None:
+def test_brokers_show_what_is_there(routed_lab: ContractLab) -> None:
     lab = routed_lab
     lab.push("a", "b")
     lab.eventually(lambda: lab.brokers_show({"a", "b"}))
@@ -19,7 +19,7 @@ def test_brokers_show_what_is_there(routed_lab: Lab) -> None:
     lab.eventually(lambda: lab.brokers_show({"b"}))
 
 
-def test_brokers_follow_the_switch_and_its_revert(routed_lab: Lab) -> None:
+def test_brokers_follow_the_switch_and_its_revert(routed_lab: ContractLab) -> None:
     lab = routed_lab
     lab.push("old", "kept")
     lab.eventually(lambda: lab.brokers_show({"old", "kept"}))
@@ -32,7 +32,7 @@ def test_brokers_follow_the_switch_and_its_revert(routed_lab: Lab) -> None:
     lab.eventually(lambda: lab.brokers_show({"old", "kept"}))
 
 
-def test_settled_brokers_know_of_every_deletion(routed_lab: Lab) -> None:
+def test_settled_brokers_know_of_every_deletion(routed_lab: ContractLab) -> None:
     lab = routed_lab
     lab.push("a", "b")
     lab.eventually(lambda: lab.brokers_show({"a", "b"}))
@@ -42,7 +42,7 @@ def test_settled_brokers_know_of_every_deletion(routed_lab: Lab) -> None:
     assert lab.brokers_show({"b"})
 
 
-def test_rebuilding_the_routing_changes_nothing_that_is_right(routed_lab: Lab) -> None:
+def test_rebuilding_the_routing_changes_nothing_that_is_right(routed_lab: ContractLab) -> None:
     lab = routed_lab
     lab.push("old")
     lab.replace({"old"}, {"new"})

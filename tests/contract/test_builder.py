@@ -47,18 +47,18 @@ def test_every_file_is_told_once_and_from_the_calling_thread(
 ) -> None:
     for n in range(7):
         fakes.write_names(tmp_path / "in" / f"{n}.csv", n)
-    told: list[Receipt | Failure] = []
+    results: list[Receipt | Failure] = []
     threads = set()
 
     def on_done(result: Receipt | Failure) -> None:
-        told.append(result)
+        results.append(result)
         threads.add(threading.current_thread())
 
     builder.build(build_spec, fakes.tasks_of(build_spec), on_done)
-    assert sorted(result.ordinal for result in told) == list(range(7))
+    assert sorted(result.ordinal for result in results) == list(range(7))
     assert threads == {threading.current_thread()}
-    assert {r.ordinal: r.rows for r in told if isinstance(r, Receipt)} == {n: n for n in range(7)}
-    assert sorted(receipts(build_spec), key=lambda r: r.ordinal) == sorted(told, key=lambda r: r.ordinal)
+    assert {r.ordinal: r.rows for r in results if isinstance(r, Receipt)} == {n: n for n in range(7)}
+    assert sorted(receipts(build_spec), key=lambda r: r.ordinal) == sorted(results, key=lambda r: r.ordinal)
 
 
 def test_one_bad_file_does_no_harm_to_the_others(
@@ -67,18 +67,18 @@ def test_one_bad_file_does_no_harm_to_the_others(
     for n in range(6):
         fakes.write_names(tmp_path / "in" / f"{n}.csv", 3)
     (tmp_path / "in" / "3.csv").write_bytes(b"\x1f\x8bnot gzip at all")
-    told: list[Receipt | Failure] = []
-    builder.build(build_spec, fakes.tasks_of(build_spec), told.append)
-    [failure] = [result for result in told if isinstance(result, Failure)]
+    results: list[Receipt | Failure] = []
+    builder.build(build_spec, fakes.tasks_of(build_spec), results.append)
+    [failure] = [result for result in results if isinstance(result, Failure)]
     assert (failure.ordinal, failure.code, failure.attempt) == (3, "UNREADABLE", 1)
     assert failure.uri.endswith("/3.csv")
     assert sorted(r.ordinal for r in receipts(build_spec)) == [0, 1, 2, 4, 5]
 
 
 def test_nothing_to_build(builder: Builder, build_spec: BuildSpec) -> None:
-    told: list[Receipt | Failure] = []
-    builder.build(build_spec, [], told.append)
-    assert told == []
+    results: list[Receipt | Failure] = []
+    builder.build(build_spec, [], results.append)
+    assert results == []
 
 
 def test_a_caller_that_gives_up_is_heard(

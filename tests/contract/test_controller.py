@@ -11,7 +11,7 @@ from fakes.pinot.staged import STAGED
 from pinot_assets.errors import SwitchStateUnknown
 from pinot_assets.pinot import LineageState
 
-Lab = Any  # conftest.Lab; the folders of the tests are not packages
+ContractLab = Any  # conftest.ContractLab; the folders of the tests are not packages
 
 pytestmark = pytest.mark.integration
 
@@ -27,7 +27,7 @@ def rebuilds(controller: Any, table: str) -> list[int]:
     ]
 
 
-def test_r07_an_end_and_a_revert_tell_every_broker_once(controller: Any, controller_lab: Lab) -> None:
+def test_r07_an_end_and_a_revert_tell_every_broker_once(controller: Any, controller_lab: ContractLab) -> None:
     lab = controller_lab
     lab.push("old")
     entry = lab.replace({"old"}, {"new"})
@@ -38,7 +38,7 @@ def test_r07_an_end_and_a_revert_tell_every_broker_once(controller: Any, control
 
 
 def test_e30_an_end_waits_for_one_replica_and_goes_on_when_its_caller_has_gone(
-    controller: Any, controller_lab: Lab
+    controller: Any, controller_lab: ContractLab
 ) -> None:
     lab = controller_lab
     lab.push("old")
@@ -59,7 +59,7 @@ def test_e30_an_end_waits_for_one_replica_and_goes_on_when_its_caller_has_gone(
 
 
 def test_a_server_that_is_about_to_load_when_the_table_is_deleted_goes_on(
-    controller: Any, controller_lab: Lab
+    controller: Any, controller_lab: ContractLab
 ) -> None:
     lab = controller_lab
     first, second = controller.servers

@@ -12,16 +12,16 @@ from fakes.pinot.staged import EMPTY
 from pinot_assets.errors import PinotError, PinotUnreachable, PushRefused, SwitchStateUnknown
 from pinot_assets.pinot import LineageState, wait_online
 
-Lab = Any  # conftest.Lab; the folders of the tests are not packages
+ContractLab = Any  # conftest.ContractLab; the folders of the tests are not packages
 
 
 @pytest.fixture
-def fake_lab(make_fake_lab: Any, tmp_path: Path) -> Iterator[Lab]:
+def fake_lab(make_fake_lab: Any, tmp_path: Path) -> Iterator[ContractLab]:
     with make_fake_lab(tmp_path) as lab:
         yield lab
 
 
-def test_a_refused_connection_does_nothing(fake_lab: Lab) -> None:
+def test_a_refused_connection_does_nothing(fake_lab: ContractLab) -> None:
     fake_lab.pinot.refuse_connection("start_replace_segments")
     with pytest.raises(PinotUnreachable):
         fake_lab.start(set(), {"a"})
@@ -29,7 +29,7 @@ def test_a_refused_connection_does_nothing(fake_lab: Lab) -> None:
     assert fake_lab.start(set(), {"a"})
 
 
-def test_a_refused_push_until_it_is_accepted(fake_lab: Lab) -> None:
+def test_a_refused_push_until_it_is_accepted(fake_lab: ContractLab) -> None:
     fake_lab.pinot.refuse_push("b")
     with pytest.raises(PushRefused, match="quota"):
         fake_lab.push("a", "b")
@@ -38,7 +38,7 @@ def test_a_refused_push_until_it_is_accepted(fake_lab: Lab) -> None:
     assert fake_lab.visible == {"a", "b"}
 
 
-def test_a_lost_push_is_found_by_pushing_again(fake_lab: Lab) -> None:
+def test_a_lost_push_is_found_by_pushing_again(fake_lab: ContractLab) -> None:
     fake_lab.pinot.lose_reply("push")
     with pytest.raises(SwitchStateUnknown):
         fake_lab.push("a")
@@ -46,7 +46,7 @@ def test_a_lost_push_is_found_by_pushing_again(fake_lab: Lab) -> None:
     fake_lab.push("a")
 
 
-def test_a_push_that_is_cut_short_is_half_there_until_it_comes_again(fake_lab: Lab) -> None:
+def test_a_push_that_is_cut_short_is_half_there_until_it_comes_again(fake_lab: ContractLab) -> None:
     fake_lab.pinot.halve_push()
     with pytest.raises(SwitchStateUnknown):
         fake_lab.push("a", "b", "c")
@@ -56,7 +56,7 @@ def test_a_push_that_is_cut_short_is_half_there_until_it_comes_again(fake_lab: L
     assert fake_lab.visible == {"a", "b", "c"}
 
 
-def test_a_broken_replica_until_it_is_mended(fake_lab: Lab) -> None:
+def test_a_broken_replica_until_it_is_mended(fake_lab: ContractLab) -> None:
     fake_lab.pinot.break_replica(fake_lab.table, "a")
     with pytest.raises(PinotError, match="ERROR"):
         fake_lab.push("a")
@@ -65,7 +65,7 @@ def test_a_broken_replica_until_it_is_mended(fake_lab: Lab) -> None:
     wait_online(fake_lab.pinot, fake_lab.table, ["a"], seconds=1)
 
 
-def test_an_end_waits_in_the_controller_for_a_slow_load(fake_lab: Lab) -> None:
+def test_an_end_waits_in_the_controller_for_a_slow_load(fake_lab: ContractLab) -> None:
     fake_lab.push("old")
     entry = fake_lab.start({"old"}, {"new"})
     fake_lab.pinot.load_slowly("new", looks=2)
@@ -79,7 +79,7 @@ def test_an_end_waits_in_the_controller_for_a_slow_load(fake_lab: Lab) -> None:
     assert fake_lab.visible == {"new"}
 
 
-def test_a_deaf_broker_keeps_the_old_set_until_it_is_told(fake_lab: Lab) -> None:
+def test_a_deaf_broker_keeps_the_old_set_until_it_is_told(fake_lab: ContractLab) -> None:
     fake_lab.push("old")
     deaf, other = fake_lab.pinot.brokers(fake_lab.table)
     fake_lab.pinot.deafen_broker(deaf)
@@ -90,11 +90,11 @@ def test_a_deaf_broker_keeps_the_old_set_until_it_is_told(fake_lab: Lab) -> None
     assert fake_lab.pinot.broker_visible_segments(deaf, fake_lab.table) == {"new"}
 
 
-def test_somebody_else_at_work_just_before_and_just_after(fake_lab: Lab) -> None:
-    seen: list[frozenset[str]] = []
-    look = lambda: seen.append(fake_lab.pinot.all_segments(fake_lab.table))  # noqa: E731
+def test_somebody_else_at_work_just_before_and_just_after(fake_lab: ContractLab) -> None:
+    segments: list[frozenset[str]] = []
+    look = lambda: segments.append(fake_lab.pinot.all_segments(fake_lab.table))  # noqa: E731
     fake_lab.pinot.before("push", look)
     fake_lab.pinot.after("push", look)
     fake_lab.push("a")
     fake_lab.push("b")
-    assert seen == [frozenset(), {"a"}]
+    assert segments == [frozenset(), {"a"}]

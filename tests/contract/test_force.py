@@ -12,10 +12,10 @@ import pytest
 from pinot_assets.errors import SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import LineageState
 
-Lab = Any  # conftest.Lab; the folders of the tests are not packages
+ContractLab = Any  # conftest.ContractLab; the folders of the tests are not packages
 
 
-def test_a_forced_start_with_the_same_names_takes_the_entry_over(lab: Lab) -> None:
+def test_a_forced_start_with_the_same_names_takes_the_entry_over(lab: ContractLab) -> None:
     lab.push("old")
     first = lab.start({"old"}, {"new"})
     lab.push("new")
@@ -24,7 +24,7 @@ def test_a_forced_start_with_the_same_names_takes_the_entry_over(lab: Lab) -> No
     assert (lab.all, lab.visible) == ({"old", "new"}, {"old"})
 
 
-def test_a_forced_start_deletes_what_it_does_not_keep(lab: Lab) -> None:
+def test_a_forced_start_deletes_what_it_does_not_keep(lab: ContractLab) -> None:
     lab.push("old")
     first = lab.start({"old"}, {"stale", "new"})
     lab.push("stale", "new")
@@ -40,14 +40,14 @@ def test_a_forced_start_deletes_what_it_does_not_keep(lab: Lab) -> None:
         lab.end(first)
 
 
-def test_r04_a_forced_start_leaves_a_disjoint_entry_alone(lab: Lab) -> None:
+def test_r04_a_forced_start_leaves_a_disjoint_entry_alone(lab: ContractLab) -> None:
     lab.push("a", "b")
     first = lab.start({"a"}, {"new"})
     lab.force({"b"}, {"other"})
     assert lab.entry(first).state is LineageState.IN_PROGRESS
 
 
-def test_a_forced_start_keeps_two_snapshots_of_a_refresh_table(lab: Lab) -> None:
+def test_a_forced_start_keeps_two_snapshots_of_a_refresh_table(lab: ContractLab) -> None:
     lab.push("a")
     first = lab.replace({"a"}, {"b"})
     lab.force({"b"}, {"c"})
@@ -56,7 +56,7 @@ def test_a_forced_start_keeps_two_snapshots_of_a_refresh_table(lab: Lab) -> None
         lab.revert(first)
 
 
-def test_e22_a_forced_start_takes_over_what_overlaps_in_its_sources_only(lab: Lab) -> None:
+def test_e22_a_forced_start_takes_over_what_overlaps_in_its_sources_only(lab: ContractLab) -> None:
     lab.push("old")
     first = lab.start({"old"}, {"stale"})
     lab.push("stale")
@@ -66,7 +66,7 @@ def test_e22_a_forced_start_takes_over_what_overlaps_in_its_sources_only(lab: La
     lab.at_last("old")
 
 
-def test_a_forced_start_takes_over_what_overlaps_in_its_outputs_only(lab: Lab) -> None:
+def test_a_forced_start_takes_over_what_overlaps_in_its_outputs_only(lab: ContractLab) -> None:
     lab.push("a", "b")
     first = lab.start({"a"}, {"new", "stale"})
     lab.push("new", "stale")
@@ -79,7 +79,7 @@ def test_a_forced_start_takes_over_what_overlaps_in_its_outputs_only(lab: Lab) -
     assert lab.visible == {"a", "new"}
 
 
-def test_forced_additions_do_not_disturb_each_other(lab: Lab) -> None:
+def test_forced_additions_do_not_disturb_each_other(lab: ContractLab) -> None:
     first, second = lab.force(set(), {"a"}), lab.force(set(), {"b"})
     lab.push("a", "b")
     lab.end(second)
@@ -87,7 +87,7 @@ def test_forced_additions_do_not_disturb_each_other(lab: Lab) -> None:
     assert lab.visible == {"a", "b"}
 
 
-def test_a_forced_start_deletes_the_outputs_of_reverted_entries(lab: Lab) -> None:
+def test_a_forced_start_deletes_the_outputs_of_reverted_entries(lab: ContractLab) -> None:
     lab.push("old", "kept")
     entry = lab.start({"old"}, {"stale"})
     lab.force_revert(entry)
@@ -98,7 +98,7 @@ def test_a_forced_start_deletes_the_outputs_of_reverted_entries(lab: Lab) -> Non
     assert lab.is_reverted(entry)
 
 
-def test_r16_a_forced_start_deletes_reverted_names_that_it_takes_itself(lab: Lab) -> None:
+def test_r16_a_forced_start_deletes_reverted_names_that_it_takes_itself(lab: ContractLab) -> None:
     lab.push("old")
     lab.force_revert(lab.start({"old"}, {"new"}))
     lab.push("new")
@@ -111,7 +111,7 @@ def test_r16_a_forced_start_deletes_reverted_names_that_it_takes_itself(lab: Lab
     [pytest.param({"b"}, id="a part"), pytest.param({"b", "c", "d"}, id="more")],
 )
 def test_a_forced_start_keeps_the_generation_before_unless_it_replaces_just_the_last(
-    lab: Lab, segments_from: set[str]
+    lab: ContractLab, segments_from: set[str]
 ) -> None:
     lab.push("a", "d")
     first = lab.replace({"a"}, {"b", "c"})
@@ -121,7 +121,7 @@ def test_a_forced_start_keeps_the_generation_before_unless_it_replaces_just_the_
     assert lab.entry(first).state is LineageState.COMPLETED
 
 
-def test_a_forced_start_deletes_no_generation_of_an_append_table(lab: Lab) -> None:
+def test_a_forced_start_deletes_no_generation_of_an_append_table(lab: ContractLab) -> None:
     lab.appends()
     lab.push("a")
     lab.replace({"a"}, {"b"})
@@ -129,7 +129,7 @@ def test_a_forced_start_deletes_no_generation_of_an_append_table(lab: Lab) -> No
     assert lab.all == {"a", "b"}
 
 
-def test_r04_a_forced_start_takes_an_entry_away_under_its_owner(lab: Lab) -> None:
+def test_r04_a_forced_start_takes_an_entry_away_under_its_owner(lab: ContractLab) -> None:
     lab.push("old")
     first = lab.start({"old"}, {"new"})
     lab.push("new")
@@ -151,7 +151,7 @@ def test_r04_a_forced_start_takes_an_entry_away_under_its_owner(lab: Lab) -> Non
     ],
 )
 def test_force_does_not_help_against_what_is_visible(
-    lab: Lab, segments_from: set[str], segments_to: set[str]
+    lab: ContractLab, segments_from: set[str], segments_to: set[str]
 ) -> None:
     lab.push("a", "b", "replaced")
     lab.replace({"replaced"}, {"replacement"})
@@ -163,7 +163,7 @@ def test_force_does_not_help_against_what_is_visible(
     assert lab.pinot.lineage(lab.table) == before
 
 
-def test_a_forced_start_that_deletes_may_answer_late(lab: Lab) -> None:
+def test_a_forced_start_that_deletes_may_answer_late(lab: ContractLab) -> None:
     lab.push("a")
     lab.replace({"a"}, {"b"})
     late = pytest.raises(SwitchStateUnknown) if lab.dialect.forced_start_waits else lab.refusal(None)

@@ -234,14 +234,14 @@ def test_a_listing_is_cut_behind_any_page_and_told_whole(store: ObjectStore, sma
     for name in (*names, "a", "b/c", "b/d/e", "b-c", "b0", "empty"):
         store.put_if_absent(f"d/{name}" if name == "..." else name, b"" if name == "empty" else b"x")
     everything = set(keys(store))
-    told, after, cuts = set[str](), "", 0
+    listed, after, cuts = set[str](), "", 0
     while page := next(store.pages(after), None):
-        told |= {store.key_of(file.uri) for file in files_of(page.columns)}
+        listed |= {store.key_of(file.uri) for file in files_of(page.columns)}
         if not page.last:
-            told |= {store.key_of(f.uri) for rest in store.pages(after) for f in files_of(rest.columns)}
+            listed |= {store.key_of(f.uri) for rest in store.pages(after) for f in files_of(rest.columns)}
             break
         after, cuts = page.last, cuts + 1
-    assert told == everything
+    assert listed == everything
     assert cuts >= len(everything) // 2 or store.uri.startswith("abfss")
 
 
@@ -272,11 +272,11 @@ def test_a_prefix_is_a_folder(store: ObjectStore) -> None:
 def test_a_folder_is_what_something_lies_below(store: ObjectStore) -> None:
     for key in ("a.csv/part-0", "b.csv", "b.csv2/x"):
         store.put_if_absent(key, b"x")
-    assert store.is_folder("a.csv")
+    assert store.ask_if_folder("a.csv")
     assert store.stat("a.csv") is None
-    assert not store.is_folder("b.csv")
-    assert not store.is_folder("nothing")
-    assert not store.is_folder("b.csv/x")
+    assert not store.ask_if_folder("b.csv")
+    assert not store.ask_if_folder("nothing")
+    assert not store.ask_if_folder("b.csv/x")
 
 
 def test_an_empty_store_lists_nothing_and_is_there(store: ObjectStore) -> None:

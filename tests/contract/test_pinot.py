@@ -16,23 +16,23 @@ from fakes.pinot.staged import STAGED
 from pinot_assets.errors import PinotError, PinotNotFound, PushRefused
 from pinot_assets.pinot import PinotClient
 
-Lab = Any  # conftest.Lab; the folders of the tests are not packages
+ContractLab = Any  # conftest.ContractLab; the folders of the tests are not packages
 
 
 # --- push and what can be read back ------------------------------------------------------------------
 
 
-def test_a_new_table_is_empty(lab: Lab) -> None:
+def test_a_new_table_is_empty(lab: ContractLab) -> None:
     assert lab.all == lab.visible == set()
     assert lab.pinot.lineage(lab.table).entries == ()
 
 
-def test_a_segment_pushed_without_an_entry_is_visible_at_once(lab: Lab) -> None:
+def test_a_segment_pushed_without_an_entry_is_visible_at_once(lab: ContractLab) -> None:
     lab.push("a", "b")
     assert lab.all == lab.visible == {"a", "b"}
 
 
-def test_everything_the_audit_needs_reads_back_as_built(lab: Lab) -> None:
+def test_everything_the_audit_needs_reads_back_as_built(lab: ContractLab) -> None:
     small, large = lab.stage("small", rows=3), lab.stage("large", rows=500)
     report = lab.pinot.push(lab.table, [small, large], staged=STAGED)
     assert set(report.pushed) == {"small", "large"}
@@ -67,20 +67,20 @@ def test_everything_the_audit_needs_reads_back_as_built(lab: Lab) -> None:
     assert lab.pinot.table_bytes(lab.table) > 0
 
 
-def test_r09_live_segments_do_not_need_the_staging_area(lab: Lab) -> None:
+def test_r09_live_segments_do_not_need_the_staging_area(lab: ContractLab) -> None:
     staged = lab.stage("a")
     lab.pinot.push(lab.table, [staged], staged=STAGED)
     assert lab.pinot.segment_metadata(lab.table, "a").download_url != staged.tar_uri
 
 
-def test_pushing_again_skips_what_is_there(lab: Lab) -> None:
+def test_pushing_again_skips_what_is_there(lab: ContractLab) -> None:
     first, second = lab.stage("a"), lab.stage("b")
     lab.pinot.push(lab.table, [first], staged=STAGED)
     report = lab.pinot.push(lab.table, [first, second], staged=STAGED)
     assert (report.pushed, report.skipped) == (("b",), ("a",))
 
 
-def test_a_name_with_another_content_is_refused_and_nothing_is_pushed(lab: Lab) -> None:
+def test_a_name_with_another_content_is_refused_and_nothing_is_pushed(lab: ContractLab) -> None:
     lab.push("a")
     other = lab.stage("a", rows=9)
     with pytest.raises(PushRefused):
@@ -89,7 +89,7 @@ def test_a_name_with_another_content_is_refused_and_nothing_is_pushed(lab: Lab) 
     assert lab.pinot.segment_metadata(lab.table, "a").total_docs == 3
 
 
-def test_deleting(lab: Lab) -> None:
+def test_deleting(lab: ContractLab) -> None:
     lab.push("a", "b", "c")
     lab.pinot.delete_segments(lab.table, ["a", "c", "nosuch"])
     assert lab.all == lab.visible == {"b"}
@@ -98,7 +98,7 @@ def test_deleting(lab: Lab) -> None:
     )
 
 
-def test_an_empty_list_of_segments_to_delete_deletes_nothing(lab: Lab) -> None:
+def test_an_empty_list_of_segments_to_delete_deletes_nothing(lab: ContractLab) -> None:
     lab.push("a")
     with pytest.raises(ValueError, match="empty list"):
         lab.pinot.delete_segments(lab.table, [])
@@ -108,7 +108,7 @@ def test_an_empty_list_of_segments_to_delete_deletes_nothing(lab: Lab) -> None:
 # --- tables and schemas -------------------------------------------------------------------------------
 
 
-def test_schema_and_table_config_read_back(lab: Lab) -> None:
+def test_schema_and_table_config_read_back(lab: ContractLab) -> None:
     wider = {
         **lab.schema,
         "metricFieldSpecs": [*lab.schema["metricFieldSpecs"], {"name": "miles", "dataType": "INT"}],
@@ -120,14 +120,14 @@ def test_schema_and_table_config_read_back(lab: Lab) -> None:
     }
     changed = {**lab.config, "quota": {"storage": "10G"}}
     lab.pinot.update_table(changed)
-    found = lab.pinot.get_table_config(lab.table)
-    assert found["tableName"] == f"{lab.table}_OFFLINE"
-    assert found["quota"]["storage"] == "10G"
+    config = lab.pinot.get_table_config(lab.table)
+    assert config["tableName"] == f"{lab.table}_OFFLINE"
+    assert config["quota"]["storage"] == "10G"
     with pytest.raises(PinotError):  # it exists
         lab.pinot.create_table(lab.config)
 
 
-def test_a_new_table_is_looked_at_before_anything_of_it_is_there(lab: Lab) -> None:
+def test_a_new_table_is_looked_at_before_anything_of_it_is_there(lab: ContractLab) -> None:
     name = f"{lab.table}new"
     schema = {**lab.schema, "schemaName": name}
     config = {**lab.config, "tableName": name, "segmentsConfig": {"replication": "2"}}
@@ -141,12 +141,12 @@ def test_a_new_table_is_looked_at_before_anything_of_it_is_there(lab: Lab) -> No
     assert lab.pinot.get_table_config(name) is None
 
 
-def test_a_table_that_is_there_is_looked_at_too(lab: Lab) -> None:
+def test_a_table_that_is_there_is_looked_at_too(lab: ContractLab) -> None:
     lab.pinot.validate_table(lab.schema, {**lab.config, "quota": {"storage": "10G"}})
     assert (lab.pinot.get_table_config(lab.table) or {}).get("quota", {}).get("storage") is None
 
 
-def test_a_dropped_table_is_gone(lab: Lab) -> None:
+def test_a_dropped_table_is_gone(lab: ContractLab) -> None:
     lab.push("a")
     lab.pinot.delete_table(lab.table)
     assert lab.pinot.get_table_config(lab.table) is None
@@ -154,7 +154,7 @@ def test_a_dropped_table_is_gone(lab: Lab) -> None:
         lab.pinot.delete_table(lab.table)
 
 
-def test_what_was_never_there_is_none(lab: Lab) -> None:
+def test_what_was_never_there_is_none(lab: ContractLab) -> None:
     assert lab.pinot.get_schema("nosuch") is None
     assert lab.pinot.get_table_config("nosuch") is None
     with pytest.raises(PinotNotFound):
@@ -180,16 +180,16 @@ def test_what_was_never_there_is_none(lab: Lab) -> None:
         pytest.param(lambda pinot: pinot.brokers("nosuch"), id="brokers"),
     ],
 )
-def test_a_table_that_is_not_there(lab: Lab, call: Callable[[PinotClient], object]) -> None:
+def test_a_table_that_is_not_there(lab: ContractLab, call: Callable[[PinotClient], object]) -> None:
     with pytest.raises(PinotNotFound):
         call(lab.pinot)
 
 
-def test_a_table_that_is_not_there_cannot_be_updated(lab: Lab) -> None:
+def test_a_table_that_is_not_there_cannot_be_updated(lab: ContractLab) -> None:
     with pytest.raises(PinotNotFound):
         lab.pinot.update_table({**lab.config, "tableName": f"{lab.table}x"})
 
 
-def test_a_segment_that_is_not_there(lab: Lab) -> None:
+def test_a_segment_that_is_not_there(lab: ContractLab) -> None:
     with pytest.raises(PinotNotFound):
         lab.pinot.segment_metadata(lab.table, "nosuch")

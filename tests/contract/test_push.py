@@ -15,12 +15,12 @@ from pinot_assets.errors import LeaseLost, PushRefused, SwitchStateUnknown
 from pinot_assets.pinot import PushMode, ServerDisk
 from pinot_assets.pinot.client.client_pool import lead_of, same_cluster
 
-Lab = Any  # conftest.Lab; the folders of the tests are not packages
+ContractLab = Any  # conftest.ContractLab; the folders of the tests are not packages
 
 MANY = [f"s{number:02}" for number in range(30)]
 
 
-def test_r08_many_segments_take_few_uploads_and_all_are_as_built(lab: Lab) -> None:
+def test_r08_many_segments_take_few_uploads_and_all_are_as_built(lab: ContractLab) -> None:
     staged = [lab.stage(name) for name in MANY]
     report = lab.pinot.push(lab.table, staged, staged=STAGED)
     assert report.calls == lab.dialect.uploads(len(MANY))
@@ -31,7 +31,7 @@ def test_r08_many_segments_take_few_uploads_and_all_are_as_built(lab: Lab) -> No
     assert {tuple(servers.values()) for servers in rows.values()} == {(3, 3)}
 
 
-def test_r09_no_segment_of_a_batch_needs_the_staging_area(lab: Lab) -> None:
+def test_r09_no_segment_of_a_batch_needs_the_staging_area(lab: ContractLab) -> None:
     staged = [lab.stage(name) for name in MANY[:4]]
     lab.pinot.push(lab.table, staged, staged=STAGED, mode=PushMode.METADATA)
     for output in staged:
@@ -40,7 +40,7 @@ def test_r09_no_segment_of_a_batch_needs_the_staging_area(lab: Lab) -> None:
         assert metadata.custom["pinotAssets.uri"] == "s3://lake/a b=1/été.csv"
 
 
-def test_a_push_under_an_entry_stays_hidden(lab: Lab) -> None:
+def test_a_push_under_an_entry_stays_hidden(lab: ContractLab) -> None:
     lab.push("old")
     entry = lab.start({"old"}, set(MANY))
     lab.push(*MANY)
@@ -50,7 +50,7 @@ def test_a_push_under_an_entry_stays_hidden(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("lose", ["lose_call", "lose_reply"])
-def test_a_push_that_was_cut_short_is_completed_by_the_next(lab: Lab, lose: str) -> None:
+def test_a_push_that_was_cut_short_is_completed_by_the_next(lab: ContractLab, lose: str) -> None:
     staged = [lab.stage(name) for name in MANY[:6]]
     getattr(lab.trouble, lose)("push")
     with suppress(SwitchStateUnknown):
@@ -62,7 +62,7 @@ def test_a_push_that_was_cut_short_is_completed_by_the_next(lab: Lab, lose: str)
 
 
 @pytest.mark.parametrize("mode", PushMode)
-def test_what_an_upload_left_half_there_is_pushed_all_the_same(lab: Lab, mode: PushMode) -> None:
+def test_what_an_upload_left_half_there_is_pushed_all_the_same(lab: ContractLab, mode: PushMode) -> None:
     staged = [lab.stage(name) for name in MANY[:3]]
     lab.inside.leave_metadata(lab.table, staged[1])
     assert lab.all == lab.visible == set()
@@ -72,7 +72,7 @@ def test_what_an_upload_left_half_there_is_pushed_all_the_same(lab: Lab, mode: P
     lab.wait_online(*MANY[:3])
 
 
-def test_r02_without_the_lease_nothing_is_pushed(lab: Lab) -> None:
+def test_r02_without_the_lease_nothing_is_pushed(lab: ContractLab) -> None:
     def lost() -> None:
         raise LeaseLost("another run holds the table")
 
@@ -81,7 +81,7 @@ def test_r02_without_the_lease_nothing_is_pushed(lab: Lab) -> None:
     assert lab.all == set()
 
 
-def test_whole_tars_are_as_good(lab: Lab) -> None:
+def test_whole_tars_are_as_good(lab: ContractLab) -> None:
     staged = [lab.stage(name, rows=400) for name in ("a", "b")]
     report = lab.pinot.push(lab.table, staged, staged=STAGED, mode=PushMode.TAR)
     assert report.mode is PushMode.TAR
@@ -89,7 +89,7 @@ def test_whole_tars_are_as_good(lab: Lab) -> None:
     assert set(lab.pinot.rows_on_servers(lab.table, ["b"], lab.servers)["b"].values()) == {400}
 
 
-def test_new_segments_go_to_the_servers_of_the_table(lab: Lab) -> None:
+def test_new_segments_go_to_the_servers_of_the_table(lab: ContractLab) -> None:
     lab.push("a")
     servers = lab.pinot.table_servers(lab.table)
     assert set(lab.pinot.online_replicas(lab.table, ["a"])["a"]) == set(servers)
@@ -103,7 +103,7 @@ def test_new_segments_go_to_the_servers_of_the_table(lab: Lab) -> None:
 
 @pytest.mark.parametrize("mode", [None, PushMode.METADATA])
 def test_one_segment_that_is_not_staged_does_not_poison_the_others(
-    wired_lab: Lab, mode: PushMode | None
+    wired_lab: ContractLab, mode: PushMode | None
 ) -> None:
     lab = wired_lab
     staged = [lab.stage(name) for name in MANY[:6]]
@@ -119,7 +119,7 @@ def test_one_segment_that_is_not_staged_does_not_poison_the_others(
     assert lab.all == set(MANY[:6])
 
 
-def test_names_and_places_with_other_letters(wired_lab: Lab, tmp_path: Path) -> None:
+def test_names_and_places_with_other_letters(wired_lab: ContractLab, tmp_path: Path) -> None:
     lab = wired_lab
     folder = tmp_path / "a b=1 ü%41"
     folder.mkdir()
@@ -133,7 +133,7 @@ def test_names_and_places_with_other_letters(wired_lab: Lab, tmp_path: Path) -> 
     lab.wait_online("a", "b", "c")
 
 
-def test_a_controller_tells_who_leads_a_table_and_which_cluster_it_serves(wired_lab: Lab) -> None:
+def test_a_controller_tells_who_leads_a_table_and_which_cluster_it_serves(wired_lab: ContractLab) -> None:
     lab = wired_lab
     clients, url = lab.pinot._clients, lab.pinot.connection.controller_url
     lab.eventually(lambda: lead_of(lab.pinot._get(f"/leader/tables/{lab.table}"), "http") is not None)

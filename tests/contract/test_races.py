@@ -13,7 +13,7 @@ import pytest
 from pinot_assets.errors import SwitchConflict
 from pinot_assets.pinot import LineageEntry, LineageState
 
-Lab = Any  # conftest.Lab; the folders of the tests are not packages
+ContractLab = Any  # conftest.ContractLab; the folders of the tests are not packages
 
 
 def of_another(segments_from: set[str], segments_to: set[str]) -> LineageEntry:
@@ -23,7 +23,7 @@ def of_another(segments_from: set[str], segments_to: set[str]) -> LineageEntry:
     return LineageEntry("0a0a0a0a-of-another-controller", *names, LineageState.IN_PROGRESS, now_ms)
 
 
-def test_r01_a_forced_start_that_lands_after_the_end_hides_both_sides(racing_lab: Lab) -> None:
+def test_r01_a_forced_start_that_lands_after_the_end_hides_both_sides(racing_lab: ContractLab) -> None:
     lab = racing_lab
     lab.push("old")
     ours = lab.start({"old"}, {"new"})
@@ -41,7 +41,7 @@ def test_r01_a_forced_start_that_lands_after_the_end_hides_both_sides(racing_lab
     assert lab.visible == {"new"}
 
 
-def test_r01_reverting_that_late_entry_deletes_what_was_published(racing_lab: Lab) -> None:
+def test_r01_reverting_that_late_entry_deletes_what_was_published(racing_lab: ContractLab) -> None:
     lab = racing_lab
     lab.push("old", "kept")
     ours = lab.start({"old"}, {"new"})
@@ -53,7 +53,7 @@ def test_r01_reverting_that_late_entry_deletes_what_was_published(racing_lab: La
     assert lab.visible == {"kept"}
 
 
-def test_r01_the_way_out_as_the_rule_has_it(racing_lab: Lab) -> None:
+def test_r01_the_way_out_as_the_rule_has_it(racing_lab: ContractLab) -> None:
     """A forced start of the sources that are still visible and the same outputs, then its end."""
     lab = racing_lab
     lab.push("old", "kept")
@@ -68,7 +68,7 @@ def test_r01_the_way_out_as_the_rule_has_it(racing_lab: Lab) -> None:
     assert lab.visible == {"new"}
 
 
-def test_r06_the_first_entry_of_a_table_can_be_lost_to_another_controller(racing_lab: Lab) -> None:
+def test_r06_the_first_entry_of_a_table_can_be_lost_to_another_controller(racing_lab: ContractLab) -> None:
     lab = racing_lab
     lab.push("a", "b")
     other = of_another({"a"}, {"a2"})
@@ -77,7 +77,7 @@ def test_r06_the_first_entry_of_a_table_can_be_lost_to_another_controller(racing
     assert [entry.id for entry in lab.pinot.lineage(lab.table)] == [ours]
 
 
-def test_later_entries_are_not_lost(racing_lab: Lab) -> None:
+def test_later_entries_are_not_lost(racing_lab: ContractLab) -> None:
     lab = racing_lab
     lab.push("a", "b", "c")
     lab.replace({"c"}, {"c2"})
@@ -87,7 +87,7 @@ def test_later_entries_are_not_lost(racing_lab: Lab) -> None:
     assert {entry.id for entry in lab.pinot.lineage(lab.table)} >= {ours, other.id}
 
 
-def test_a_start_that_meets_an_overlapping_one_is_refused_after_all(racing_lab: Lab) -> None:
+def test_a_start_that_meets_an_overlapping_one_is_refused_after_all(racing_lab: ContractLab) -> None:
     lab = racing_lab
     lab.push("a", "c")
     lab.replace({"c"}, {"c2"})
@@ -98,7 +98,7 @@ def test_a_start_that_meets_an_overlapping_one_is_refused_after_all(racing_lab: 
     assert lab.pinot.lineage(lab.table).find({"a"}, {"a3"}) == ()
 
 
-def test_a_forced_start_may_delete_what_was_published_while_it_tried(racing_lab: Lab) -> None:
+def test_a_forced_start_may_delete_what_was_published_while_it_tried(racing_lab: ContractLab) -> None:
     """Its list of what to delete is made in every try and never cleared: why nothing of others is forced away
     (R4), and why the outputs are looked at again after a start (E9)."""
     lab = racing_lab

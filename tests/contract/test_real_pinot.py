@@ -15,7 +15,7 @@ from pinot_assets.errors import PinotError, PushRefused, SwitchStateUnknown
 from pinot_assets.pinot import HttpPinotClient, LineageState, PinotConnection, PushMode, Timeouts, wait_online
 from pinot_assets.snapshot.receipt import Output
 
-Lab = Any  # conftest.Lab; the folders of the tests are not packages
+ContractLab = Any  # conftest.ContractLab; the folders of the tests are not packages
 
 pytestmark = pytest.mark.integration
 
@@ -25,7 +25,7 @@ def far(folder: Path) -> Staged:
     return Staged(lambda uri: (folder / uri.rpartition("/")[2]).read_bytes())
 
 
-def test_the_tar_is_sent_where_the_controller_cannot_fetch_it(real_lab: Lab) -> None:
+def test_the_tar_is_sent_where_the_controller_cannot_fetch_it(real_lab: ContractLab) -> None:
     staged = [real_lab.stage("a"), real_lab.stage("b")]
     moved = [replace(output, tar_uri=f"nfs://far/{output.segment}.tar.gz") for output in staged]
     report = real_lab.pinot.push(real_lab.table, moved, staged=far(real_lab.folder))
@@ -45,7 +45,9 @@ def torn(output: Output) -> Output:
 
 
 @pytest.mark.parametrize("mode", [None, *PushMode])
-def test_what_is_not_a_segment_is_refused_and_leaves_nothing(real_lab: Lab, mode: PushMode | None) -> None:
+def test_what_is_not_a_segment_is_refused_and_leaves_nothing(
+    real_lab: ContractLab, mode: PushMode | None
+) -> None:
     with pytest.raises(PushRefused):
         real_lab.pinot.push(real_lab.table, [torn(real_lab.stage("a"))], staged=NO_TARS, mode=mode)
     assert real_lab.all == set()
@@ -54,7 +56,7 @@ def test_what_is_not_a_segment_is_refused_and_leaves_nothing(real_lab: Lab, mode
     assert real_lab.visible == {"a"}
 
 
-def test_a_segment_that_servers_cannot_load_keeps_the_switch_shut(real_lab: Lab) -> None:
+def test_a_segment_that_servers_cannot_load_keeps_the_switch_shut(real_lab: ContractLab) -> None:
     real_lab.push("old")
     entry = real_lab.start({"old"}, {"torn"})
     cut = real_lab.stage("torn")
@@ -76,7 +78,7 @@ def test_a_segment_that_servers_cannot_load_keeps_the_switch_shut(real_lab: Lab)
     assert real_lab.all == {"old"}
 
 
-def test_every_broker_answers_with_the_rows_that_show(real_lab: Lab) -> None:
+def test_every_broker_answers_with_the_rows_that_show(real_lab: ContractLab) -> None:
     real_lab.push("old")
     entry = real_lab.start({"old"}, {"new"})
     real_lab.pinot.push(real_lab.table, [real_lab.stage("new", rows=10)], staged=STAGED)
@@ -92,7 +94,7 @@ def test_every_broker_answers_with_the_rows_that_show(real_lab: Lab) -> None:
         brokers[0].query(f"SELECT nosuch FROM {real_lab.table}")
 
 
-def test_a_hundred_segments_in_one_push(real_lab: Lab) -> None:
+def test_a_hundred_segments_in_one_push(real_lab: ContractLab) -> None:
     names = [f"s{number:03}" for number in range(100)]
     report = real_lab.pinot.push(real_lab.table, [real_lab.stage(name) for name in names], staged=STAGED)
     assert set(report.pushed) == set(names)

@@ -16,10 +16,10 @@ from pinot_assets.errors import SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import LineageState
 from pinot_assets.pinot.versions import takes_empty_outputs
 
-Lab = Any  # conftest.Lab; the folders of the tests are not packages
+ContractLab = Any  # conftest.ContractLab; the folders of the tests are not packages
 
 
-def test_outputs_are_hidden_until_the_switch_and_sources_from_then_on(lab: Lab) -> None:
+def test_outputs_are_hidden_until_the_switch_and_sources_from_then_on(lab: ContractLab) -> None:
     lab.push("old", "kept")
     entry = lab.start({"old"}, {"new1", "new2"})
     lab.push("new1", "new2")
@@ -30,12 +30,12 @@ def test_outputs_are_hidden_until_the_switch_and_sources_from_then_on(lab: Lab) 
 
     assert lab.visible == {"kept", "new1", "new2"}
     assert lab.all == {"old", "kept", "new1", "new2"}
-    (found,) = lab.pinot.lineage(lab.table)
-    assert (found.id, found.state) == (entry, LineageState.COMPLETED)
-    assert (found.segments_from, found.segments_to) == ({"old"}, {"new1", "new2"})
+    (completed,) = lab.pinot.lineage(lab.table)
+    assert (completed.id, completed.state) == (entry, LineageState.COMPLETED)
+    assert (completed.segments_from, completed.segments_to) == ({"old"}, {"new1", "new2"})
 
 
-def test_an_entry_without_sources_adds(lab: Lab) -> None:
+def test_an_entry_without_sources_adds(lab: ContractLab) -> None:
     lab.push("old")
     entry = lab.start(set(), {"new"})
     lab.push("new")
@@ -44,7 +44,7 @@ def test_an_entry_without_sources_adds(lab: Lab) -> None:
     assert lab.visible == {"old", "new"}
 
 
-def test_an_entry_without_outputs_deletes_where_pinot_takes_it(lab: Lab) -> None:
+def test_an_entry_without_outputs_deletes_where_pinot_takes_it(lab: ContractLab) -> None:
     lab.push("old", "kept")
     refused = lab.dialect.empty_outputs_refused
     with lab.refusal(refused):
@@ -53,7 +53,7 @@ def test_an_entry_without_outputs_deletes_where_pinot_takes_it(lab: Lab) -> None
     assert takes_empty_outputs(lab.pinot.version()) == (refused is None)
 
 
-def test_reverting_brings_the_sources_back_and_deletes_the_outputs(lab: Lab) -> None:
+def test_reverting_brings_the_sources_back_and_deletes_the_outputs(lab: ContractLab) -> None:
     lab.push("old")
     entry = lab.replace({"old"}, {"new"})
     lab.revert(entry)
@@ -61,7 +61,7 @@ def test_reverting_brings_the_sources_back_and_deletes_the_outputs(lab: Lab) -> 
     assert lab.is_reverted(entry)
 
 
-def test_the_newest_of_a_chain_is_all_that_shows(lab: Lab) -> None:
+def test_the_newest_of_a_chain_is_all_that_shows(lab: ContractLab) -> None:
     lab.push("a")
     first = lab.replace({"a"}, {"b"})
     second = lab.replace({"b"}, {"c"})
@@ -86,7 +86,7 @@ def test_the_newest_of_a_chain_is_all_that_shows(lab: Lab) -> None:
     ],
 )
 def test_a_start_that_cannot_be_is_refused(
-    lab: Lab, segments_from: set[str], segments_to: set[str], why: str
+    lab: ContractLab, segments_from: set[str], segments_to: set[str], why: str
 ) -> None:
     lab.push("a", "b", "replaced", "busy")
     lab.replace({"replaced"}, {"replacement"})
@@ -99,7 +99,7 @@ def test_a_start_that_cannot_be_is_refused(
     assert lab.pinot.lineage(lab.table) == before
 
 
-def test_a_start_of_nothing_or_of_a_torn_name_is_a_mistake_of_the_caller(lab: Lab) -> None:
+def test_a_start_of_nothing_or_of_a_torn_name_is_a_mistake_of_the_caller(lab: ContractLab) -> None:
     with pytest.raises(ValueError, match="nothing"):
         lab.start(set(), set())
     with pytest.raises(ValueError, match="tear"):
@@ -107,14 +107,14 @@ def test_a_start_of_nothing_or_of_a_torn_name_is_a_mistake_of_the_caller(lab: La
     assert lab.pinot.lineage(lab.table).entries == ()
 
 
-def test_the_names_of_a_reverted_entry_are_free_for_a_start(lab: Lab) -> None:
+def test_the_names_of_a_reverted_entry_are_free_for_a_start(lab: ContractLab) -> None:
     lab.push("old")
     entry = lab.start({"old"}, {"new"})
     lab.force_revert(entry)
     assert lab.start({"old"}, {"new"}) != entry
 
 
-def test_names_may_be_torn_between_entries(lab: Lab) -> None:
+def test_names_may_be_torn_between_entries(lab: ContractLab) -> None:
     """Sources that are the outputs of one entry and foreign ones together."""
     lab.push("a", "other")
     lab.replace({"a"}, {"b"})
@@ -122,7 +122,7 @@ def test_names_may_be_torn_between_entries(lab: Lab) -> None:
     assert lab.visible == {"c"}
 
 
-def test_ending_an_entry_whose_outputs_are_not_there_is_refused(lab: Lab) -> None:
+def test_ending_an_entry_whose_outputs_are_not_there_is_refused(lab: ContractLab) -> None:
     lab.push("old")
     entry = lab.start({"old"}, {"new", "more"})
     lab.push("new")
@@ -136,7 +136,7 @@ def test_ending_an_entry_whose_outputs_are_not_there_is_refused(lab: Lab) -> Non
     assert lab.visible == {"new", "more"}
 
 
-def test_ending_twice_does_nothing(lab: Lab) -> None:
+def test_ending_twice_does_nothing(lab: ContractLab) -> None:
     lab.push("old")
     entry = lab.replace({"old"}, {"new"})
     ended = lab.entry(entry)
@@ -144,7 +144,7 @@ def test_ending_twice_does_nothing(lab: Lab) -> None:
     assert lab.entry(entry) == ended
 
 
-def test_an_end_that_cannot_be_is_refused(lab: Lab) -> None:
+def test_an_end_that_cannot_be_is_refused(lab: ContractLab) -> None:
     lab.push("old")
     with pytest.raises(SwitchConflict) as refusal:
         lab.end("6e1b8e6e-no-such-entry")
@@ -157,7 +157,7 @@ def test_an_end_that_cannot_be_is_refused(lab: Lab) -> None:
     assert lab.visible == {"old"}
 
 
-def test_r08_ending_does_not_ask_after_the_sources(lab: Lab) -> None:
+def test_r08_ending_does_not_ask_after_the_sources(lab: ContractLab) -> None:
     """So whoever ends looks at them first (rule R8)."""
     lab.push("old", "kept")
     entry = lab.start({"old"}, {"new"})
@@ -167,7 +167,7 @@ def test_r08_ending_does_not_ask_after_the_sources(lab: Lab) -> None:
     assert lab.visible == {"kept", "new"}
 
 
-def test_what_an_end_drops_from_its_outputs_becomes_visible(narrowing_lab: Lab) -> None:
+def test_what_an_end_drops_from_its_outputs_becomes_visible(narrowing_lab: ContractLab) -> None:
     """Why no end of ours has a body."""
     lab = narrowing_lab
     lab.push("old")
@@ -179,7 +179,7 @@ def test_what_an_end_drops_from_its_outputs_becomes_visible(narrowing_lab: Lab) 
     assert lab.visible == {"new", "dropped"}
 
 
-def test_an_output_that_is_deleted_meanwhile_keeps_the_switch_shut(lab: Lab) -> None:
+def test_an_output_that_is_deleted_meanwhile_keeps_the_switch_shut(lab: ContractLab) -> None:
     lab.push("old")
     entry = lab.start({"old"}, {"new"})
     lab.push("new")
@@ -190,7 +190,7 @@ def test_an_output_that_is_deleted_meanwhile_keeps_the_switch_shut(lab: Lab) -> 
     assert lab.visible == {"old"}
 
 
-def test_reverting_what_is_open_needs_force(lab: Lab) -> None:
+def test_reverting_what_is_open_needs_force(lab: ContractLab) -> None:
     lab.push("old")
     entry = lab.start({"old"}, {"new"})
     lab.push("new")
@@ -201,7 +201,7 @@ def test_reverting_what_is_open_needs_force(lab: Lab) -> None:
     assert lab.all == lab.visible == {"old"}
 
 
-def test_reverts_that_cannot_be_are_refused(lab: Lab) -> None:
+def test_reverts_that_cannot_be_are_refused(lab: ContractLab) -> None:
     lab.push("a")
     first = lab.replace({"a"}, {"b"})
     second = lab.replace({"b"}, {"c"})
@@ -216,7 +216,7 @@ def test_reverts_that_cannot_be_are_refused(lab: Lab) -> None:
     assert lab.visible == {"b"}
 
 
-def test_a_revert_to_deleted_sources_is_refused(lab: Lab) -> None:
+def test_a_revert_to_deleted_sources_is_refused(lab: ContractLab) -> None:
     lab.push("old", "kept")
     entry = lab.replace({"old"}, {"new"})
     lab.pinot.delete_segments(lab.table, ["old"])
@@ -226,7 +226,7 @@ def test_a_revert_to_deleted_sources_is_refused(lab: Lab) -> None:
     assert lab.visible == {"kept", "new"}
 
 
-def test_an_open_entry_is_reverted_without_its_sources(lab: Lab) -> None:
+def test_an_open_entry_is_reverted_without_its_sources(lab: ContractLab) -> None:
     lab.push("old", "kept")
     entry = lab.start({"old"}, {"new"})
     lab.push("new")
@@ -235,14 +235,14 @@ def test_an_open_entry_is_reverted_without_its_sources(lab: Lab) -> None:
     assert lab.visible == lab.all == {"kept"}
 
 
-def test_an_entry_without_sources_is_reverted_to_nothing(lab: Lab) -> None:
+def test_an_entry_without_sources_is_reverted_to_nothing(lab: ContractLab) -> None:
     lab.push("kept")
     entry = lab.replace(set(), {"new"})
     lab.revert(entry)
     assert lab.visible == lab.all == {"kept"}
 
 
-def test_r16_what_is_pushed_under_a_reverted_entry_stays_hidden(lab: Lab) -> None:
+def test_r16_what_is_pushed_under_a_reverted_entry_stays_hidden(lab: ContractLab) -> None:
     """A name once in a REVERTED entry is spent (rule R16): it hides whatever comes under that name."""
     lab.push("old")
     entry = lab.start({"old"}, {"new"})
@@ -251,7 +251,7 @@ def test_r16_what_is_pushed_under_a_reverted_entry_stays_hidden(lab: Lab) -> Non
     assert (lab.all, lab.visible) == ({"old", "new"}, {"old"})
 
 
-def test_lineage_goes_with_its_table(lab: Lab) -> None:
+def test_lineage_goes_with_its_table(lab: ContractLab) -> None:
     lab.push("old")
     lab.replace({"old"}, {"new"})
     lab.start({"new"}, {"newer"})
@@ -264,7 +264,7 @@ def test_lineage_goes_with_its_table(lab: Lab) -> None:
 # --- lost calls and lost replies ---------------------------------------------------------------------
 
 
-def test_after_a_lost_start_the_lineage_tells(lab: Lab) -> None:
+def test_after_a_lost_start_the_lineage_tells(lab: ContractLab) -> None:
     lab.push("old")
     lab.trouble.lose_call("start_replace_segments")
     with pytest.raises(SwitchStateUnknown):
@@ -280,7 +280,7 @@ def test_after_a_lost_start_the_lineage_tells(lab: Lab) -> None:
         lab.start({"old"}, {"new"})
 
 
-def test_after_a_lost_end_the_lineage_tells(lab: Lab) -> None:
+def test_after_a_lost_end_the_lineage_tells(lab: ContractLab) -> None:
     lab.push("old")
     entry = lab.start({"old"}, {"new"})
     lab.push("new")
@@ -296,7 +296,7 @@ def test_after_a_lost_end_the_lineage_tells(lab: Lab) -> None:
     assert lab.visible == {"new"}
 
 
-def test_after_a_lost_revert_the_lineage_tells(lab: Lab) -> None:
+def test_after_a_lost_revert_the_lineage_tells(lab: ContractLab) -> None:
     lab.push("old")
     entry = lab.replace({"old"}, {"new"})
     lab.trouble.lose_reply("revert_replace_segments")
@@ -306,7 +306,7 @@ def test_after_a_lost_revert_the_lineage_tells(lab: Lab) -> None:
     assert lab.visible == {"old"}
 
 
-def test_a_lost_forced_start_may_be_sent_again(lab: Lab) -> None:
+def test_a_lost_forced_start_may_be_sent_again(lab: ContractLab) -> None:
     """The second finds the first, keeps its names and takes its place."""
     lab.push("old")
     lab.trouble.lose_reply("force_start_replace_segments")

@@ -12,13 +12,13 @@ import pytest
 from pinot_assets.errors import SwitchConflict
 from pinot_assets.pinot import LineageState
 
-Lab = Any  # conftest.Lab; the folders of the tests are not packages
+ContractLab = Any  # conftest.ContractLab; the folders of the tests are not packages
 
 
 # --- IN_PROGRESS -----------------------------------------------------------------------------------------
 
 
-def test_e09_an_open_entry_is_left_alone_for_a_day(lab: Lab) -> None:
+def test_e09_an_open_entry_is_left_alone_for_a_day(lab: ContractLab) -> None:
     lab.push("old")
     entry = lab.start({"old"}, {"new"})
     lab.push("new")
@@ -29,7 +29,7 @@ def test_e09_an_open_entry_is_left_alone_for_a_day(lab: Lab) -> None:
     assert lab.visible == {"new"}
 
 
-def test_e09_of_an_open_entry_the_segments_go_first_and_the_entry_in_a_later_pass(lab: Lab) -> None:
+def test_e09_of_an_open_entry_the_segments_go_first_and_the_entry_in_a_later_pass(lab: ContractLab) -> None:
     lab.push("old")
     entry = lab.start({"old"}, {"new", "more"})
     lab.push("new")
@@ -51,7 +51,7 @@ def test_e09_of_an_open_entry_the_segments_go_first_and_the_entry_in_a_later_pas
     assert lab.visible == {"old"}
 
 
-def test_e09_what_is_pushed_between_the_passes_goes_with_the_next(lab: Lab) -> None:
+def test_e09_what_is_pushed_between_the_passes_goes_with_the_next(lab: ContractLab) -> None:
     lab.push("old")
     entry = lab.start({"old"}, {"new"})
     lab.push("new")
@@ -65,7 +65,7 @@ def test_e09_what_is_pushed_between_the_passes_goes_with_the_next(lab: Lab) -> N
     assert lab.entry(entry).state is LineageState.IN_PROGRESS
 
 
-def test_e09_an_upload_after_the_entry_has_gone_is_visible_at_once(lab: Lab) -> None:
+def test_e09_an_upload_after_the_entry_has_gone_is_visible_at_once(lab: ContractLab) -> None:
     lab.push("old")
     entry = lab.start({"old"}, {"new"})
     lab.age(entry, hours=25)
@@ -75,7 +75,7 @@ def test_e09_an_upload_after_the_entry_has_gone_is_visible_at_once(lab: Lab) -> 
     assert lab.visible == {"old", "new"}
 
 
-def test_e09_the_names_are_free_again_for_a_new_entry(lab: Lab) -> None:
+def test_e09_the_names_are_free_again_for_a_new_entry(lab: ContractLab) -> None:
     lab.push("old")
     lab.age(lab.start({"old"}, {"new"}), hours=25)
     lab.push("new")
@@ -86,7 +86,7 @@ def test_e09_the_names_are_free_again_for_a_new_entry(lab: Lab) -> None:
     assert lab.visible == {"new"}
 
 
-def test_e09_an_old_entry_that_is_ended_in_time_is_safe(lab: Lab) -> None:
+def test_e09_an_old_entry_that_is_ended_in_time_is_safe(lab: ContractLab) -> None:
     lab.push("old")
     entry = lab.start({"old"}, {"new"})
     lab.push("new")
@@ -99,7 +99,7 @@ def test_e09_an_old_entry_that_is_ended_in_time_is_safe(lab: Lab) -> None:
 # --- REVERTED --------------------------------------------------------------------------------------------
 
 
-def test_a_reverted_entry_goes_at_once_when_its_segments_are_gone(lab: Lab) -> None:
+def test_a_reverted_entry_goes_at_once_when_its_segments_are_gone(lab: ContractLab) -> None:
     lab.push("old")
     entry = lab.replace({"old"}, {"new"})
     lab.revert(entry)
@@ -108,7 +108,7 @@ def test_a_reverted_entry_goes_at_once_when_its_segments_are_gone(lab: Lab) -> N
     assert lab.entry(entry) is None
 
 
-def test_of_a_reverted_entry_too_the_segments_go_first(lab: Lab) -> None:
+def test_of_a_reverted_entry_too_the_segments_go_first(lab: ContractLab) -> None:
     lab.push("old")
     entry = lab.start({"old"}, {"late"})
     lab.force_revert(entry)
@@ -123,7 +123,7 @@ def test_of_a_reverted_entry_too_the_segments_go_first(lab: Lab) -> None:
 # --- COMPLETED -------------------------------------------------------------------------------------------
 
 
-def test_e31_the_sources_of_a_refresh_table_are_kept_for_a_day(lab: Lab) -> None:
+def test_e31_the_sources_of_a_refresh_table_are_kept_for_a_day(lab: ContractLab) -> None:
     lab.push("old")
     entry = lab.replace({"old"}, {"new"})
     lab.age(entry, hours=23)
@@ -133,7 +133,7 @@ def test_e31_the_sources_of_a_refresh_table_are_kept_for_a_day(lab: Lab) -> None
     assert lab.visible == {"old"}
 
 
-def test_e31_after_a_day_the_sources_go_and_then_the_entry(lab: Lab) -> None:
+def test_e31_after_a_day_the_sources_go_and_then_the_entry(lab: ContractLab) -> None:
     lab.push("old")
     entry = lab.replace({"old"}, {"new"})
     lab.age(entry, hours=25)
@@ -148,7 +148,7 @@ def test_e31_after_a_day_the_sources_go_and_then_the_entry(lab: Lab) -> None:
     assert lab.visible == {"new"}
 
 
-def test_e31_the_sources_of_an_append_table_go_at_once(lab: Lab) -> None:
+def test_e31_the_sources_of_an_append_table_go_at_once(lab: ContractLab) -> None:
     lab.appends()
     lab.push("old")
     entry = lab.replace({"old"}, {"new"})
@@ -159,7 +159,7 @@ def test_e31_the_sources_of_an_append_table_go_at_once(lab: Lab) -> None:
     assert lab.entry(entry) is None
 
 
-def test_an_addition_loses_its_entry_at_once_and_with_it_the_way_back(lab: Lab) -> None:
+def test_an_addition_loses_its_entry_at_once_and_with_it_the_way_back(lab: ContractLab) -> None:
     lab.push("old")
     entry = lab.replace(set(), {"new"})
     lab.retention()
@@ -169,7 +169,7 @@ def test_an_addition_loses_its_entry_at_once_and_with_it_the_way_back(lab: Lab) 
         lab.revert(entry)
 
 
-def test_one_pass_looks_at_every_entry_by_itself(lab: Lab) -> None:
+def test_one_pass_looks_at_every_entry_by_itself(lab: ContractLab) -> None:
     lab.push("a", "b", "c")
     old = lab.replace({"a"}, {"a2"})
     young = lab.replace({"b"}, {"b2"})

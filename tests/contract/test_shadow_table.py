@@ -22,11 +22,11 @@ from pinot_assets.pinot.shadow_table import (
 from pinot_assets.pinot.versions import brokers_keep_all_groups
 from pinot_assets.table_spec.blocks.assertion import MOST_GROUPS, MOST_WITH_HAVING
 
-Lab = Any  # conftest.Lab; the folders of the tests are not packages
+ContractLab = Any  # conftest.ContractLab; the folders of the tests are not packages
 
 
 @contextmanager
-def shadow_of(lab: Lab) -> Iterator[str]:
+def shadow_of(lab: ContractLab) -> Iterator[str]:
     """The laboratory's table has its shadow table, as an audit makes it."""
     name = shadow_name(lab.table)
     lab.pinot.put_schema(shadow_schema(lab.pinot.get_schema(lab.table), lab.table))
@@ -39,14 +39,14 @@ def shadow_of(lab: Lab) -> Iterator[str]:
         lab.pinot.delete_schema(name)
 
 
-def test_it_is_known_by_its_mark(lab: Lab) -> None:
+def test_it_is_known_by_its_mark(lab: ContractLab) -> None:
     with shadow_of(lab) as name:
         assert shadow_tables(lab.pinot, [lab.table, name]) == (name,)
         lab.pinot.delete_table(name, "0d")
         assert shadow_tables(lab.pinot, [lab.table, name]) == ()
 
 
-def test_its_schema_alone_is_known_too(lab: Lab) -> None:
+def test_its_schema_alone_is_known_too(lab: ContractLab) -> None:
     """Whatever Pinot makes of a schema that it stores, the mark stays; the table's own schema has none."""
     with shadow_of(lab) as name:
         assert not lone_schema(lab.pinot, name)  # the table uses it
@@ -56,12 +56,12 @@ def test_its_schema_alone_is_known_too(lab: Lab) -> None:
     assert not lone_schema(lab.pinot, name)
 
 
-def test_a_name_with_two_underscores_is_no_tables(lab: Lab) -> None:
+def test_a_name_with_two_underscores_is_no_tables(lab: ContractLab) -> None:
     with pytest.raises(PinotError, match="double underscore"):
         lab.pinot.create_table({**lab.config, "tableName": f"{lab.table}__audit"})
 
 
-def test_the_same_staged_segment_goes_into_both_and_the_hidden_one_stays_hidden(lab: Lab) -> None:
+def test_the_same_staged_segment_goes_into_both_and_the_hidden_one_stays_hidden(lab: ContractLab) -> None:
     lab.push("old")
     lab.start({"old"}, {"new"})
     new = lab.stage("new", rows=7)
@@ -75,7 +75,7 @@ def test_the_same_staged_segment_goes_into_both_and_the_hidden_one_stays_hidden(
     assert lab.visible == {"old"}
 
 
-def test_what_is_deleted_with_it_is_its_own_copy_alone(wired_lab: Lab) -> None:
+def test_what_is_deleted_with_it_is_its_own_copy_alone(wired_lab: ContractLab) -> None:
     """Pinot deletes in the folder of the table's name, wherever a segment was fetched from."""
     lab = wired_lab
     staged = lab.stage("a")
@@ -93,7 +93,7 @@ def test_what_is_deleted_with_it_is_its_own_copy_alone(wired_lab: Lab) -> None:
         lab.pinot.all_segments(name)
 
 
-def test_a_broker_answers_for_the_one_that_is_asked(answering_lab: Lab) -> None:
+def test_a_broker_answers_for_the_one_that_is_asked(answering_lab: ContractLab) -> None:
     lab = answering_lab
     lab.push("old")
     with shadow_of(lab) as name:
@@ -105,14 +105,14 @@ def test_a_broker_answers_for_the_one_that_is_asked(answering_lab: Lab) -> None:
         assert counted(lab, broker, lab.table) == 3
 
 
-def test_a_broker_of_an_empty_table_has_nothing_to_ask(answering_lab: Lab) -> None:
+def test_a_broker_of_an_empty_table_has_nothing_to_ask(answering_lab: ContractLab) -> None:
     lab = answering_lab
     [broker, *_] = lab.pinot.brokers(lab.table)
     with pytest.raises(NoResult):
         lab.pinot.query_broker(broker, f'SELECT COUNT(*) FROM "{lab.table}_OFFLINE"')
 
 
-def test_all_that_brokers_merge_is_answered_in_the_order_of_the_text(real_lab: Lab) -> None:
+def test_all_that_brokers_merge_is_answered_in_the_order_of_the_text(real_lab: ContractLab) -> None:
     lab = real_lab
     lab.push("a")
     [broker, *_] = lab.pinot.brokers(lab.table)
@@ -126,7 +126,7 @@ def test_all_that_brokers_merge_is_answered_in_the_order_of_the_text(real_lab: L
         lab.pinot.query_broker(broker, f'SELECT SUM(nosuch) FROM "{lab.table}_OFFLINE"')
 
 
-def test_no_group_is_left_out_before_having(real_lab: Lab) -> None:
+def test_no_group_is_left_out_before_having(real_lab: ContractLab) -> None:
     """Pinot keeps five times LIMIT of them where nobody says otherwise, and is silent on the others."""
     lab = real_lab
     rows = 5 * MOST_GROUPS + 1000
@@ -142,7 +142,7 @@ def test_no_group_is_left_out_before_having(real_lab: Lab) -> None:
         assert lab.pinot.query_broker(broker, f"{select} {limit}").rows == ((rows - 1, 1),)
 
 
-def counted(lab: Lab, broker: str, table: str) -> Any:
+def counted(lab: ContractLab, broker: str, table: str) -> Any:
     try:
         [[rows]] = lab.pinot.query_broker(broker, f'SELECT COUNT(*) FROM "{table}_OFFLINE"').rows
     except PinotError:

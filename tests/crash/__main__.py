@@ -40,8 +40,8 @@ class Results:
         self._path = path
         self._lock = threading.Lock()
         lines = path.read_text().splitlines() if path.exists() else []
-        found = [Verdict(**json.loads(line)) for line in lines]
-        self.verdicts = {verdict.name: verdict for verdict in found}
+        verdicts = [Verdict(**json.loads(line)) for line in lines]
+        self.verdicts = {verdict.name: verdict for verdict in verdicts}
 
     def add(self, verdict: Verdict) -> None:
         with self._lock, self._path.open("a") as file:
@@ -86,8 +86,8 @@ class Matrix:
                 )
                 return
             self._results.forget(f"{name}/undisturbed")
-            wanted = [p for p in points if f"{name}/{p}".startswith(self._only)]
-            todo = [p for p in wanted if not self._results.is_recovered(f"{name}/{p}")]
+            chosen = [p for p in points if f"{name}/{p}".startswith(self._only)]
+            todo = [p for p in chosen if not self._results.is_recovered(f"{name}/{p}")]
             self._bar.update(self._task, total=(self._bar.tasks[self._task].total or 0) + len(todo))
             for point in todo:
                 if self.over.is_set():
@@ -96,8 +96,8 @@ class Matrix:
 
     def outages(self) -> None:
         """What kills servers, one after the other."""
-        wanted = [name for name in outages.NAMES if name.startswith(self._only)]
-        todo = [name for name in wanted if not self._results.is_recovered(name)]
+        chosen = [name for name in outages.NAMES if name.startswith(self._only)]
+        todo = [name for name in chosen if not self._results.is_recovered(name)]
         self._bar.update(self._task, total=(self._bar.tasks[self._task].total or 0) + len(todo))
         for name in todo:
             self._tell(outages.try_outage(self._stack, name, self._folder))

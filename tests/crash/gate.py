@@ -75,7 +75,7 @@ class Gate:
         self._land_s = land_s
         self._lock = threading.Lock()
         self._effects: list[str] = []
-        self._seen: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
         self._point: Point | None = None
         self._strike: Callable[[], None] = lambda: None
         self._owned = threading.Event()
@@ -89,7 +89,7 @@ class Gate:
             ends a server.
         """
         with self._lock:
-            self._effects, self._seen, self._point, self._strike = [], Counter(), point, strike
+            self._effects, self._counts, self._point, self._strike = [], Counter(), point, strike
             if point is not None:
                 self.struck_after = ()
                 self._owned.clear()
@@ -146,9 +146,9 @@ class Gate:
     def _fate_of(self, effect: str) -> Fate | None:
         with self._lock:
             self._effects.append(effect)
-            self._seen[effect] += 1
+            self._counts[effect] += 1
             point = self._point
-            if point is None or (point.effect, point.number) != (effect, self._seen[effect]):
+            if point is None or (point.effect, point.number) != (effect, self._counts[effect]):
                 return None
             self._point = None
             self.struck_after = tuple(self._effects)

@@ -15,7 +15,7 @@ import httpx
 from crash.gate import Fate, Point
 from crash.points import Verdict
 from crash.scenarios import Lane, change, start
-from crash.table import WAITS, Table, open_table
+from crash.table import WAITS, CrashTable, open_table
 from fakes.waiting import until
 
 from pinot_assets.local import processes
@@ -73,7 +73,7 @@ def try_outage(stack: StackState, name: str, folder: Path) -> Verdict:
 class _Outage:
     """Something that breaks at once and is well again some time later."""
 
-    def __init__(self, table: Table, what: str) -> None:
+    def __init__(self, table: CrashTable, what: str) -> None:
         self._table, self._what = table, what
         self.repair = threading.Thread(target=self._repair, daemon=True)
 
@@ -104,7 +104,7 @@ def _kill(stack: StackState, part: str) -> None:
     until(lambda: processes.find(record.processes[part]) is None)
 
 
-def _all_answer(table: Table) -> bool:
+def _all_answer(table: CrashTable) -> bool:
     """Whether each broker answers with all servers again."""
     with httpx.Client(timeout=5, trust_env=False) as client:
         for broker in table.stack.broker_urls:

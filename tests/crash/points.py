@@ -51,12 +51,12 @@ class Verdict:
 
 def points_of(effects: Sequence[str]) -> list[Point]:
     """Every way in which a run with these effects can go wrong."""
-    seen: Counter[str] = Counter()
-    found = []
+    counts: Counter[str] = Counter()
+    points = []
     for effect in effects:
-        seen[effect] += 1
-        found += [Point(effect, seen[effect], fate) for fate in fates_of(effect)]
-    return found
+        counts[effect] += 1
+        points += [Point(effect, counts[effect], fate) for fate in fates_of(effect)]
+    return points
 
 
 class Course:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from crash.driver import Answer
-from crash.table import Table
+from crash.table import CrashTable
 from crash.watch import Rows
 
 
@@ -46,12 +46,12 @@ class Lane:
     :ivar taken: base name → rows as last published; append never takes them away.
     """
 
-    table: Table
+    table: CrashTable
     number: int = 0
     shown: Rows = ()
     taken: dict[str, Rows] = field(default_factory=dict)
 
-    def wanted(self) -> Rows:
+    def expected_rows(self) -> Rows:
         """What is to be seen when the source is published as it is now."""
         if self.table.mode != "append":
             return rows_of(self.table.files)
@@ -60,7 +60,7 @@ class Lane:
 
     def published(self) -> None:
         """The source is published as it is now."""
-        self.shown = self.wanted()
+        self.shown = self.expected_rows()
         self.taken |= self.table.files
 
     def change(self) -> None:
@@ -114,20 +114,20 @@ def start(lane: Lane) -> None:
 def change(lane: Lane) -> Round:
     """Publish a change."""
     lane.change()
-    return Round(lane.shown, lane.wanted())
+    return Round(lane.shown, lane.expected_rows())
 
 
 def failing(lane: Lane) -> Round:
     """A file fails; it is repaired before the triggers that follow."""
     lane.change()
-    return Round(lane.shown, lane.wanted(), failing=(lane.newest,))
+    return Round(lane.shown, lane.expected_rows(), failing=(lane.newest,))
 
 
 def retry(lane: Lane) -> Round:
     """The retry after a failed file."""
     lane.change()
     lane.must("SHUT", lane.table.run(failing=(lane.newest,)))
-    return Round(lane.shown, lane.wanted())
+    return Round(lane.shown, lane.expected_rows())
 
 
 def exhausted(lane: Lane) -> Round:
@@ -140,7 +140,7 @@ def clear(lane: Lane) -> Round:
     """A session in SWITCH is cleared."""
     lane.change()
     lane.must("STAGED", lane.table.run("trigger"))
-    return Round(lane.shown, lane.wanted(), step="clear")
+    return Round(lane.shown, lane.expected_rows(), step="clear")
 
 
 def respec(lane: Lane) -> Round:
@@ -149,7 +149,7 @@ def respec(lane: Lane) -> Round:
     lane.must("STAGED", lane.table.run("trigger"))
     # Something that counts and changes no segment: every round has the same effects.
     lane.table.options["recordReader.prop.nullStringValue"] = f"none{lane.number}"
-    return Round(lane.shown, lane.wanted())
+    return Round(lane.shown, lane.expected_rows())
 
 
 def again(lane: Lane) -> Round:
@@ -163,7 +163,7 @@ def again(lane: Lane) -> Round:
         table.remove(f"R{n - 1}.csv")
     lane.must("STAGED", table.run("trigger"))
     table.put(f"R{n}.csv", f"R.{n}")
-    return Round(lane.shown, lane.wanted())
+    return Round(lane.shown, lane.expected_rows())
 
 
 def rollback(lane: Lane) -> Round:
@@ -183,14 +183,14 @@ def removal(lane: Lane) -> Round:
     lane.change()
     lane.run()
     lane.table.remove(lane.newest)
-    return Round(lane.shown, lane.wanted())
+    return Round(lane.shown, lane.expected_rows())
 
 
 def empty(lane: Lane) -> Round:
     """A file without rows: nothing is switched, and the ledger learns of it."""
     lane.number += 1
     lane.table.put(f"E{lane.number}.csv")
-    return Round(lane.shown, lane.wanted())
+    return Round(lane.shown, lane.expected_rows())
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ _numbers = itertools.count()
 
 
 @dataclass
-class Table:
+class CrashTable:
     """See the module; made by `open_table`.
 
     :ivar files: base name → rows of what the source holds.
@@ -160,7 +160,7 @@ class Table:
         rows = self.pinot.broker(broker).query(sql).rows
         return tuple(sorted(value for value, count in rows for _ in range(count)))
 
-    def troubles(self, wanted: Rows) -> Iterator[str]:
+    def troubles(self, expected: Rows) -> Iterator[str]:
         """What is not as it must be when all is quiet."""
         pointer, holder = self.store.pointer(), self.store.holder()
         if pointer.active_session or holder is not None:
@@ -173,8 +173,8 @@ class Table:
         if ledger != visible:
             yield f"ledger and visible segments differ: {sorted(ledger ^ visible)}"
         for broker in self.stack.broker_urls:
-            if (rows := self.shown_by(broker)) != wanted:
-                yield f"{broker} shows {rows}, not {wanted}"
+            if (rows := self.shown_by(broker)) != expected:
+                yield f"{broker} shows {rows}, not {expected}"
         lineage = self.pinot.lineage(self.name)
         for entry in lineage.in_state(LineageState.IN_PROGRESS):
             yield f"orphan lineage entry {entry.id}: {sorted(entry.segments_to)}"
@@ -196,7 +196,7 @@ class Table:
 
 
 @contextmanager
-def open_table(stack: StackState, mode: str, folder: Path, waits: Waits = WAITS) -> Iterator[Table]:
+def open_table(stack: StackState, mode: str, folder: Path, waits: Waits = WAITS) -> Iterator[CrashTable]:
     """A new table on a running stack with S3, and proxies before all of it; dropped at the end."""
     assert stack.s3_endpoint
     assert stack.s3_access_key
@@ -228,7 +228,7 @@ def open_table(stack: StackState, mode: str, folder: Path, waits: Waits = WAITS)
         connection = PinotConnection(
             controller.url, timeouts=waits.timeouts(), broker_urls=tuple(b.url for b in brokers)
         )
-        table = Table(
+        table = CrashTable(
             name=name,
             mode=mode,
             stack=stack,

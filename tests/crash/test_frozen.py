@@ -57,7 +57,7 @@ def test_r02_a_run_frozen_past_its_lease_changes_nothing_when_it_wakes(
     lane.change()
     frozen = table.start(point=Point(effect, number, Fate.FROZEN))
     until(lambda: table.gate.struck_after)
-    phase = table.watch.start((lane.shown, lane.wanted()))
+    phase = table.watch.start((lane.shown, lane.expected_rows()))
     until(lambda: table.store.holder() is None)
     assert table.until_quiet()[-1].quiet
     lane.published()

@@ -115,21 +115,21 @@ def test_requests_to_a_broker() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fate", "told"),
+    ("fate", "expected"),
     [
         (Fate.BEFORE, ["strike"]),
         (Fate.AFTER, ["carry out", "strike"]),
         (Fate.LOST, ["carry out"]),
     ],
 )
-def test_the_gate_strikes_once_at_its_point(fate: Fate, told: list[str]) -> None:
+def test_the_gate_strikes_once_at_its_point(fate: Fate, expected: list[str]) -> None:
     said: list[str] = []
     gate = Gate(land_s=0)
     gate.begin(Point("b", 2, fate), lambda: said.append("strike"))
     assert [gate.pass_by(effect, lambda: "reply") for effect in "aba"] == ["reply"] * 3
     assert not gate.struck_after
     assert gate.pass_by("b", lambda: said.append("carry out")) is None
-    assert (said, gate.struck_after) == (told, ("a", "b", "a", "b"))
+    assert (said, gate.struck_after) == (expected, ("a", "b", "a", "b"))
     assert gate.pass_by("b", lambda: "reply") == "reply"
 
 
@@ -197,7 +197,7 @@ def test_a_file_that_is_read_again_although_a_driver_knew_it_done(
 
 
 @pytest.mark.parametrize(
-    ("found", "tries"),
+    ("problems_by_try", "tries"),
     [
         ([()], 1),
         ([("other effects than recorded: …",), ()], 2),
@@ -206,11 +206,11 @@ def test_a_file_that_is_read_again_although_a_driver_knew_it_done(
     ],
 )
 def test_only_a_point_that_lay_elsewhere_is_tried_again(
-    found: list[tuple[str, ...]], tries: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    problems_by_try: list[tuple[str, ...]], tries: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    verdicts = [Verdict("sync/change/a #1 before", problems, 1, 0, 1, 0.0) for problems in found]
+    verdicts = [Verdict("sync/change/a #1 before", problems, 1, 0, 1, 0.0) for problems in problems_by_try]
     left = iter(verdicts)
     monkeypatch.setattr(Course, "_try", lambda course, point: next(left))
     course = Course(None, "sync", "change", tmp_path)  # type: ignore[arg-type]
     assert course.try_point(Point("a", 1, Fate.BEFORE)) is verdicts[tries - 1]
-    assert len(list(left)) == len(found) - tries
+    assert len(list(left)) == len(problems_by_try) - tries

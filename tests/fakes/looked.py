@@ -18,7 +18,7 @@ def looked(
 ) -> TableProbe:
     """What a check sees; a reading that is not given cannot be made.
 
-    :param readings: by the name of the property of `TableProbe`.
+    :param readings: by the name of the method of `TableProbe`.
     """
     spec: Any = SimpleNamespace(
         name="t",

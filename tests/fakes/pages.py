@@ -81,7 +81,7 @@ class Block:
 
 def blocks(page: Path) -> list[Block]:
     """All blocks of a page in order."""
-    found: list[Block] = []
+    collected: list[Block] = []
     not_run, exit_code, after_bash = "", 0, False
     lines = page.read_text(encoding="utf-8").splitlines()
     number = 0
@@ -99,19 +99,19 @@ def blocks(page: Path) -> list[Block]:
             inside = tuple(lines[start:number])
             number += 1
             if fence[1] == "text" and after_bash:
-                found[-1] = _showing(found[-1], inside)
+                collected[-1] = _showing(collected[-1], inside)
             else:
-                found.append(Block(page, start + 1, fence[1], inside, exit_code, not_run))
+                collected.append(Block(page, start + 1, fence[1], inside, exit_code, not_run))
             not_run, exit_code, after_bash = "", 0, fence[1] == "bash"
         elif re.match(r"    \S", line) and not lines[number - 2].strip():
             start = number - 1
             while number < len(lines) and re.match(r"    |\s*$", lines[number]):
                 number += 1
-            found.append(Block(page, start + 1, "", tuple(text[4:] for text in lines[start:number])))
+            collected.append(Block(page, start + 1, "", tuple(text[4:] for text in lines[start:number])))
             after_bash = False
         elif line.strip():
             after_bash = False
-    return found
+    return collected
 
 
 def shell_blocks(page: Path) -> list[Block]:

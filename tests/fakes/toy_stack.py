@@ -32,13 +32,13 @@ class Toy:
 
     :ivar lacks: by part, what it says it lacks, each said once before it is ready.
     :ivar dies: the parts that end right after their start.
-    :ivar told: what was reported as done.
+    :ivar reported: what was reported as done.
     """
 
     home: Path
     lacks: dict[str, list[str]] = field(default_factory=dict)
     dies: set[str] = field(default_factory=set)
-    told: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
     order: list[str] = field(default_factory=list)
 
     def part(self, name: str, jars: str, after: tuple[str, ...]) -> StackPart:
@@ -57,7 +57,7 @@ class Toy:
         return StackPart(name, jars, ("client", "http", "netty", "admin", "grpc"), after, arguments, missing)
 
     def stack(self) -> Stack:
-        return Stack(self.home, cache=self.home / "cache", progress=StartProgress(done=self.told.append))
+        return Stack(self.home, cache=self.home / "cache", progress=StartProgress(done=self.reported.append))
 
     def pids(self) -> dict[str, int]:
         return {part.name: part.pid for part in self.stack().status() if part.pid}

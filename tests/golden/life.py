@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 
 from fakes.stores.memory import _SPACES, MemoryObjectStore, _Space, open_memory
 from model.world.specs import spec_of
-from model.world.table import CLUSTER, MODES, START_MS, TABLE, Table
+from model.world.table import CLUSTER, MODES, START_MS, TABLE, ModelTable
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.pinot import LineageEntry, LineageState, SegmentMetadata
@@ -40,10 +40,10 @@ def _spec_of(options: JsonObject) -> TableSpec:
     return replace(spec, ingestion=spec.ingestion.model_copy(update=folders))
 
 
-def new_table(mode: str) -> Table:
+def new_table(mode: str) -> ModelTable:
     """A table whose stores lie at places with names."""
     options = {"consistentPushMaxRetries": 3, **PUSHES.get(mode, {})}
-    table = Table(_spec_of, mode if mode in MODES else "sync", options)
+    table = ModelTable(_spec_of, mode if mode in MODES else "sync", options)
     table.source, table.staging = place("golden-source"), place("golden-staging")
     table.zookeeper.nodes[f"/{CLUSTER}/PROPERTYSTORE"].made_ms = START_MS  # by that a cluster is known
     return table
@@ -53,9 +53,9 @@ Pool = dict[str, str]
 """Contents of objects by their hash: lives have most of them in common."""
 
 
-def dump(table: Table, mode: str, pool: Pool) -> JsonObject:
+def dump(table: ModelTable, mode: str, pool: Pool) -> JsonObject:
     """All that a driver finds."""
-    found = table.pinot._tables[TABLE]
+    fake_table = table.pinot._tables[TABLE]
     return {
         "mode": mode,
         "now_ms": table.now_ms,
@@ -69,17 +69,17 @@ def dump(table: Table, mode: str, pool: Pool) -> JsonObject:
         "pinot": {
             "segments": [
                 {key: value for key, value in asdict(output).items() if key != "kept"}
-                for output in found.segments.values()
+                for output in fake_table.segments.values()
             ],
-            "metadata": [{**asdict(m), "custom": dict(m.custom)} for m in found.metadata.values()],
-            "entries": [_entry(entry) for entry in found.entries.values()],
-            "routing": {broker: sorted(names) for broker, names in found.routing.items()},
-            "hasNode": found.has_node,
+            "metadata": [{**asdict(m), "custom": dict(m.custom)} for m in fake_table.metadata.values()],
+            "entries": [_entry(entry) for entry in fake_table.entries.values()],
+            "routing": {broker: sorted(names) for broker, names in fake_table.routing.items()},
+            "hasNode": fake_table.has_node,
         },
     }
 
 
-def load(values: JsonObject, pool: Pool) -> Table:
+def load(values: JsonObject, pool: Pool) -> ModelTable:
     """Inverse of `dump`."""
     table = new_table(values["mode"])
     client = table.zookeeper.client()
@@ -88,44 +88,44 @@ def load(values: JsonObject, pool: Pool) -> Table:
         client.set(path, text.encode())
     _fill(table.source, values["source"], pool)
     _fill(table.staging, values["staging"], pool)
-    found, pinot = table.pinot._tables[TABLE], values["pinot"]
-    found.segments = {o["segment"]: Output(**o) for o in pinot["segments"]}
+    fake_table, pinot = table.pinot._tables[TABLE], values["pinot"]
+    fake_table.segments = {o["segment"]: Output(**o) for o in pinot["segments"]}
     # Until 0.2.0 the fake kept `push_ms`, too, which nothing reads.
     metadata = [{key: value for key, value in one.items() if key != "push_ms"} for one in pinot["metadata"]]
-    found.metadata = {m["segment"]: SegmentMetadata(**m) for m in metadata}
+    fake_table.metadata = {m["segment"]: SegmentMetadata(**m) for m in metadata}
     for entry in pinot["entries"]:
         names = {key: frozenset(entry[key]) for key in ("segments_from", "segments_to")}
         state = LineageState(entry["state"])
-        found.entries[entry["id"]] = LineageEntry(**{**entry, **names, "state": state})
-    found.routing = {broker: frozenset(names) for broker, names in pinot["routing"].items()}
-    found.has_node = pinot["hasNode"]
+        fake_table.entries[entry["id"]] = LineageEntry(**{**entry, **names, "state": state})
+    fake_table.routing = {broker: frozenset(names) for broker, names in pinot["routing"].items()}
+    fake_table.has_node = pinot["hasNode"]
     table.truth._sessions = table.truth.sessions  # which counts the retries of what it saw
     table.now_ms = values["now_ms"]
     table.pinot._clock = itertools.count(table.now_ms)
     return table
 
 
-def nodes_of(table: Table) -> dict[str, bytes]:
+def nodes_of(table: ModelTable) -> dict[str, bytes]:
     """Our nodes, the pointer as ""."""
     path = f"/{CLUSTER}/PROPERTYSTORE/MINION_TASK_METADATA/{TABLE}_OFFLINE/FileIngestionTask/consistentPush"
-    found = {p: node.data for p, node in table.zookeeper.nodes.items() if p.startswith(path)}
-    return {p.removeprefix(path).strip("/"): data for p, data in found.items() if not p.endswith("/lease")}
+    nodes = {p: node.data for p, node in table.zookeeper.nodes.items() if p.startswith(path)}
+    return {p.removeprefix(path).strip("/"): data for p, data in nodes.items() if not p.endswith("/lease")}
 
 
 def _objects(store: MemoryObjectStore, pool: Pool) -> JsonObject:
-    found = {}
+    entries = {}
     for info in store.list():
         data = store.read(info.key)
         sha256 = hashlib.sha256(data).hexdigest()
         pool[sha256] = base64.b64encode(data).decode()
-        found[info.key] = {"sha256": sha256, "at": info.fingerprint.mtime_us}
-    return found
+        entries[info.key] = {"sha256": sha256, "at": info.fingerprint.mtime_us}
+    return entries
 
 
 def _fill(store: MemoryObjectStore, objects: JsonObject, pool: Pool) -> None:
-    for key, found in objects.items():
-        data = base64.b64decode(pool[found["sha256"]])
-        store._objects[key] = data, Fingerprint(len(data), found["at"])
+    for key, entry in objects.items():
+        data = base64.b64decode(pool[entry["sha256"]])
+        store._objects[key] = data, Fingerprint(len(data), entry["at"])
 
 
 def _entry(entry: LineageEntry) -> JsonObject:

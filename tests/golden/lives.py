@@ -17,17 +17,17 @@ from pathlib import Path
 from fakes.stores import memory as objects_module
 from golden.life import Pool, dump, new_table
 from model.world.process import Kind, Trouble
-from model.world.table import Table, run
+from model.world.table import ModelTable, run
 
 from pinot_assets.session.driver import Driver
 
-Change = Callable[[Table], None]
+Change = Callable[[ModelTable], None]
 
 
 def dies(job: Callable[[Driver], object], at: str, kind: Kind) -> Change:
     """A driver that dies there."""
 
-    def happen(table: Table) -> None:
+    def happen(table: ModelTable) -> None:
         process = table.start(job, [Trouble(at, kind)]).process
         assert process.dead, process.effects
         table.expire()
@@ -43,13 +43,13 @@ def rollback_two(driver: Driver) -> None:
     driver.rollback("1")
 
 
-def fails(table: Table) -> None:
+def fails(table: ModelTable) -> None:
     """A file of the session cannot be read."""
     table.source.write("E", b"!")
     table.start(run)
 
 
-def rewritten(table: Table) -> None:
+def rewritten(table: ModelTable) -> None:
     """Two snapshots, and changes of every kind since."""
     table.source.write("A", b"A1a A1b")
     table.source.write("B", b"B1")
@@ -61,7 +61,7 @@ def rewritten(table: Table) -> None:
     table.source.remove("B")
 
 
-def thrice_rewritten(table: Table) -> None:
+def thrice_rewritten(table: ModelTable) -> None:
     """Three snapshots: what is older than the one before comes back from its tars."""
     table.source.write("A", b"A1a A1b")
     table.source.write("B", b"B1")
@@ -78,7 +78,7 @@ LONG = "D1" + 600 * "d"
 """A value that is cut at the maxLength of its column, which this project counts from 0.2.0 on."""
 
 
-def grown(table: Table) -> None:
+def grown(table: ModelTable) -> None:
     """Two snapshots, and new files alone since."""
     table.source.write("A", b"A1a A1b")
     table.start(run)
@@ -88,7 +88,7 @@ def grown(table: Table) -> None:
     table.source.write("D", f"{LONG} D2".encode())
 
 
-def rewritten_long(table: Table) -> None:
+def rewritten_long(table: ModelTable) -> None:
     """As `rewritten`, with a value that is cut."""
     rewritten(table)
     table.source.write("D", f"{LONG} D2".encode())
@@ -130,7 +130,7 @@ LIVES: dict[str, Life] = {
 }
 
 
-def life(name: str) -> Table:
+def life(name: str) -> ModelTable:
     """The table of that life."""
     numbers = itertools.count(1)
     secrets.token_hex = lambda nbytes=None: f"{next(numbers):06x}"  # the same names in all lives

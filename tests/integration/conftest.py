@@ -19,5 +19,5 @@ def forks() -> None:
 @pytest.fixture
 def here(tmp_path: Path) -> Iterator[Place]:
     """A place in which a command is typed."""
-    with place(tmp_path) as found:
-        yield found
+    with place(tmp_path) as typed_in:
+        yield typed_in

@@ -139,41 +139,45 @@ def columns(is_new: bool) -> list[Column]:
 
     :param is_new: whether servers read what 0.11 does not.
     """
-    found = [Column("id", "INT", [*range(ROWS)])]
+    all_columns = [Column("id", "INT", [*range(ROWS)])]
     for kind, values in VALUES.items():
         some = [None if n % 11 == 3 else values[n % len(values)] for n in range(ROWS)]
-        found.append(Column(f"sv_{kind}", kind, some, default=DEFAULTS[kind]))
+        all_columns.append(Column(f"sv_{kind}", kind, some, default=DEFAULTS[kind]))
         codecs = [*CODECS, "GZIP"] if is_new else CODECS
         for codec in codecs:
             config = {"encodingType": "RAW", "compressionCodec": codec}
-            found.append(Column(f"raw_{kind}_{codec}", kind, some, config=config, default=DEFAULTS[kind]))
+            all_columns.append(
+                Column(f"raw_{kind}_{codec}", kind, some, config=config, default=DEFAULTS[kind])
+            )
         if kind in ("JSON", "BIG_DECIMAL"):
             continue
         lists = [
             None if n % 13 == 5 else [*(values * 2)[n % 3 : n % 3 + n % 4], *([None] if n % 7 == 0 else [])]
             for n in range(ROWS)
         ]
-        found.append(Column(f"mv_{kind}", kind, lists, single=False, default=DEFAULTS[kind]))
+        all_columns.append(Column(f"mv_{kind}", kind, lists, single=False, default=DEFAULTS[kind]))
         if kind != "BYTES":
             raw = {"encodingType": "RAW"}
-            found.append(
+            all_columns.append(
                 Column(f"rawmv_{kind}", kind, lists, single=False, config=raw, default=DEFAULTS[kind])
             )
         if is_new:
             entries = {"compressionCodec": "MV_ENTRY_DICT"}
-            found.append(
+            all_columns.append(
                 Column(f"entries_{kind}", kind, lists, single=False, config=entries, default=DEFAULTS[kind])
             )
-    found.append(Column("sorted", "STRING", [f"s{n * 7919 % 50:03}" for n in range(ROWS)], default="none"))
-    found.append(
+    all_columns.append(
+        Column("sorted", "STRING", [f"s{n * 7919 % 50:03}" for n in range(ROWS)], default="none")
+    )
+    all_columns.append(
         Column("long_texts", "STRING", [f"{'t' * (n % 90)}{n}" for n in range(ROWS)], default="none")
     )
-    found.append(Column("part", "INT", [n % 20 * 4 + 1 for n in range(ROWS)], default=1))
-    found.append(Column("city", "STRING", [f"c{n % 30}" for n in range(ROWS)], default="none"))
-    return found
+    all_columns.append(Column("part", "INT", [n % 20 * 4 + 1 for n in range(ROWS)], default=1))
+    all_columns.append(Column("city", "STRING", [f"c{n % 30}" for n in range(ROWS)], default="none"))
+    return all_columns
 
 
-def table_config(name: str, found: list[Column]) -> JsonObject:
+def table_config(name: str, all_columns: list[Column]) -> JsonObject:
     def partition(function: str) -> JsonObject:
         return {"functionName": function, "numPartitions": 4}
 
@@ -186,7 +190,7 @@ def table_config(name: str, found: list[Column]) -> JsonObject:
             "loadMode": "MMAP",
             "nullHandlingEnabled": True,
             "sortedColumn": ["sorted"],
-            "noDictionaryColumns": [c.name for c in found if c.config.get("encodingType") == "RAW"],
+            "noDictionaryColumns": [c.name for c in all_columns if c.config.get("encodingType") == "RAW"],
             "varLengthDictionaryColumns": ["long_texts"],
             "invertedIndexColumns": ["sv_STRING", "mv_INT", "city", "sv_LONG"],
             "createInvertedIndexDuringSegmentGeneration": True,
@@ -197,7 +201,7 @@ def table_config(name: str, found: list[Column]) -> JsonObject:
         },
         "routing": {"segmentPrunerTypes": ["partition"]},
         "metadata": {},
-        "fieldConfigList": [{"name": c.name, **c.config} for c in found if c.config],
+        "fieldConfigList": [{"name": c.name, **c.config} for c in all_columns if c.config],
     }
 
 
@@ -226,15 +230,16 @@ def served(
     folder = tmp_path_factory.mktemp("every-feature")
     with HttpPinotClient(PinotConnection(stack.controller_url)) as pinot:
         is_new = tuple(map(int, pinot.version().split(".")[:2])) >= (1, 5)
-        found = columns(is_new)
+        all_columns = columns(is_new)
         name = f"every_{time.time_ns()}"
-        metrics = [column for column in found if column.kind == "BIG_DECIMAL"]  # 0.11 has no such dimension
+        # 0.11 has no such dimension.
+        metrics = [column for column in all_columns if column.kind == "BIG_DECIMAL"]
         schema = {
             "schemaName": name,
-            "dimensionFieldSpecs": [column.schema for column in found if column not in metrics],
+            "dimensionFieldSpecs": [column.schema for column in all_columns if column not in metrics],
             "metricFieldSpecs": [column.schema for column in metrics],
         }
-        config = table_config(name, found)
+        config = table_config(name, all_columns)
         order = fakes.make_order(
             folder,
             table=name,
@@ -244,7 +249,7 @@ def served(
             max_rows_per_segment=ROWS - 400,  # a small second segment
             min_server="1.5" if is_new else "0.11",
         )
-        pq.write_table(pa.table({c.name: c.arrow() for c in found}), folder / "in" / "all.parquet")
+        pq.write_table(pa.table({c.name: c.arrow() for c in all_columns}), folder / "in" / "all.parquet")
         [task] = fakes.tasks_of(order)
         receipt = build_file(order, task)
         assert isinstance(receipt, Receipt), receipt
@@ -257,7 +262,7 @@ def served(
             wait_online(pinot, name, [output.segment for output in receipt.outputs], seconds=120)
             broker = pinot.broker(pinot.brokers(name)[0])
             until(lambda: broker.rows(name) == ROWS)
-            yield Served({column.name: column for column in found}, broker, name)
+            yield Served({column.name: column for column in all_columns}, broker, name)
         finally:
             pinot.delete_table(name)
             pinot.delete_schema(name)
@@ -324,10 +329,10 @@ def test_nulls_are_where_the_file_had_none(served: Served) -> None:
 def test_indexes_and_pruning_find_every_row(served: Served, name: str, literal: str, value: Any) -> None:
     expected = served.columns[name].expected().count(value)
     try:
-        [(found,)] = served.ask(f'SELECT COUNT(*) FROM t WHERE "{name}" = {literal}')
+        [(counted,)] = served.ask(f'SELECT COUNT(*) FROM t WHERE "{name}" = {literal}')
     except NoResult:  # the broker has pruned all segments by their partitions
-        found = 0
-    assert found == expected
+        counted = 0
+    assert counted == expected
 
 
 @pytest.mark.parametrize(

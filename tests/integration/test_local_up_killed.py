@@ -19,12 +19,12 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def here(tmp_path: Path) -> Iterator[Place]:
-    with place(tmp_path) as found:
-        found.environment["PINOT_ASSETS_CACHE"] = str(default_cache())
+    with place(tmp_path) as typed_in:
+        typed_in.environment["PINOT_ASSETS_CACHE"] = str(default_cache())
         try:
-            yield found
+            yield typed_in
         finally:
-            Stack(found.home).down(purge=True)
+            Stack(typed_in.home).down(purge=True)
 
 
 def test_down_stops_all_of_an_up_that_was_killed(here: Place) -> None:

@@ -550,7 +550,7 @@ def written_below(folder: Path) -> dict[str, bytes]:
 def written_by(lake: Lake) -> dict[str, bytes]:
     """The objects of a lake's staging area and the nodes of its table in ZooKeeper, readable."""
     store = open_staging(lake.spec).store
-    found = {info.uri: readable(store.read(info.key)) for info in store.list()}
+    objects = {info.uri: readable(store.read(info.key)) for info in store.list()}
     client = connect(lake.stack.zookeeper)
     try:
         nodes = [f"/{lake.stack.cluster}"]
@@ -559,11 +559,11 @@ def written_by(lake: Lake) -> dict[str, bytes]:
             children = client.get_children(node)
             nodes += [f"{node}/{child}" for child in children]
             if lake.table in node:
-                found[node] = readable(client.get(node)[0] or b"")
+                objects[node] = readable(client.get(node)[0] or b"")
     finally:
         close(client)
-    assert any("consistentPush/cp" in name for name in found)
-    return found
+    assert any("consistentPush/cp" in name for name in objects)
+    return objects
 
 
 def readable(data: bytes, path: Path | None = None) -> bytes:

@@ -54,10 +54,10 @@ def test_executors_build_one_task_per_file(
 ) -> None:
     for n in range(12):
         fakes.write_names(tmp_path / "in" / f"{n}.csv", 5)
-    told: list[Receipt | Failure] = []
-    SparkBuilder(lambda: session).build(build_spec, fakes.tasks_of(build_spec), told.append)
-    assert len(told) == 12
-    pids = {pid(result) for result in told}
+    results: list[Receipt | Failure] = []
+    SparkBuilder(lambda: session).build(build_spec, fakes.tasks_of(build_spec), results.append)
+    assert len(results) == 12
+    pids = {pid(result) for result in results}
     assert os.getpid() not in pids
     for worker in pids:
         ancestors = [process.name() for process in psutil.Process(worker).parents()]
@@ -120,10 +120,14 @@ def test_a_killed_worker_is_replaced_and_its_file_built(
 ) -> None:
     fakes.write_names(tmp_path / "in" / "big.csv", 1_500_000)
     fakes.write_names(tmp_path / "in" / "small.csv", 5)
-    told: list[Receipt | Failure] = []
+    results: list[Receipt | Failure] = []
     build = threading.Thread(
         target=SparkBuilder(lambda: session).build,
-        args=(replace(build_spec, max_rows_per_segment=2_000_000), fakes.tasks_of(build_spec), told.append),
+        args=(
+            replace(build_spec, max_rows_per_segment=2_000_000),
+            fakes.tasks_of(build_spec),
+            results.append,
+        ),
     )
     [jvm] = [child for child in psutil.Process().children() if is_spark(child)]
     build.start()
@@ -136,8 +140,8 @@ def test_a_killed_worker_is_replaced_and_its_file_built(
     killed.kill()
     build.join(120)
     assert not build.is_alive()
-    by_ordinal = {result.ordinal: result for result in told}
-    assert len(told) == 2
+    by_ordinal = {result.ordinal: result for result in results}
+    assert len(results) == 2
     big = by_ordinal[0]
     assert isinstance(big, Receipt)
     assert big.rows == 1_500_000
@@ -173,16 +177,16 @@ def test_spark_that_gives_up_is_an_error(fakes: ModuleType, build_spec: BuildSpe
     session = local_session("spark that gives up", 1)
     for n in range(20):
         fakes.write_names(tmp_path / "in" / f"{n}.csv", 30_000)
-    told: list[Receipt | Failure] = []
+    results: list[Receipt | Failure] = []
 
     def on_done(result: Receipt | Failure) -> None:
-        if not told:
+        if not results:
             session.stop()
-        told.append(result)
+        results.append(result)
 
     with pytest.raises(BuildError, match="Spark gave up building names: 20 files"):
         SparkBuilder(lambda: session).build(
             replace(build_spec, max_rows_per_segment=50_000), fakes.tasks_of(build_spec), on_done
         )
-    assert 0 < len(told) < 20
-    assert all(isinstance(result, Receipt) for result in told)
+    assert 0 < len(results) < 20
+    assert all(isinstance(result, Receipt) for result in results)

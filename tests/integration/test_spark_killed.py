@@ -55,14 +55,14 @@ def test_a_killed_driver_leaves_no_process_and_no_folder(tmp_path: Path, number:
 
 def marked(mark: str) -> list[str]:
     """Processes with the mark in their environment, which children inherit."""
-    found = []
+    lines = []
     for process in psutil.process_iter():
         try:
             if process.environ().get("PINOT_ASSETS_TEST_MARK") == mark:
-                found.append(f"{process.pid} {' '.join(process.cmdline())[:200]}")
+                lines.append(f"{process.pid} {' '.join(process.cmdline())[:200]}")
         except psutil.Error:
             continue
-    return found
+    return lines
 
 
 LIVES_ON = """
@@ -138,14 +138,14 @@ def test_a_process_that_lives_on_gets_another_spark(tmp_path: Path, master: str)
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told = [
+    lines = [
         "the run ends with one error",
         "the next run has a JVM of its own",
         "and so has the next session",
         "and what follows an application that was ended",
         "1",  # folder of blocks: what dead JVMs left goes with them
     ]
-    assert done.stdout.splitlines() == (told[:2] if master else told)
+    assert done.stdout.splitlines() == (lines[:2] if master else lines)
     until = time.monotonic() + 60
     while marked(mark) and time.monotonic() < until:
         time.sleep(0.1)

@@ -56,9 +56,9 @@ Build = Callable[[BuildSpec], JsonObject]
 @pytest.fixture
 def build(session: SparkSession, fakes: ModuleType) -> Build:
     def run(build_spec: BuildSpec) -> JsonObject:
-        told: list[Receipt | Failure] = []
-        SparkBuilder(lambda: session).build(build_spec, fakes.tasks_of(build_spec), told.append)
-        return {result.uri.rpartition("/")[2]: result for result in told}
+        results: list[Receipt | Failure] = []
+        SparkBuilder(lambda: session).build(build_spec, fakes.tasks_of(build_spec), results.append)
+        return {result.uri.rpartition("/")[2]: result for result in results}
 
     return run
 
@@ -74,21 +74,21 @@ def test_without_expressions_both_engines_write_the_same_segment(
     fakes.write_names(folder / "a.csv", 2500)
     (folder / "b [x]*, %20.csv").write_text('name,count,at\n"a ""q"", b",1,1577836800000\n"x\ny",,\n')
     (folder / "c.csv.gz").write_bytes(gzip.compress((folder / "a.csv").read_bytes()))
-    found = build(replace(build_spec, query=AS_IT_IS))
+    built = build(replace(build_spec, query=AS_IT_IS))
     direct = replace(build_spec, query=None, staging_uri=(tmp_path / "2" / "s").as_uri())
     direct = replace(direct, segments_uri=(tmp_path / "2" / "t").as_uri())
     (tmp_path / "2").mkdir()
-    assert len(found) == 3
+    assert len(built) == 3
     for task in fakes.tasks_of(direct):
         expected = build_file(direct, task)
         assert isinstance(expected, Receipt)
-        receipt = found[task.file.uri.rpartition("/")[2]]
+        receipt = built[task.file.uri.rpartition("/")[2]]
         assert isinstance(receipt, Receipt), receipt
         assert crc(tmp_path, receipt) == crc(tmp_path, expected)
         assert (receipt.sha256, receipt.read, receipt.rows) == (expected.sha256, expected.read, expected.rows)
         assert (receipt.rows_read, receipt.facts) == (expected.rows_read, expected.facts)
         assert receipt.rows_read == receipt.rows
-    assert [output.rows for output in found["a.csv"].outputs] == [1000, 1000, 500]
+    assert [output.rows for output in built["a.csv"].outputs] == [1000, 1000, 500]
 
 
 def test_columns_with_blanks_in_their_names_become_those_that_pinot_takes(
@@ -196,15 +196,15 @@ def test_bad_files_fail_alone_and_leave_no_receipt(
     (tmp_path / "in" / "blank.csv").write_text("\n")
     (tmp_path / "in" / "empty.csv").write_text("")
     (tmp_path / "in" / "good.csv").write_text("name,count,at\na,2,\n")
-    found = build(build_spec)
+    built = build(build_spec)
     for name, (_, code, why) in BAD.items():
-        failure = found[name]
+        failure = built[name]
         assert isinstance(failure, Failure), name
         assert failure.code == code or not code, failure
         assert why in failure.reason, failure
     for name, rows in (("blank.csv", 0), ("empty.csv", 0), ("good.csv", 1)):
-        assert isinstance(found[name], Receipt), found[name]
-        assert found[name].rows == rows
+        assert isinstance(built[name], Receipt), built[name]
+        assert built[name].rows == rows
     assert len(list((tmp_path / "staging").rglob("files/*.json"))) == 3
 
 
@@ -320,13 +320,13 @@ def test_line_ends_comments_and_headers_that_spark_would_take_in_its_own_way(
     (folder / "long.csv").write_bytes(b"count," + b"n" * 200_000 + b"\n2,a\n")
     (folder / "escaped.csv").write_bytes(b'"na\\"me",count\na,2\n')
     reader = {"commentMarker": "#", "escapeCharacter": "\\"}
-    found = build(replace(build_spec, reader=reader, query=Query(where="cast(count AS int) > 0")))
-    assert "lines end in" in found["ends.csv"].reason
-    assert "no header that could be read" in found["long.csv"].reason
+    built = build(replace(build_spec, reader=reader, query=Query(where="cast(count AS int) > 0")))
+    assert "lines end in" in built["ends.csv"].reason
+    assert "no header that could be read" in built["long.csv"].reason
     for name, rows in (("dos.csv", 2), ("mac.csv", 1), ("comment.csv", 2), ("escaped.csv", 1)):
-        assert isinstance(found[name], Receipt), found[name]
-        assert found[name].rows == rows
-    properties = _properties(tmp_path, found["dos.csv"].outputs[0].segment)
+        assert isinstance(built[name], Receipt), built[name]
+        assert built[name].rows == rows
+    properties = _properties(tmp_path, built["dos.csv"].outputs[0].segment)
     assert properties["column.name.maxValue"] == "c", "and no carriage return after it"
 
 
@@ -339,10 +339,10 @@ def test_a_file_in_which_spark_finds_nothing_is_published_only_if_nothing_is_in_
     (folder / "members.json").write_text("{}\n{}\n")
     (folder / "blank.json").write_text("\n\n")
     (folder / "empty.json").write_text("")
-    found = build(replace(build_spec, input_format="json", query=Query(where="false")))
-    assert "JSON array" in found["array.json"].reason
-    assert "finds no columns" in found["members.json"].reason
-    assert (found["blank.json"].rows, found["empty.json"].rows) == (0, 0)
+    built = build(replace(build_spec, input_format="json", query=Query(where="false")))
+    assert "JSON array" in built["array.json"].reason
+    assert "finds no columns" in built["members.json"].reason
+    assert (built["blank.json"].rows, built["empty.json"].rows) == (0, 0)
 
 
 def pinots(build_spec: BuildSpec, *transforms: tuple[str, str], dropped: str = "") -> BuildSpec:
@@ -362,19 +362,19 @@ def test_what_is_there_keeps_its_last_digit_and_fractions_are_cut_off(
     big = 2**53 + 1
     (folder / "a.json").write_text(f'{{"count": {big}, "ms": 1}}\n{{"count": null, "ms": -2999}}\n')
     (folder / "none.json").write_text('{"ms": 5999}\n')
-    found = build(replace(pinots(build_spec, ("count", "ms / 1000")), input_format="json"))
-    assert isinstance(found["a.json"], Receipt), found["a.json"]
-    properties = _properties(tmp_path, found["a.json"].outputs[0].segment)
+    built = build(replace(pinots(build_spec, ("count", "ms / 1000")), input_format="json"))
+    assert isinstance(built["a.json"], Receipt), built["a.json"]
+    properties = _properties(tmp_path, built["a.json"].outputs[0].segment)
     assert (properties["column.count.minValue"], properties["column.count.maxValue"]) == ("-2", str(big))
-    assert isinstance(found["none.json"], Receipt), found["none.json"]
-    properties = _properties(tmp_path, found["none.json"].outputs[0].segment)
+    assert isinstance(built["none.json"], Receipt), built["none.json"]
+    properties = _properties(tmp_path, built["none.json"].outputs[0].segment)
     assert properties["column.count.maxValue"] == "5"
     for path in folder.iterdir():
         path.unlink()
     (folder / "a.csv").write_text(f"count,ms\n{big},1\n,-2999\n")
-    found = build(replace(pinots(build_spec, ("count", "ms / 1000")), session="cp8-abc"))
-    assert isinstance(found["a.csv"], Receipt), found["a.csv"]
-    properties = _properties(tmp_path, found["a.csv"].outputs[0].segment)
+    built = build(replace(pinots(build_spec, ("count", "ms / 1000")), session="cp8-abc"))
+    assert isinstance(built["a.csv"], Receipt), built["a.csv"]
+    properties = _properties(tmp_path, built["a.csv"].outputs[0].segment)
     assert (properties["column.count.minValue"], properties["column.count.maxValue"]) == ("-2", str(big))
 
 
@@ -453,15 +453,15 @@ def test_what_cannot_be_cast_is_an_error_whatever_the_users_session_says(
     (tmp_path / "in" / "a.csv").write_text("name,count\na,zz\n")
     session.conf.set("spark.sql.ansi.enabled", ansi)
     try:
-        found = [
+        failures = [
             *build(build_spec).values(),
             *build(pinots(build_spec, ("at", "name * 2"))).values(),
             *build(pinots(build_spec, dropped="name > 2")).values(),
         ]
     finally:
         session.conf.set("spark.sql.ansi.enabled", before)
-    assert [type(failure) for failure in found] == [Failure] * 3
-    assert {failure.code for failure in found} == {"SPARK"}
+    assert [type(failure) for failure in failures] == [Failure] * 3
+    assert {failure.code for failure in failures} == {"SPARK"}
 
 
 _OBJECTS = """\
@@ -520,10 +520,10 @@ def test_numbers_with_an_exponent(build: Build, build_spec: BuildSpec, tmp_path:
     (tmp_path / "in" / "large.json").write_text('{"x": 1e300, "count": 1}\n{"x": 5, "count": 2}\n')
     (tmp_path / "in" / "mixed.json").write_text('{"x": 1e2, "count": 3}\n{"x": 2.5, "count": 4}\n')
     query = Query(where="coalesce(x, 7) > 6")
-    found = build(replace(build_spec, input_format="json", query=query))
+    built = build(replace(build_spec, input_format="json", query=query))
     for name, largest in (("a.json", "100000"), ("large.json", "1"), ("mixed.json", "3")):
-        assert isinstance(found[name], Receipt), found[name]
-        properties = _properties(tmp_path, found[name].outputs[0].segment)
+        assert isinstance(built[name], Receipt), built[name]
+        properties = _properties(tmp_path, built[name].outputs[0].segment)
         assert properties["column.count.maxValue"] == largest
 
 
@@ -568,9 +568,9 @@ def test_an_odd_file_fails_alone_whatever_it_is(
     monkeypatch.setattr(file_jobs, "open_file", odd)
     fakes.write_names(tmp_path / "in" / "a.csv", 4)
     fakes.write_names(tmp_path / "in" / "odd.csv", 4)
-    found = build(build_spec)
-    assert isinstance(found["a.csv"], Receipt), found["a.csv"]
-    assert (found["odd.csv"].code, found["odd.csv"].reason) == (
+    built = build(build_spec)
+    assert isinstance(built["a.csv"], Receipt), built["a.csv"]
+    assert (built["odd.csv"].code, built["odd.csv"].reason) == (
         "INTERNAL",
         "ValueError: nobody thought of this",
     )
@@ -581,16 +581,16 @@ def test_a_caller_that_gives_up_ends_the_jobs(
 ) -> None:
     for n in range(30):
         fakes.write_names(tmp_path / "in" / f"{n}.csv", 30_000)
-    told: list[Receipt | Failure] = []
+    results: list[Receipt | Failure] = []
 
     def on_done(result: Receipt | Failure) -> None:
-        told.append(result)
+        results.append(result)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         SparkBuilder(lambda: session).build(build_spec, fakes.tasks_of(build_spec), on_done)
     assert session.sparkContext.statusTracker().getActiveJobsIds() == []
-    assert len(told) == 1
+    assert len(results) == 1
     assert len(list((tmp_path / "staging").rglob("files/*.json"))) < 30
 
 
@@ -605,10 +605,10 @@ def test_spark_that_reads_is_a_sign_of_life(
     monkeypatch.setattr(task_outputs, "EVERY_S", 0.0)  # in this process alone, where the driver looks
     (tmp_path / "in" / "a.json").write_text('{"name": "a", "count": 1}\n' * 300_000)
     build_spec = replace(build_spec, input_format="json", query=Query(where="name = 'b'"))
-    told: list[Receipt | Failure] = []
+    results: list[Receipt | Failure] = []
     rows: list[int] = []
-    SparkBuilder(lambda: session).build(build_spec, fakes.tasks_of(build_spec), told.append, rows.append)
-    [receipt] = told
+    SparkBuilder(lambda: session).build(build_spec, fakes.tasks_of(build_spec), results.append, rows.append)
+    [receipt] = results
     assert isinstance(receipt, Receipt), receipt
     assert receipt.rows == 0
     assert rows, "at least one look found that Spark came further"
@@ -651,11 +651,11 @@ def test_json_lines_and_what_spark_may_not_have(build: Build, build_spec: BuildS
     (folder / "array.json").write_text(json.dumps(lines))
     (folder / "bad.json").write_text('{"name": "a", "p": {"q": 0}}\n{"name"\n')
     query = Query(where="p.q < 1", transforms={"count": "coalesce(count, 7)"})
-    found = build(replace(build_spec, input_format="json", query=query))
-    assert found["a.json"].rows == 10, found["a.json"]
-    assert found["a.json"].missing == ("at",)
-    assert "JSON array" in found["array.json"].reason
-    assert found["bad.json"].reason.startswith("row 2: ")
+    built = build(replace(build_spec, input_format="json", query=query))
+    assert built["a.json"].rows == 10, built["a.json"]
+    assert built["a.json"].missing == ("at",)
+    assert "JSON array" in built["array.json"].reason
+    assert built["bad.json"].reason.startswith("row 2: ")
 
 
 def test_json_texts_longer_than_sparks_parser_takes_by_itself(

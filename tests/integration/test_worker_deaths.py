@@ -66,15 +66,15 @@ def build(
 
     killer = threading.Thread(target=kill)
     killer.start()
-    told: list[Receipt | Failure] = []
+    results: list[Receipt | Failure] = []
     try:
-        SparkBuilder(lambda: session).build(build_spec, fakes.tasks_of(build_spec), told.append)
+        SparkBuilder(lambda: session).build(build_spec, fakes.tasks_of(build_spec), results.append)
     finally:
         done.set()
         killer.join()
-    assert len({result.ordinal for result in told}) == len(told)
-    receipts = [result for result in told if isinstance(result, Receipt)]
-    return receipts, [result for result in told if isinstance(result, Failure)], killed
+    assert len({result.ordinal for result in results}) == len(results)
+    receipts = [result for result in results if isinstance(result, Receipt)]
+    return receipts, [result for result in results if isinstance(result, Failure)], killed
 
 
 @pytest.mark.parametrize("query", [None, Query("count >= 0")], ids=["direct", "sql"])

@@ -20,7 +20,7 @@ from model.world.restored import (
     take_backup,
     watch,
 )
-from model.world.table import TABLE, Job, Table, run
+from model.world.table import TABLE, Job, ModelTable, run
 
 from pinot_assets.core.stored_format import FIRST, NEWEST
 from pinot_assets.core.untrusted import ByteLimit
@@ -45,7 +45,7 @@ def collects(driver: Driver) -> None:
     collect(driver, 0, lambda done, of: None)
 
 
-def publish(table: Table, **files: str) -> SnapshotRef:
+def publish(table: ModelTable, **files: str) -> SnapshotRef:
     write(**files)(table)
     table.later(3600)
     assert start(table, run)[1] is None
@@ -54,7 +54,7 @@ def publish(table: Table, **files: str) -> SnapshotRef:
     return ref
 
 
-def damage(table: Table, ref: SnapshotRef) -> None:
+def damage(table: ModelTable, ref: SnapshotRef) -> None:
     """Somebody's text lies there."""
     table.staging.delete(ref.key)
     table.staging.put_if_absent(ref.key, b"poison")
@@ -87,10 +87,10 @@ def test_of_several_newer_ones_it_is_the_one_that_queries_see(mode: str) -> None
     backup = take_backup(table)
     refs = [publish(table, A=f"A{n}", **{f"F{n}": f"F{n}"}) for n in (2, 3, 4)]
     restore_nodes(table, backup)
-    seen = watch(table)
+    shown = watch(table)
     assert start(table, run)[1] is None
     assert pointer(table).current_snapshot == refs[-1]
-    assert len(seen) == 1
+    assert len(shown) == 1
 
 
 @pytest.mark.parametrize("asked", ["catch up", "rebuild"])
@@ -128,10 +128,10 @@ def test_a_rollback_that_the_pointer_does_not_know_is_no_reason_to_bring_back_wh
     held = pointer(table)
     assert set(rows(table)) == {"A1", "B1"}
     restore_nodes(table, backup)
-    seen = watch(table)
+    shown = watch(table)
     for _ in range(2):
         assert start(table, run)[1] is None
-    assert len(seen) == 1
+    assert len(shown) == 1
     now = pointer(table)
     assert (now.current_snapshot, now.hold is not None) == (held.current_snapshot, held.hold is not None)
     start(table, lambda driver: driver.resume())
@@ -152,11 +152,11 @@ def test_what_the_old_pointer_held_back_is_still_held(mode: str, holds: bool) ->
         start(table, lambda driver: driver.resume())
     newest = publish(table, C="C1")
     restore_nodes(table, backup)
-    seen = watch(table)
+    shown = watch(table)
     for _ in range(2):
         assert start(table, run)[1] is None
     assert (pointer(table).current_snapshot, pointer(table).hold is not None) == (newest, holds)
-    assert len(seen) == 1
+    assert len(shown) == 1
     assert ("B1" in rows(table)) is not holds
 
 
@@ -203,7 +203,7 @@ JOBS: dict[str, Job] = {
 }
 
 
-def mixed() -> Table:
+def mixed() -> ModelTable:
     """Queries see a mix: Pinot's lineage was lost, so that what was replaced is visible again."""
     table = make_table("sync")
     publish(table, A="A1", B="B1")
@@ -221,13 +221,13 @@ def mixed() -> Table:
 @pytest.mark.parametrize("job", JOBS)
 def test_a_mix_of_two_stops_the_table_and_nothing_is_deleted(job: str) -> None:
     table = mixed()
-    there, seen = table.pinot.all_segments(TABLE), watch(table)
+    there, shown = table.pinot.all_segments(TABLE), watch(table)
     for _ in range(2):
         _, error = start(table, JOBS[job])
         assert isinstance(error, SessionError)
         assert "its pointer in ZooKeeper is older than what queries see" in str(error)
     assert table.pinot.all_segments(TABLE) == there
-    assert len(seen) == 1
+    assert len(shown) == 1
 
 
 def test_of_a_mix_a_person_chooses() -> None:
@@ -249,11 +249,11 @@ def test_a_snapshot_that_is_poison_stops_the_table_where_queries_see_it(job: str
     publish(table, B="B1")
     damage(table, publish(table, C="C1"))
     restore_nodes(table, backup)
-    there, seen = table.pinot.all_segments(TABLE), watch(table)
+    there, shown = table.pinot.all_segments(TABLE), watch(table)
     _, error = start(table, JOBS[job])
     assert isinstance(error, SessionError)
     assert table.pinot.all_segments(TABLE) == there
-    assert len(seen) == 1
+    assert len(shown) == 1
 
 
 def test_a_snapshot_that_is_poison_and_that_nobody_sees_is_no_matter() -> None:
@@ -265,10 +265,10 @@ def test_a_snapshot_that_is_poison_and_that_nobody_sees_is_no_matter() -> None:
     damage(table, between)
     table.staging.put_if_absent(f"snapshots/99-{'0' * 64}.json", b"[" * 1000)
     restore_nodes(table, backup)
-    seen = watch(table)
+    shown = watch(table)
     assert start(table, run)[1] is None
     assert pointer(table).current_snapshot == newest
-    assert len(seen) == 1
+    assert len(shown) == 1
     publish(table, D="D1")
     assert set(rows(table)) == {"A1", "B1", "C1", "D1"}
 
@@ -277,7 +277,7 @@ def test_a_snapshot_that_is_poison_and_that_nobody_sees_is_no_matter() -> None:
 
 
 @contextmanager
-def silent(table: Table, ref: SnapshotRef) -> Iterator[None]:
+def silent(table: ModelTable, ref: SnapshotRef) -> Iterator[None]:
     """The object is there, and the store does not give it out now."""
     read = type(table.staging).read
 
@@ -303,7 +303,7 @@ def test_a_store_that_does_not_answer_makes_no_rollback_forgotten(which: str) ->
     start(table, rollback)
     held = pointer(table)
     restore_nodes(table, backup)
-    seen = watch(table)
+    shown = watch(table)
     ref = held.current_snapshot if which == "the rollback's" else before
     assert ref is not None
     with silent(table, ref):
@@ -312,7 +312,7 @@ def test_a_store_that_does_not_answer_makes_no_rollback_forgotten(which: str) ->
     for _ in range(2):
         assert start(table, run)[1] is None
     assert (pointer(table).current_snapshot, pointer(table).hold is not None) == (held.current_snapshot, True)
-    assert len(seen) == 1
+    assert len(shown) == 1
 
 
 def test_a_store_that_does_not_answer_has_lost_nothing() -> None:

@@ -10,12 +10,12 @@ import pytest
 from model.world.ending import settle
 from model.world.process import Kind, Trouble
 from model.world.specs import spec_of
-from model.world.table import MODES, Table, run
+from model.world.table import MODES, ModelTable, run
 
 
-def _live(mode: str, troubles: list[Trouble]) -> tuple[Table, int]:
+def _live(mode: str, troubles: list[Trouble]) -> tuple[ModelTable, int]:
     """The life; the table at its end, and how many effects its troubled run had."""
-    table = Table(spec_of, mode)
+    table = ModelTable(spec_of, mode)
     for name in ("A", "B", "C"):
         table.source.write(name, f"{name}1a {name}1b".encode())
     table.start(run)

@@ -14,7 +14,7 @@ from golden.life import nodes_of
 from kazoo.exceptions import ConnectionLoss
 from model.world.lives import failed, make_table, of_format_1, rolled_back, run_now, state, write
 from model.world.process import Kind, Trouble
-from model.world.table import CLUSTER, TABLE, Job, Table, clear, run
+from model.world.table import CLUSTER, TABLE, Job, ModelTable, clear, run
 from model.world.watched import WRITES
 
 from pinot_assets.core.stored_format import FIRST, NEWEST, RELEASES
@@ -31,7 +31,7 @@ from pinot_assets.snapshot.receipt import Output
 FUTURE = {"format": NEWEST + 1, "needs": "7.5.0"}
 
 
-def store_of(table: Table) -> SessionStore:
+def store_of(table: ModelTable) -> SessionStore:
     return SessionStore(table.zookeeper.client(), CLUSTER, f"{TABLE}_OFFLINE")
 
 
@@ -106,7 +106,7 @@ ENTRIES: list[Job] = [
 ]
 
 
-def in_a_switch() -> Table:
+def in_a_switch() -> ModelTable:
     """A table in the middle of a switch, with a stray in sight that a sweep would take away."""
     table = make_table("sync")
     for change in (write(A="A1"), run_now, write(A="A2", B="B1"), run_now, write(C="C1")):
@@ -117,7 +117,7 @@ def in_a_switch() -> Table:
     return table
 
 
-def rewrite_node(table: Table, node: str) -> None:
+def rewrite_node(table: ModelTable, node: str) -> None:
     store = store_of(table)
     path = f"{store.path}/{node}" if node else store.path
     record = json.loads(table.zookeeper.nodes[path].data)
@@ -136,10 +136,10 @@ def newer_rows() -> bytes:
     return bytes(sink.getvalue())
 
 
-def put_newer(folder: str, name: str) -> Callable[[Table], None]:
+def put_newer(folder: str, name: str) -> Callable[[ModelTable], None]:
     """A release of the future has worked here, and ZooKeeper was restored to a moment before."""
 
-    def put(table: Table) -> None:
+    def put(table: ModelTable) -> None:
         session = store_of(table).pointer().active_session
         identity = store_of(table).session(session).id
         key = f"{folder.format(session=identity)}/{name}"
@@ -148,7 +148,7 @@ def put_newer(folder: str, name: str) -> Callable[[Table], None]:
     return put
 
 
-MARKED: dict[str, Callable[[Table], None]] = {
+MARKED: dict[str, Callable[[ModelTable], None]] = {
     "pointer": lambda table: rewrite_node(table, ""),
     "open session": lambda table: rewrite_node(table, store_of(table).pointer().active_session),
     "former session": lambda table: rewrite_node(table, "cp2"),

@@ -6,14 +6,14 @@ import pytest
 from model.world.ending import settle
 from model.world.process import Kind, Trouble
 from model.world.specs import spec_of
-from model.world.table import Table, run
+from model.world.table import ModelTable, run
 
 
-def make_table(mode: str) -> Table:
-    return Table(spec_of, mode)
+def make_table(mode: str) -> ModelTable:
+    return ModelTable(spec_of, mode)
 
 
-def assert_right(table: Table) -> None:
+def assert_right(table: ModelTable) -> None:
     if not table.truth.violations:
         settle(table)
     assert not table.truth.violations, "\n".join([*table.story, "", *table.truth.violations])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from model.world.lives import make_table, planned, write
 from model.world.specs import spec_of
-from model.world.table import MODES, TABLE, Table, run
+from model.world.table import MODES, TABLE, ModelTable, run
 
 from pinot_assets.errors import PinotUnreachable, SnapshotIncomplete
 from pinot_assets.session.decide.run_decision import PlannedAction
@@ -36,7 +36,7 @@ def snapshot_alone(driver: Driver) -> TriggerReport:
     return TriggerReport(TriggerResult.STAGED, None, listed=0)
 
 
-def audited_table(mode: str) -> Table:
+def audited_table(mode: str) -> ModelTable:
     table = make_table(mode)
     asked = Audit(checks=(EmptyOutputs(check="empty_outputs"),))
     table.spec_of = lambda options: replace(spec_of(options), audit=asked)
@@ -75,7 +75,7 @@ def test_what_was_built_by_another_table_spec_is_not_published(mode: str) -> Non
     assert len(table.pinot.visible_segments(TABLE)) == 1
 
 
-def asserting(mode: str, expect: str) -> Table:
+def asserting(mode: str, expect: str) -> ModelTable:
     """A table of two files, whose rows an assertion counts."""
     table = make_table(mode)
     asked = Audit((Assertion(sql=f"SELECT COUNT(*) FROM {TABLE}", expect=expect),))
@@ -89,11 +89,11 @@ def asserting(mode: str, expect: str) -> Table:
 @pytest.mark.parametrize("expect", ["> 0", "staged >= 0.5 * live", "after > 0"])
 def test_files_that_lost_all_their_rows_do_not_pass_unasked(mode: str, expect: str) -> None:
     table = asserting(mode, expect)
-    seen = table.pinot.visible_segments(TABLE)
-    assert seen
+    visible = table.pinot.visible_segments(TABLE)
+    assert visible
     write(A="", B="")(table)
     table.start(run)
-    assert (bool(table.truth.open_session), table.pinot.visible_segments(TABLE)) == (True, seen)
+    assert (bool(table.truth.open_session), table.pinot.visible_segments(TABLE)) == (True, visible)
     write(A="A2", B="B2")(table)  # repaired
     table.start(run)
     assert not table.truth.open_session

@@ -9,7 +9,7 @@ import pytest
 from model.world.ending import settle
 from model.world.process import Kind, Trouble
 from model.world.specs import spec_of
-from model.world.table import CLUSTER, HOUR_MS, TABLE, Table, clear, run
+from model.world.table import CLUSTER, HOUR_MS, TABLE, ModelTable, clear, run
 
 from pinot_assets.errors import PinotNotFound, SessionHeld
 from pinot_assets.gc import orphans
@@ -40,23 +40,23 @@ class Gc:
         self.collected = collect(driver, self.grace_ms, lambda done, total: None)
 
 
-def plan(table: Table) -> Garbage:
+def plan(table: ModelTable) -> Garbage:
     """As `pinot-assets gc`."""
-    found: list[Garbage] = []
+    collected: list[Garbage] = []
 
     def gc(driver: Driver) -> None:
-        found.append(garbage(driver, 0))
+        collected.append(garbage(driver, 0))
 
     before = len(table.zookeeper.writes), {info.key for info in table.staging.list()}
     process = table.start(gc).process
     assert (process.error, process.effects) == (None, [])
     assert before == (len(table.zookeeper.writes), {info.key for info in table.staging.list()})
-    return found[0]
+    return collected[0]
 
 
-def littered() -> Table:
+def littered() -> ModelTable:
     """Four sessions, one of them abandoned, litter of the dead; then the spec asks for fewer snapshots."""
-    table = Table(spec_of, "sync")
+    table = ModelTable(spec_of, "sync")
     for number in range(3):
         table.source.write("A", f"A{number}a".encode())
         table.source.write(f"B{number}", f"B{number}b".encode())
@@ -73,15 +73,15 @@ def littered() -> Table:
     return table
 
 
-def kept(table: Table) -> list[int]:
+def kept(table: ModelTable) -> list[int]:
     """Numbers of the kept snapshots; each can be read, and every tar of it."""
     staging = Staging(table.staging)
-    found = list(read_snapshots(staging, snapshot_refs(staging)))
-    assert len(found) == len(snapshot_refs(staging))
-    for output in (o for one in found for o in one.snapshot.segments.values()):
+    snapshots = list(read_snapshots(staging, snapshot_refs(staging)))
+    assert len(snapshots) == len(snapshot_refs(staging))
+    for output in (o for one in snapshots for o in one.snapshot.segments.values()):
         staging.read(output.tar_uri)
         staging.read(output.metadata_uri)
-    return [one.snapshot.seq for one in found]
+    return [one.snapshot.seq for one in snapshots]
 
 
 def test_a_plan_writes_nothing_and_names_what_apply_takes_away() -> None:
@@ -203,7 +203,7 @@ def test_a_table_that_is_gone_from_pinot_is_left_alone() -> None:
     assert isinstance(table.start(Gc()).process.error, PinotNotFound)
 
 
-def hidden(table: Table) -> str:
+def hidden(table: ModelTable) -> str:
     """A segment that Pinot did not delete when its switch was taken back; its name."""
     (entry,) = table.pinot.lineage(TABLE).in_state(LineageState.REVERTED)
     name = sorted(entry.segments_to)[0]
@@ -301,7 +301,7 @@ def back_to_the_first(driver: Driver) -> None:
 @pytest.mark.parametrize("place", ["start_replace_segments", "end_replace_segments"])
 def test_the_target_of_a_rollback_that_is_half_way_stays(place: str) -> None:
     table = littered()
-    wanted = Staging(table.staging).snapshot(snapshot_refs(Staging(table.staging))[-1])
+    target = Staging(table.staging).snapshot(snapshot_refs(Staging(table.staging))[-1])
     table.start(back_to_the_first, [Trouble(place, Kind.DIES_BEFORE)])
     table.expire()
     assert table.truth.open_session
@@ -312,7 +312,7 @@ def test_the_target_of_a_rollback_that_is_half_way_stays(place: str) -> None:
     table.start(run)  # finishes it
     now = next(read_snapshots(Staging(table.staging), snapshot_refs(Staging(table.staging)))).snapshot
     assert now.mode == "ROLLBACK"
-    assert [f.uri for f in now.files] == [f.uri for f in wanted.files]
+    assert [f.uri for f in now.files] == [f.uri for f in target.files]
     assert table.pinot.visible_segments(TABLE) == set(now.segments)
 
 

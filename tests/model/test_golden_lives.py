@@ -15,7 +15,7 @@ import pytest
 from golden.life import load, nodes_of
 from golden.lives import LIVES
 from model.world.builder import ROWS
-from model.world.table import CLUSTER, TABLE, Table, clear, run
+from model.world.table import CLUSTER, TABLE, ModelTable, clear, run
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.stored_format import RELEASES, metadata_of, table_of
@@ -36,7 +36,7 @@ LEFT: list[Left] = [(number, life) for number in RELEASES for life in LIVES]
 each_left = pytest.mark.parametrize("left", LEFT, ids=lambda left: f"{left[1]}-of-{left[0]}")
 
 
-def table_of_life(left: Left) -> Table:
+def table_of_life(left: Left) -> ModelTable:
     number, life = left
     folder = GOLDEN / f"format-{number}"
     pool = json.loads((folder / "pool.json").read_text())
@@ -47,20 +47,20 @@ def objects_of(number: int) -> Path:
     return GOLDEN / f"format-{number}" / "objects"
 
 
-def store_of(table: Table) -> SessionStore:
+def store_of(table: ModelTable) -> SessionStore:
     return SessionStore(table.zookeeper.client(), CLUSTER, f"{TABLE}_OFFLINE")
 
 
-def open_session(table: Table) -> Session:
+def open_session(table: ModelTable) -> Session:
     store = store_of(table)
     session = store.active_session(store.pointer())
     assert session is not None
     return session
 
 
-def rows_in_sight(table: Table) -> Counter[str]:
-    found = table.pinot._tables[TABLE]
-    return Counter(found.metadata[name].custom[ROWS] for name in found.visible)
+def rows_in_sight(table: ModelTable) -> Counter[str]:
+    fake_table = table.pinot._tables[TABLE]
+    return Counter(fake_table.metadata[name].custom[ROWS] for name in fake_table.visible)
 
 
 def keys_of(node: bytes) -> set[str]:
@@ -93,7 +93,7 @@ def failures_in(value: list[JsonObject] | dict[str, list[JsonObject]]) -> list[J
 FIELDS = {number: Fields(number) for number in RELEASES}
 
 
-def assert_format(table: Table, number: int) -> None:
+def assert_format(table: ModelTable, number: int) -> None:
     """Every object holds exactly the fields of that format."""
     fields = FIELDS[number]
     for name, node in nodes_of(table).items():
@@ -105,9 +105,9 @@ def assert_format(table: Table, number: int) -> None:
     for info in table.staging.list():
         data, kind = table.staging.read(info.key), _kind(info.key)
         if kind in ("plan", "manifest"):
-            wanted = fields.read(f"{kind}.parquet")
-            assert table_of(data).schema.equals(table_of(wanted).schema)
-            assert metadata_of(data).keys() == metadata_of(wanted).keys()
+            expected = fields.read(f"{kind}.parquet")
+            assert table_of(data).schema.equals(table_of(expected).schema)
+            assert metadata_of(data).keys() == metadata_of(expected).keys()
         elif kind == "failures":
             value = json.loads(data)
             assert type(value) is type(fields.failures)
@@ -135,15 +135,15 @@ def _kind(key: str) -> str:
 @pytest.mark.parametrize("number", RELEASES)
 def test_each_state_of_a_session_is_there(number: int) -> None:
     assert {path.stem for path in (GOLDEN / f"format-{number}" / "lives").iterdir()} == set(LIVES)
-    found = {life: open_session(table_of_life((number, life))) for life in LIVES}
-    assert {session.format for session in found.values()} == {number}
-    assert {session.state for session in found.values()} == {State.INIT, State.IN_PROGRESS, State.SWITCH}
-    assert found["in-progress"].failures is not None
-    assert found["switch-before-start"].lineage_entry_id == ""
-    assert found["switch-end-issued"].end_sent
-    assert found["rollback-issued"].revert_sent
-    assert {s.mode for s in found.values()} == {*Mode}
-    assert {s.push for s in found.values()} == {*PushKind}
+    sessions = {life: open_session(table_of_life((number, life))) for life in LIVES}
+    assert {session.format for session in sessions.values()} == {number}
+    assert {session.state for session in sessions.values()} == {State.INIT, State.IN_PROGRESS, State.SWITCH}
+    assert sessions["in-progress"].failures is not None
+    assert sessions["switch-before-start"].lineage_entry_id == ""
+    assert sessions["switch-end-issued"].end_sent
+    assert sessions["rollback-issued"].revert_sent
+    assert {s.mode for s in sessions.values()} == {*Mode}
+    assert {s.push for s in sessions.values()} == {*PushKind}
 
 
 def test_counts_of_cut_values_are_there() -> None:
@@ -151,7 +151,7 @@ def test_counts_of_cut_values_are_there() -> None:
     assert cut >= {f"{mode}-switch-pushed" for mode in ("append", "swap", "atomic", "plain")}
 
 
-def has_cut(table: Table) -> bool:
+def has_cut(table: ModelTable) -> bool:
     return any("/cut/" in info.key for info in table.staging.list("sessions"))
 
 
@@ -223,13 +223,13 @@ def test_a_sensor_of_this_release_beside_a_driver_of_another(left: Left) -> None
     table, fields = table_of_life(left), FIELDS[left[0]]
     before, store = nodes_of(table), store_of(table)
     staged = {info.key: info for info in table.staging.list()}
-    seen = observe(store, Staging(table.staging))
+    observation = observe(store, Staging(table.staging))
     inventory = list_source(table.spec, table.source)
     cursor = fields.read("files-cursor.json").decode()
-    tick = decide_tick(table.spec, inventory, seen, cursor, 1_700_000_900)
+    tick = decide_tick(table.spec, inventory, observation, cursor, 1_700_000_900)
     assert set(json.loads(tick.cursor)) == fields.keys["files-cursor"]
     watched = fields.read("session-cursor.json").decode()
-    verdict = decide_session(table.spec, seen, {}, watched, 1_700_000_900)
+    verdict = decide_session(table.spec, observation, {}, watched, 1_700_000_900)
     assert set(json.loads(verdict.cursor)) == fields.keys["session-cursor"]
     assert nodes_of(table) == before
     assert {info.key: info for info in table.staging.list()} == staged
@@ -238,9 +238,9 @@ def test_a_sensor_of_this_release_beside_a_driver_of_another(left: Left) -> None
 @each_left
 def test_a_field_that_another_release_left_survives_the_whole_session(left: Left) -> None:
     table = table_of_life(left)
-    client, found = table.zookeeper.client(), store_of(table)
+    client, store = table.zookeeper.client(), store_of(table)
     session = open_session(table)
-    for path in (found.path, f"{found.path}/{session.node}"):
+    for path in (store.path, f"{store.path}/{session.node}"):
         record: JsonObject = json.loads(client.get(path)[0])
         record["simpleFields"]["colour"] = "blue"
         client.set(path, json.dumps(record).encode())
@@ -248,6 +248,6 @@ def test_a_field_that_another_release_left_survives_the_whole_session(left: Left
         table.source.write("E", b"E1")
     table.later(60)
     table.start(run)
-    assert found.session(session.node).outcome is Outcome.PUBLISHED
-    for path in (found.path, f"{found.path}/{session.node}"):
+    assert store.session(session.node).outcome is Outcome.PUBLISHED
+    for path in (store.path, f"{store.path}/{session.node}"):
         assert json.loads(client.get(path)[0])["simpleFields"]["colour"] == "blue"

@@ -10,7 +10,7 @@ import pytest
 from fakes.stores.memory import new_memory
 from model.world.lives import make_table, planned, remove, rolled_back, write
 from model.world.specs import spec_of
-from model.world.table import CLUSTER, TABLE, Table, run
+from model.world.table import CLUSTER, TABLE, ModelTable, run
 
 from pinot_assets.audit.checks import Finding
 from pinot_assets.errors import ListingFailed
@@ -26,7 +26,7 @@ TEN = " ".join(f"A{n}" for n in range(10))
 TWENTY = " ".join(f"A{n}" for n in range(20))
 
 
-def asks(table: Table, *checks: CheckBound) -> None:
+def asks(table: ModelTable, *checks: CheckBound) -> None:
     table.spec_of = lambda options: replace(spec_of(options), audit=Audit(checks=checks))
 
 
@@ -34,7 +34,7 @@ def allow(name: LossName) -> Loss:
     return Loss(check=name, severity="warn")
 
 
-def published(mode: str, **files: str) -> Table:
+def published(mode: str, **files: str) -> ModelTable:
     table = make_table(mode)
     write(**files)(table)
     assert table.start(run).process.error is None
@@ -42,45 +42,45 @@ def published(mode: str, **files: str) -> Table:
     return table
 
 
-def audited(table: Table) -> dict[str, Finding]:
+def audited(table: ModelTable) -> dict[str, Finding]:
     """A whole job; what its gate found, by the name of the check."""
-    found: dict[str, Finding] = {}
+    by_name: dict[str, Finding] = {}
 
     def job(driver: Driver) -> TriggerReport:
         report = driver.trigger()
         if report.session is None or not table.truth.open_session:
             return report
         _, findings = driver.audit()
-        found.update({finding.name: finding for finding in findings})
+        by_name.update({finding.name: finding for finding in findings})
         if not any(finding.blocks for finding in findings):
             driver.publish()
         return report
 
     assert table.start(job).process.error is None
-    return found
+    return by_name
 
 
-def open_session(table: Table) -> Session:
+def open_session(table: ModelTable) -> Session:
     store = SessionStore(table.zookeeper.client(), CLUSTER, f"{TABLE}_OFFLINE")
     session = store.active_session(store.pointer())
     assert session is not None
     return session
 
 
-def barred_by(table: Table, name: str, text: str) -> None:
+def barred_by(table: ModelTable, name: str, text: str) -> None:
     """The gate is shut by this check alone, queries see what they saw, and no retry is spent."""
-    seen = table.pinot.visible_segments(TABLE)
-    found = audited(table)
-    assert [each.name for each in found.values() if each.blocks] == [name]
-    assert text in found[name].message
-    assert table.pinot.visible_segments(TABLE) == seen
+    visible = table.pinot.visible_segments(TABLE)
+    findings = audited(table)
+    assert [each.name for each in findings.values() if each.blocks] == [name]
+    assert text in findings[name].message
+    assert table.pinot.visible_segments(TABLE) == visible
     session = open_session(table)
     assert session.audit is not None
     assert (session.retry_count, session.audit.waits, session.audit.of_data) == (0, True, True)
     assert text in session.last_error
-    told = [line.text for line in risk_lines(planned(table)) if line.label == "last audit"]
-    assert len(told) == 1
-    assert text in told[0]  # the plan tells what the files showed once they were built
+    texts = [line.text for line in risk_lines(planned(table)) if line.label == "last audit"]
+    assert len(texts) == 1
+    assert text in texts[0]  # the plan tells what the files showed once they were built
 
 
 @pytest.mark.parametrize("mode", ["sync", "swap"])
@@ -101,9 +101,9 @@ def test_one_word_opens_the_gate_without_another_build(mode: str, name: LossName
     write(A=rows)(table)
     barred_by(table, name, "A goes from 20 to")
     asks(table, allow(name))
-    found = audited(table)
-    assert (found[name].passed, found[name].blocks) == (False, False)
-    assert "allowed by" in found[name].message
+    findings = audited(table)
+    assert (findings[name].passed, findings[name].blocks) == (False, False)
+    assert "allowed by" in findings[name].message
     assert not table.truth.open_session
     assert not table.orphans
 
@@ -116,22 +116,22 @@ def test_a_file_that_keeps_a_tenth_of_its_rows_is_taken() -> None:
 
 
 @pytest.mark.parametrize("change", [write(A="", B=TEN), write(A="A0", B=TEN)])
-def test_append_takes_nothing_away(change: Callable[[Table], object]) -> None:
+def test_append_takes_nothing_away(change: Callable[[ModelTable], object]) -> None:
     table = published("append", A=TWENTY)
-    seen = table.pinot.visible_segments(TABLE)
+    visible = table.pinot.visible_segments(TABLE)
     change(table)
     audited(table)
     assert not table.truth.open_session
-    assert table.pinot.visible_segments(TABLE) > seen
+    assert table.pinot.visible_segments(TABLE) > visible
 
 
 def test_files_that_are_deleted_or_new_are_judged_by_other_rules() -> None:
     table = published("sync", A=TWENTY, B="B0")
     remove("A")(table)
     write(C="")(table)
-    found = audited(table)
-    assert not {"emptied_files", "shrunk_files", "vanished_columns"} & found.keys()
-    assert (found["empty_outputs"].passed, found["empty_outputs"].blocks) == (False, False)
+    findings = audited(table)
+    assert not {"emptied_files", "shrunk_files", "vanished_columns"} & findings.keys()
+    assert (findings["empty_outputs"].passed, findings["empty_outputs"].blocks) == (False, False)
     assert not table.truth.open_session
 
 
@@ -149,8 +149,8 @@ def test_a_swap_by_files_of_other_names_that_loses_most_of_the_table() -> None:
 def test_a_first_load_loses_nothing(mode: str) -> None:
     table = make_table(mode)
     write(A="", B="B0")(table)
-    found = audited(table)
-    assert not any(finding.blocks for finding in found.values())
+    findings = audited(table)
+    assert not any(finding.blocks for finding in findings.values())
     assert not table.truth.open_session
 
 
@@ -251,8 +251,8 @@ def test_a_new_filter_that_leaves_a_file_few_rows() -> None:
 def test_a_filter_that_leaves_enough_is_taken() -> None:
     table = published("swap", A="A0 A0 A1", B="A0 B0")
     table.options.update(ONLY_A0)
-    found = audited(table)
-    assert all(found[name].passed for name in ("emptied_files", "shrunk_files", "vanished_columns"))
+    findings = audited(table)
+    assert all(findings[name].passed for name in ("emptied_files", "shrunk_files", "vanished_columns"))
     assert not table.truth.open_session
 
 
@@ -312,13 +312,13 @@ def test_a_table_that_becomes_a_sync_one_keeps_what_its_source_has_not_any_more(
 @pytest.mark.parametrize("mode", ["sync", "swap"])
 def test_e33_another_directory_without_a_file_empties_nothing(mode: str) -> None:
     table = published(mode, A=TEN)
-    seen = table.pinot.visible_segments(TABLE)
+    visible = table.pinot.visible_segments(TABLE)
     table.options["inputDirURI"] = "s3://model/elsewhere"
     published_in, table.source = table.source.uri, new_memory()
     with pytest.raises(ListingFailed, match="matches since the table spec was changed") as refused:
         raise table.start(run).process.error or AssertionError
     assert f"published files lie elsewhere, {published_in}/A for one" in str(refused.value)
-    assert table.pinot.visible_segments(TABLE) == seen
+    assert table.pinot.visible_segments(TABLE) == visible
     table.options["emptySourceAction"] = "APPLY"
     table.start(run)
     assert not table.pinot.visible_segments(TABLE)

@@ -8,7 +8,7 @@ import pytest
 from model.test_gc import Gc
 from model.world.lives import make_table, planned, pointer_lost, rolled_back, write
 from model.world.process import Kind, Trouble
-from model.world.table import TABLE, Table, run
+from model.world.table import TABLE, ModelTable, run
 
 from pinot_assets.errors import RollbackRefused
 from pinot_assets.session.driver import Driver
@@ -20,7 +20,7 @@ from pinot_assets.snapshot.manifest import SnapshotRef
 DAY = 25 * 3600
 
 
-def two_clusters() -> tuple[Table, Table]:
+def two_clusters() -> tuple[ModelTable, ModelTable]:
     """The second one keeps one snapshot, and was made a minute later."""
     first, second = make_table("sync"), make_table("sync", snapshotsToKeep=1)
     second.staging = first.staging
@@ -28,7 +28,7 @@ def two_clusters() -> tuple[Table, Table]:
     return first, second
 
 
-def publish(table: Table, count: int) -> list[str]:
+def publish(table: ModelTable, count: int) -> list[str]:
     """So many times, a day apart; what the drivers noted."""
     notes: list[str] = []
 
@@ -43,11 +43,11 @@ def publish(table: Table, count: int) -> list[str]:
     return notes
 
 
-def keys(table: Table) -> set[str]:
+def keys(table: ModelTable) -> set[str]:
     return {info.key for info in table.staging.list()}
 
 
-def collected(table: Table) -> tuple[str, ...]:
+def collected(table: ModelTable) -> tuple[str, ...]:
     """What gc noted."""
     gc = Gc()
     process = table.start(gc).process
@@ -111,7 +111,7 @@ def test_a_table_whose_every_snapshot_is_of_an_older_release_goes_on_as_before()
     assert len(snapshot_refs(Staging(table.staging))) == 2
 
 
-def unnamed(table: Table) -> None:
+def unnamed(table: ModelTable) -> None:
     """Its snapshots as a release before this wrote them."""
     staging = Staging(table.staging)
     parent: SnapshotRef | None = None
@@ -164,7 +164,7 @@ def test_a_lost_pointer_takes_no_rollback_of_the_other_cluster_for_its_own() -> 
             table.start(run)
             table.later(600)
         rolled_back(table)
-    seen = first.pinot.visible_segments(TABLE)
+    visible = first.pinot.visible_segments(TABLE)
     pointer_lost(first)
     first.start(run)
-    assert first.pinot.visible_segments(TABLE) == seen
+    assert first.pinot.visible_segments(TABLE) == visible

@@ -26,7 +26,7 @@ from model.world.lives import (
     write,
 )
 from model.world.process import Kind, Trouble
-from model.world.table import MODES, TABLE, Table, run
+from model.world.table import MODES, TABLE, ModelTable, run
 
 from pinot_assets.errors import PlanOutdated
 from pinot_assets.pinot.shadow_table import shadow_config, shadow_name, shadow_schema
@@ -73,7 +73,7 @@ def test_a_run_does_what_was_planned(mode: str, life: str) -> None:
         assert not table.truth.violations, table.truth.violations
 
 
-def pushes_stray(table: Table) -> None:
+def pushes_stray(table: ModelTable) -> None:
     """Somebody who had lost the table; the truth, which does not know of whom, looks at nothing any more."""
     table.truth.look = lambda: None  # type: ignore[method-assign]
     table.pinot.push(TABLE, [Output(STRAY, 1, 1, "", 1, "", "")], staged=EMPTY)
@@ -112,13 +112,13 @@ def test_a_plan_of_another_world_is_refused(mode: str, what: str) -> None:
     for change in (write(P="P"), run_now, write(Q="Q"), run_now, write(B="B1")):
         change(table)
     plan = planned(table).planned.plan_basis
-    change, told = CHANGES[what]
+    change, reason = CHANGES[what]
     change(table)
     before = state(table)
     report, error = run_planned(table, plan.hash)
     assert report is None
     assert isinstance(error, PlanOutdated)
-    assert told in str(error)
+    assert reason in str(error)
     nodes, *rest = state(table)
     assert rest == list(before[1:])
     ours = [path for path in nodes if nodes[path] != before[0].get(path)]
@@ -155,7 +155,7 @@ def test_what_a_run_would_be_refused_for_is_part_of_the_plan() -> None:
     assert run_refused(table, free.plan_basis.hash)
 
 
-def run_refused(table: Table, plan_hash: str) -> bool:
+def run_refused(table: ModelTable, plan_hash: str) -> bool:
     report, error = run_planned(table, plan_hash)
     return report is None and isinstance(error, PlanOutdated)
 
@@ -224,7 +224,7 @@ def test_what_switches_nothing_takes_nothing_away_and_keeps_the_way_back(change:
     write(**({"A": "A2"} if change == "touched" else {"B": ""}))(table)
     plan = planned(table)
     assert (plan.decision.step, plan.switching, plan.expiring) == (PlannedAction.BEGIN, None, ())
-    assert "no switch" in dict(told(plan))
+    assert "no switch" in dict(risks(plan))
     kept = set(snapshot_refs(Staging(table.staging)))
     report, error = run_planned(table, plan.planned.plan_basis.hash)
     assert error is None
@@ -286,7 +286,7 @@ def test_a_session_that_is_given_up_says_why() -> None:
     plan = planned(table)
     assert (plan.decision.step, plan.decision.why) == (PlannedAction.RESTART, "no retry left after 0")
     assert len(plan.build) == 2
-    assert ("retries", "the session is given up after 0 of 0; the new one has 0 of its own") in told(plan)
+    assert ("retries", "the session is given up after 0 of 0; the new one has 0 of its own") in risks(plan)
     table.mode = "append"
     assert planned(table).decision.why == "the table spec changed"
 
@@ -346,10 +346,10 @@ def test_an_end_that_arrives_while_the_plan_is_checked(monkeypatch: pytest.Monke
     assert plan.decision.step is PlannedAction.END
 
     def then_it_ends(reading: TriggerContext) -> PlannedRun:
-        found = plan_run(reading)
-        assert found.decision.session is not None
-        table.pinot.end_replace_segments(TABLE, found.decision.session.lineage_entry_id)
-        return found
+        run_plan = plan_run(reading)
+        assert run_plan.decision.session is not None
+        table.pinot.end_replace_segments(TABLE, run_plan.decision.session.lineage_entry_id)
+        return run_plan
 
     monkeypatch.setattr(trigger, "plan_run", then_it_ends)
     _, error = run_planned(table, plan.planned.plan_basis.hash)
@@ -385,8 +385,8 @@ def test_segments_of_somebody_else_beside_the_first_snapshot_are_warned_of(
     report, error = run_planned(table, plan.planned.plan_basis.hash)
     assert error is None
     assert report is not None
-    told = [line.text for line in risk_lines(plan) if line.warns] + list(report.notes)
-    twice = [text for text in told if "there twice" in text]
+    texts = [line.text for line in risk_lines(plan) if line.warns] + list(report.notes)
+    twice = [text for text in texts if "there twice" in text]
     assert len(twice) == (0 if mode == "swap" else 2)
     assert all("air_minion_0" in text and "consistentPushSwapEnabled" in text for text in twice)
     write(B="B1")(table)
@@ -400,12 +400,12 @@ def test_strays_and_a_shadow_table_are_told_where_nothing_else_is_done() -> None
     table.pinot.create_table(shadow_config(table.spec.table_json, TABLE))
     plan = planned(table)
     assert plan.decision.step is PlannedAction.NOTHING
-    assert ("strays", "1 segment that no snapshot knows: deleted first") in told(plan)
-    assert ("shadow table", f"{shadow_name(TABLE)}, which an audit left: deleted first") in told(plan)
+    assert ("strays", "1 segment that no snapshot knows: deleted first") in risks(plan)
+    assert ("shadow table", f"{shadow_name(TABLE)}, which an audit left: deleted first") in risks(plan)
     _, error = run_planned(table, plan.planned.plan_basis.hash)
     assert error is None
     assert table.pinot.get_table_config(shadow_name(TABLE)) is None
-    assert not {"strays", "shadow table"} & {label for label, _ in told(planned(table))}
+    assert not {"strays", "shadow table"} & {label for label, _ in risks(planned(table))}
 
 
 def test_the_end_of_an_open_switch_shows_what_it_replaces() -> None:
@@ -419,7 +419,7 @@ def test_the_end_of_an_open_switch_shows_what_it_replaces() -> None:
     assert numbers_told["rows"].startswith("2 → 2: 2 go, 2 come")
 
 
-def told(plan: PlanReport) -> list[tuple[str, str]]:
+def risks(plan: PlanReport) -> list[tuple[str, str]]:
     return [(line.label, line.text) for line in risk_lines(plan)]
 
 
@@ -434,10 +434,10 @@ def test_old_snapshots_that_go_after_the_switch_are_told() -> None:
     table.options["snapshotsToKeep"] = 1
     plan = planned(table)
     assert [header.seq for header in plan.expiring] == [3, 2, 1]
-    (told,) = [line for line in risk_lines(plan) if line.label == "deletes"]
-    assert told.warns
-    assert "3 snapshots with the tars that they alone need" in told.text
-    assert told.text.endswith("cp3, cp2, cp1")
+    (deletion,) = [line for line in risk_lines(plan) if line.label == "deletes"]
+    assert deletion.warns
+    assert "3 snapshots with the tars that they alone need" in deletion.text
+    assert deletion.text.endswith("cp3, cp2, cp1")
     kept = set(snapshot_refs(Staging(table.staging)))
     _, error = run_planned(table, plan.planned.plan_basis.hash)
     assert error is None

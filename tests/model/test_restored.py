@@ -29,7 +29,7 @@ from model.world.restored import (
     store_of,
     watch,
 )
-from model.world.table import MODES, TABLE, Job, Table, run
+from model.world.table import MODES, TABLE, Job, ModelTable, run
 
 from pinot_assets.errors import SessionError, SnapshotCorrupt
 from pinot_assets.gc.collect import collect
@@ -44,13 +44,13 @@ from pinot_assets.session.stores.stored_snapshots import snapshot_refs
 from pinot_assets.session.values.state import Outcome, seq_of
 
 
-def tick(table: Table, cursor: str, now_s: int) -> tuple[bool, str]:
+def tick(table: ModelTable, cursor: str, now_s: int) -> tuple[bool, str]:
     """Of the files sensor."""
-    seen = observe(store_of(table), Staging(table.staging))
-    found = decide_tick(
-        table.spec, list_source(table.spec, open_memory(table.source.uri)), seen, cursor, now_s
+    observation = observe(store_of(table), Staging(table.staging))
+    decided = decide_tick(
+        table.spec, list_source(table.spec, open_memory(table.source.uri)), observation, cursor, now_s
     )
-    return found.launch, found.cursor
+    return decided.launch, decided.cursor
 
 
 SCENES = [
@@ -68,7 +68,7 @@ def test_r02_r17_queries_keep_their_rows_and_the_next_run_converges(
     table, backup = life(mode, moment)
     STAGINGS[staging](table, backup)
     ZOOKEEPERS[zookeeper](table, backup)
-    seen = watch(table)
+    shown = watch(table)
     before = rows(table)
     write(Z="Z1")(table)
     converge(table)
@@ -80,7 +80,7 @@ def test_r02_r17_queries_keep_their_rows_and_the_next_run_converges(
         assert max(rows(table).values()) == 1, "rows are there twice"
     else:
         assert rows(table) == after
-    assert all(not (before & after) - state for state in seen), "rows of files that stayed were away"
+    assert all(not (before & after) - state for state in shown), "rows of files that stayed were away"
     ledger = snapshot(table)
     assert set(ledger.segments) == table.pinot.visible_segments(TABLE)
     assert not pointer(table).active_session
@@ -97,11 +97,11 @@ def test_r18_the_newer_snapshot_that_queries_see_is_adopted(mode: str, moment: s
     table, backup = life(mode, moment)
     known, newest = pointer(table), snapshot(table)
     restore(table, backup)
-    seen = watch(table)
+    shown = watch(table)
     tick(table, "", 1000)  # the sensors can look at it
     notes, error = start(table, run)
     assert error is None
-    assert len(seen) == 1, "queries have seen a change"
+    assert len(shown) == 1, "queries have seen a change"
     assert any(f"exactly snapshot {newest.session}, which is the ledger now" in note for note in notes)
     now = pointer(table)
     assert (now.current_snapshot, now.active_session) == (known.current_snapshot, "")
@@ -119,10 +119,10 @@ def test_a_plan_of_a_run_says_so(mode: str) -> None:
     start(table, lambda driver: plans.append(driver.plan()))
     assert plans[0].decision.step is PlannedAction.FINISH
     assert "older than what queries see" in plans[0].decision.why
-    seen = watch(table)
+    shown = watch(table)
     _, error = start(table, lambda driver: driver.trigger_planned(plans[0].planned.plan_basis.hash))
     assert error is None
-    assert len(seen) == 1
+    assert len(shown) == 1
 
 
 def test_a_pointer_whose_snapshot_has_expired_since_stops_no_sensor() -> None:
@@ -132,9 +132,9 @@ def test_a_pointer_whose_snapshot_has_expired_since_stops_no_sensor() -> None:
     assert ref is not None
     newest = max(Staging(table.staging).outline(r).seq for r in snapshot_refs(Staging(table.staging)))
     table.staging.delete(ref.key)
-    seen = observe(store_of(table), Staging(table.staging))
-    assert seen.snapshot is not None
-    assert seen.snapshot.seq == newest
+    observation = observe(store_of(table), Staging(table.staging))
+    assert observation.snapshot is not None
+    assert observation.snapshot.seq == newest
     write(Z="Z1")(table)
     assert tick(table, "", 1000)[0]
     assert start(table, run)[1] is None
@@ -160,7 +160,7 @@ def test_the_choice_is_spelled_out_and_each_way_leads_out() -> None:
         fake.segments[stranger] = there.segments[stranger]
         known = there.metadata[stranger]
         fake.metadata[stranger] = replace(known, custom={**known.custom, ROWS: "X1"})
-        seen = watch(table)
+        shown = watch(table)
         for job in (run, lambda driver: driver.clear(), lambda driver: driver.rollback()):
             _, error = start(table, job)
             assert isinstance(error, SessionError)
@@ -169,13 +169,13 @@ def test_the_choice_is_spelled_out_and_each_way_leads_out() -> None:
             assert f"pinot-assets session rebuild {TABLE}" in text
             assert f"pinot-assets rollback {TABLE} --to {newest.seq}`" in text
             assert f"pinot-assets rollback {TABLE} --to 1`" in text
-        assert len(seen) == 1
+        assert len(shown) == 1
         if way == "rebuild":
             _, error = start(table, rebuild)
-            assert len(seen) == 1
+            assert len(shown) == 1
         else:
             _, error = start(table, rollback_to(str(newest.seq) if way == "newest" else "1"))
-            assert len(seen) == 2, "one switch"
+            assert len(shown) == 2, "one switch"
         assert error is None
         start(table, lambda driver: driver.resume())
         for _ in range(2):
@@ -211,7 +211,7 @@ def test_a_rollback_that_died_before_its_last_transaction_is_finished_not_stoppe
 def test_a_pointer_whose_snapshot_is_missing_says_how_to_go_on() -> None:
     table, backup = life("sync", "between sessions")
     restore_staging(table, backup)
-    seen = watch(table)
+    shown = watch(table)
     _, error = start(table, run)
     assert isinstance(error, SnapshotCorrupt)
     assert "pinot-assets session rebuild" in str(error)
@@ -220,21 +220,21 @@ def test_a_pointer_whose_snapshot_is_missing_says_how_to_go_on() -> None:
     builds = len(snapshot(table).files)
     _, error = start(table, run)
     assert error is None
-    assert (len(seen), len(snapshot(table).files)) == (1, builds), "nothing was built again"
+    assert (len(shown), len(snapshot(table).files)) == (1, builds), "nothing was built again"
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_gc_and_its_plan_leave_alone_what_is_published(mode: str) -> None:
     table, backup = life(mode, "between sessions")
     restore_nodes(table, backup)
-    seen = watch(table)
-    found = []
-    _, error = start(table, lambda driver: found.append(garbage(driver, 0)))
+    shown = watch(table)
+    collected = []
+    _, error = start(table, lambda driver: collected.append(garbage(driver, 0)))
     assert error is None
-    assert not [o for o in found[0].old if o.kind == "visible segment"]
+    assert not [o for o in collected[0].old if o.kind == "visible segment"]
     _, error = start(table, lambda driver: collect(driver, 0, lambda done, of: None))
     assert error is None
-    assert len(seen) == 1
+    assert len(shown) == 1
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -263,10 +263,10 @@ def test_what_the_ledger_names_may_be_deleted_and_what_only_pinot_knows_may_not(
     table, backup = life("sync", "between sessions")
     published = set(snapshot(table).segments)
     one = min(published)
-    assert start(table, lambda driver: driver._take_lease().switcher.delete([one]))[1] is None
+    assert start(table, lambda driver: driver._take_lease().switcher().delete([one]))[1] is None
     assert table.pinot.visible_segments(TABLE) == published - {one}
     restore_nodes(table, backup)
     later = published - {one} - set(snapshot(table).segments)
-    _, error = start(table, lambda driver: driver._take_lease().switcher.delete(later))
+    _, error = start(table, lambda driver: driver._take_lease().switcher().delete(later))
     assert isinstance(error, SessionError)
     assert table.pinot.visible_segments(TABLE) == published - {one}

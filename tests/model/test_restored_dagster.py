@@ -22,7 +22,7 @@ from model.world.restored import (
     take_backup,
     watch,
 )
-from model.world.table import TABLE, Table
+from model.world.table import TABLE, ModelTable
 
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.partitions import ALL_FILES
@@ -34,7 +34,7 @@ from pinot_assets.session.stores.staging import Staging
 class Database:
     """One of Dagster, and the files sensor that keeps its cursor there."""
 
-    def __init__(self, instance: dg.DagsterInstance, table: Table) -> None:
+    def __init__(self, instance: dg.DagsterInstance, table: ModelTable) -> None:
         self._instance, self._table = instance, table
         self._cursor: str | None = None
 
@@ -55,13 +55,13 @@ class Database:
 
 
 @pytest.fixture
-def database(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Table], Database]]:
+def database(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[ModelTable], Database]]:
     """Opens an empty one, whose sensor sees that table."""
     monkeypatch.setenv("PINOT_CONTROLLER_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("PINOT_ZOOKEEPER", "127.0.0.1:9")
     with dg.DagsterInstance.ephemeral() as instance:
 
-        def opened(table: Table) -> Database:
+        def opened(table: ModelTable) -> Database:
             monkeypatch.setattr(files, "open_staging", lambda _: Staging(table.staging))
             monkeypatch.setattr(files, "open_source", lambda _: open_memory(table.source.uri))
             monkeypatch.setattr(files, "open_session_store", lambda *_: nullcontext(store_of(table)))
@@ -86,7 +86,7 @@ def test_r02_r17_every_combination_of_backups_converges(
     zookeeper: str,
     staging: str,
     dagster: str,
-    database: Callable[[Table], Database],
+    database: Callable[[ModelTable], Database],
 ) -> None:
     table = make_table(mode)
     known, ticks = database(table), DAGSTERS[dagster]
@@ -100,14 +100,14 @@ def test_r02_r17_every_combination_of_backups_converges(
 
     STAGINGS[staging](table, backup)
     ZOOKEEPERS[zookeeper](table, backup)
-    seen, before = watch(table), rows(table)
+    shown, before = watch(table), rows(table)
     write(Z="Z1")(table)
     first = known.tick()
     if (zookeeper, staging) == ("new", "old"):
         assert "restore the object from a backup" in str(first.skip_reason)
     else:
         assert first.run_requests, "there is Z to publish"
-    assert seen == [before], "a sensor changes nothing that queries see"
+    assert shown == [before], "a sensor changes nothing that queries see"
     converge(table)
     assert not known.tick().run_requests, "all is published"
     assert known.files == set(table.files)

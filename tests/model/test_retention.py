@@ -10,7 +10,7 @@ from model.world.ending import settle
 from model.world.lives import make_table, pointer_lost, rolled_back, run_now, write
 from model.world.process import Kind, Trouble
 from model.world.specs import spec_of
-from model.world.table import MODES, TABLE, Table, clear, run
+from model.world.table import MODES, TABLE, ModelTable, clear, run
 
 from pinot_assets.gc.collect import collect
 from pinot_assets.session.driver import Driver
@@ -20,9 +20,9 @@ from pinot_assets.session.stores.stored_snapshots import read_snapshots, snapsho
 DAY = 25 * 3600
 
 
-def _live(mode: str, troubles: list[Trouble]) -> tuple[Table, list[str]]:
+def _live(mode: str, troubles: list[Trouble]) -> tuple[ModelTable, list[str]]:
     """Four switches, a day apart; the table, and what its last run did."""
-    table = Table(spec_of, mode, {"consistentPushMaxRetries": 3, "snapshotsToKeep": 1})
+    table = ModelTable(spec_of, mode, {"consistentPushMaxRetries": 3, "snapshotsToKeep": 1})
     for number in range(3):
         table.source.write("A", f"A{number}a".encode())
         table.source.write(f"B{number}", f"B{number}b".encode())
@@ -33,7 +33,7 @@ def _live(mode: str, troubles: list[Trouble]) -> tuple[Table, list[str]]:
     return table, table.start(run, troubles).process.effects
 
 
-def _kept(table: Table) -> list[int]:
+def _kept(table: ModelTable) -> list[int]:
     """Numbers of the kept snapshots; each can be read, and so can every tar of it."""
     staging = Staging(table.staging)
     kept = list(read_snapshots(staging, snapshot_refs(staging)))
@@ -57,7 +57,7 @@ def test_the_current_snapshot_and_the_one_before_are_always_kept(mode: str) -> N
 
 
 def test_without_a_setting_all_are_kept() -> None:
-    table = Table(spec_of, "sync")
+    table = ModelTable(spec_of, "sync")
     for number in range(3):
         table.source.write("A", f"A{number}a".encode())
         table.start(run)
@@ -66,7 +66,7 @@ def test_without_a_setting_all_are_kept() -> None:
 
 
 def test_what_reverts_may_still_reach_is_kept() -> None:
-    table = Table(spec_of, "sync", {"consistentPushMaxRetries": 3, "snapshotsToKeep": 1})
+    table = ModelTable(spec_of, "sync", {"consistentPushMaxRetries": 3, "snapshotsToKeep": 1})
     for number in range(4):
         table.source.write("A", f"A{number}a".encode())
         table.start(run)
@@ -90,21 +90,21 @@ def test_whatever_happens_while_old_snapshots_go(kind: Kind) -> None:
         assert _kept(table)[0] >= 5
 
 
-def _back_to(wanted: str) -> Callable[[Driver], None]:
+def _back_to(target: str) -> Callable[[Driver], None]:
     def rollback(driver: Driver) -> None:
-        driver.rollback(wanted)
+        driver.rollback(target)
 
     return rollback
 
 
-def _rewrite(table: Table, content: str) -> None:
+def _rewrite(table: ModelTable, content: str) -> None:
     table.source.write("A", content.encode())
     assert table.start(run).process.error is None
 
 
-def _rolled_back(to: str, keep: int = 1) -> Table:
+def _rolled_back(to: str, keep: int = 1) -> ModelTable:
     """Four switches, a day apart, and a rollback a day later, which the fifth snapshot is of."""
-    table = Table(spec_of, "sync")
+    table = ModelTable(spec_of, "sync")
     for number in range(4):
         _rewrite(table, f"A{number}a")
         table.later(DAY)
@@ -173,7 +173,7 @@ def test_a_rollback_to_the_snapshot_before_works_after_old_ones_went() -> None:
     assert _kept(table) == [5, 4, 3]
 
 
-def _rollback_given_up(table: Table) -> None:
+def _rollback_given_up(table: ModelTable) -> None:
     """A later one, whose driver dies as it begins, and which is cleared: it has written the hold anew."""
     table.start(lambda driver: driver.rollback("4"), [Trouble("start_", Kind.DIES_AFTER)])
     table.expire()
@@ -189,7 +189,7 @@ def _rollback_given_up(table: Table) -> None:
     ("then", "kept"), [(lambda _: None, [6, 5, 4]), (_rollback_given_up, [9, 8, 4])], ids=["", "given up"]
 )
 def test_what_a_rollback_holds_back_is_held_again_when_the_pointer_is_lost(
-    then: Callable[[Table], None], kept: list[int]
+    then: Callable[[ModelTable], None], kept: list[int]
 ) -> None:
     """It is found over the snapshot of that rollback: however old, that stays until `resume`."""
     table = make_table("sync")
@@ -210,7 +210,7 @@ def test_what_a_rollback_holds_back_is_held_again_when_the_pointer_is_lost(
     gc = Gc()
     assert table.start(gc).process.error is None
     assert _kept(table) == kept
-    seen = table.pinot.visible_segments(TABLE)
+    visible = table.pinot.visible_segments(TABLE)
     pointer_lost(table)
     table.start(run)
-    assert table.pinot.visible_segments(TABLE) == seen
+    assert table.pinot.visible_segments(TABLE) == visible

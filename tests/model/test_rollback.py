@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from model.world.process import Kind, Trouble
 from model.world.specs import spec_of
-from model.world.table import TABLE, Table, run
+from model.world.table import TABLE, ModelTable, run
 
 from pinot_assets.errors import RollbackRefused
 from pinot_assets.session.driver import Driver
@@ -19,36 +19,36 @@ from pinot_assets.table_spec.blocks.audit import Assertion, Audit
 
 
 @pytest.fixture
-def table() -> Table:
+def table() -> ModelTable:
     """Two switches."""
-    table = Table(spec_of, "sync")
+    table = ModelTable(spec_of, "sync")
     for content in ("A0", "A1"):
         table.source.write("A", content.encode())
         table.start(run)
     return table
 
 
-def _open_session(table: Table) -> None:
+def _open_session(table: ModelTable) -> None:
     """One of three files cannot be read: the session waits with the two others built."""
     for name, content in (("A", "A2"), ("B", "!"), ("C", "C0")):
         table.source.write(name, content.encode())
     table.start(run)
 
 
-def _shown(table: Table) -> RollbackPlan:
-    found: list[RollbackPlan] = []
-    table.start(lambda driver: found.append(driver.rollback_plan("1")))
-    return found[0]
+def _shown(table: ModelTable) -> RollbackPlan:
+    plans: list[RollbackPlan] = []
+    table.start(lambda driver: plans.append(driver.rollback_plan("1")))
+    return plans[0]
 
 
-def _roll_back(table: Table, shown: RollbackPlan) -> BaseException | None:
+def _roll_back(table: ModelTable, shown: RollbackPlan) -> BaseException | None:
     def rollback(driver: Driver) -> None:
         driver.rollback("1", shown)
 
     return table.start(rollback).process.error
 
 
-def test_the_open_session_that_it_drops_is_shown(table: Table) -> None:
+def test_the_open_session_that_it_drops_is_shown(table: ModelTable) -> None:
     assert _shown(table).drops is None
     _open_session(table)
     shown = _shown(table)
@@ -61,7 +61,7 @@ def test_the_open_session_that_it_drops_is_shown(table: Table) -> None:
     assert not [info.key for info in table.staging.list("segments") if "__cp3-" in info.key]
 
 
-def test_a_session_that_was_opened_since_is_not_dropped(table: Table) -> None:
+def test_a_session_that_was_opened_since_is_not_dropped(table: ModelTable) -> None:
     shown = _shown(table)
     _open_session(table)
     opened = table.truth.open_session
@@ -71,7 +71,7 @@ def test_a_session_that_was_opened_since_is_not_dropped(table: Table) -> None:
     assert table.truth.open_session == opened
 
 
-def test_a_table_that_was_switched_since_is_not_taken_back(table: Table) -> None:
+def test_a_table_that_was_switched_since_is_not_taken_back(table: ModelTable) -> None:
     shown = _shown(table)
     table.source.write("A", b"A2")
     table.start(run)
@@ -81,9 +81,9 @@ def test_a_table_that_was_switched_since_is_not_taken_back(table: Table) -> None
     assert not table.truth.violations
 
 
-def test_a_segment_that_came_since_is_not_taken_away(table: Table) -> None:
+def test_a_segment_that_came_since_is_not_taken_away(table: ModelTable) -> None:
     """Of a swap table all goes that is visible: somebody else's, too, of which nobody here has a tar."""
-    table = Table(spec_of, "swap")
+    table = ModelTable(spec_of, "swap")
     for content in ("A0", "A1"):
         table.source.write("A", content.encode())
         table.start(run)
@@ -91,14 +91,14 @@ def test_a_segment_that_came_since_is_not_taken_away(table: Table) -> None:
         table.clean_up()
     shown = _shown(table)
     table.push_foreign()
-    seen = table.pinot.visible_segments(TABLE)
+    visible = table.pinot.visible_segments(TABLE)
     error = _roll_back(table, shown)
     assert isinstance(error, RollbackRefused)
     assert f"{len(shown.goes) + 1} segments would go" in str(error)
-    assert table.pinot.visible_segments(TABLE) == seen
+    assert table.pinot.visible_segments(TABLE) == visible
 
 
-def test_of_two_snapshots_of_one_number_the_one_that_was_published_is_gone_back_to(table: Table) -> None:
+def test_of_two_snapshots_of_one_number_the_one_that_was_published_is_gone_back_to(table: ModelTable) -> None:
     """A driver that dies before its last transaction leaves one behind that never was the current one."""
     table.source.write("B", b"")  # nothing to switch
     table.start(run, [Trouble(_header_of_noop(), Kind.DIES_AFTER)])
@@ -127,7 +127,7 @@ def test_of_two_snapshots_of_one_number_the_one_that_was_published_is_gone_back_
 
 def _header_of_noop() -> int:
     """Which effect of a session that takes note of a file without rows writes its snapshot's header."""
-    table = Table(spec_of, "sync")
+    table = ModelTable(spec_of, "sync")
     for content in ("A0", "A1"):
         table.source.write("A", content.encode())
         table.start(run)
@@ -136,18 +136,18 @@ def _header_of_noop() -> int:
     return max(n for n, what in enumerate(effects, 1) if what.startswith("put snapshots/3-"))
 
 
-def _refusal(table: Table, to: str) -> str:
+def _refusal(table: ModelTable, to: str) -> str:
     error = table.start(lambda driver: driver.rollback_plan(to)).process.error
     assert isinstance(error, RollbackRefused)
     return str(error)
 
 
-def test_a_table_that_is_there_already(table: Table) -> None:
+def test_a_table_that_is_there_already(table: ModelTable) -> None:
     assert "is at snapshot 2 already" in _refusal(table, "2")
     assert "has no snapshot 99" in _refusal(table, "99")
 
 
-def test_behind_a_shut_gate_it_says_so(table: Table) -> None:
+def test_behind_a_shut_gate_it_says_so(table: ModelTable) -> None:
     asked = Audit((Assertion(sql=f"SELECT COUNT(*) FROM {TABLE}", expect="> 100"),))
     table.spec_of = lambda options: replace(spec_of(options), audit=asked)
     table.source.write("A", b"A2")

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from model.world.ending import settle
 from model.world.process import Kind, Trouble
 from model.world.specs import losing_spec_of
-from model.world.table import MODES, Running, Table, clear, run
+from model.world.table import MODES, ModelTable, Running, clear, run
 
 EXAMPLES = os.environ.get("PINOT_ASSETS_MODEL_EXAMPLES")
 
@@ -44,11 +44,11 @@ TROUBLES = st.lists(TROUBLE, min_size=1, max_size=2)
 class Sessions(RuleBasedStateMachine):
     """See the module docstring."""
 
-    table: Table
+    table: ModelTable
 
     @initialize(mode=st.sampled_from(sorted(MODES)), retries=st.integers(0, 2))
     def begin(self, mode: str, retries: int) -> None:
-        self.table = Table(losing_spec_of, mode, {"consistentPushMaxRetries": retries})
+        self.table = ModelTable(losing_spec_of, mode, {"consistentPushMaxRetries": retries})
         self.contents = 0
 
     # --- the source ------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import TypedDict
 import pytest
 from model.world.lives import make_table, write
 from model.world.process import Kind, Trouble
-from model.world.table import CLUSTER, TABLE, Job, Table, run
+from model.world.table import CLUSTER, TABLE, Job, ModelTable, run
 from model.world.watched import WRITES
 
 from pinot_assets.errors import PinotUnreachable, SourceError, SwitchStateUnknown
@@ -33,7 +33,7 @@ COMMANDS = {
 class Dying:
     """A controller that dies at its n-th call, before or after that had its effect, and stays dead."""
 
-    def __init__(self, table: Table, at: int, *, after: bool) -> None:
+    def __init__(self, table: ModelTable, at: int, *, after: bool) -> None:
         self._at, self._after = at, after
         self.calls: list[str] = []
         self._pinot, self._call = table.pinot, table.pinot._call
@@ -60,19 +60,19 @@ class Dying:
             raise kind("no answer came", hint="it may have happened")
 
 
-def story(table: Table) -> None:
+def story(table: ModelTable) -> None:
     """A switch that replaces a file, and adds one."""
     write(A="A1 A2", B="B1")(table)
     table.start(run)
     write(A="A3 A4", C="C1")(table)
 
 
-def staged(table: Table) -> None:
+def staged(table: ModelTable) -> None:
     story(table)
     table.start(lambda driver: driver.trigger())
 
 
-def published(table: Table) -> None:
+def published(table: ModelTable) -> None:
     story(table)
     table.start(run)
 
@@ -95,7 +95,7 @@ class Standing(TypedDict):
     sessions: list[Session]
 
 
-def seen(table: Table) -> Standing:
+def standing(table: ModelTable) -> Standing:
     """What stands in Pinot, in the staging area and in ZooKeeper, without the lease."""
     store = SessionStore(table.zookeeper.client(), CLUSTER, f"{TABLE}_OFFLINE")
     entries = {entry.id: entry.state for entry in table.pinot.lineage(TABLE)}
@@ -108,7 +108,7 @@ def seen(table: Table) -> Standing:
     }
 
 
-LIVES: dict[str, tuple[Callable[[Table], None], Job]] = {
+LIVES: dict[str, tuple[Callable[[ModelTable], None], Job]] = {
     "run": (story, run),
     "rollback": (published, rollback),
     "clear": (staged, clear),
@@ -117,11 +117,11 @@ LIVES: dict[str, tuple[Callable[[Table], None], Job]] = {
 
 def broken_off(
     mode: str, what: str, at: int, *, after: bool
-) -> tuple[Table, Dying, Exception | None, Standing]:
+) -> tuple[ModelTable, Dying, Exception | None, Standing]:
     table = make_table(mode)
     before, job = LIVES[what]
     before(table)
-    stood = seen(table)
+    stood = standing(table)
     with Dying(table, at, after=after) as dying:
         error = table.start(job).process.error
     return table, dying, error, stood
@@ -148,7 +148,7 @@ def test_wherever_the_controller_dies_the_error_says_what_stands(what: str, mode
         table, dying, error, stood = broken_off(mode, what, at, after=after)
         if error is None:  # the last calls only tidy up, and may be left to the next run
             continue
-        now, text = seen(table), str(error)
+        now, text = standing(table), str(error)
         place = f"call {at} of {len(living.calls)} ({dying.sent}): {text}"
         true_of(text, stood, now, dying, place)
         assert COMMANDS[what] in text, place
@@ -166,17 +166,17 @@ def test_a_rollback_that_has_happened_is_no_error_and_the_next_run_tidies_up() -
         for after in (False, True):
             table, _, error, _ = broken_off("sync", "rollback", at, after=after)
             assert error is None
-            assert [session.outcome for session in seen(table)["sessions"]][-1] is Outcome.PUBLISHED
-            back = seen(table)["visible"]
+            assert [session.outcome for session in standing(table)["sessions"]][-1] is Outcome.PUBLISHED
+            back = standing(table)["visible"]
             assert table.start(run).process.error is None
-            assert seen(table)["visible"] == back
+            assert standing(table)["visible"] == back
 
 
 def test_what_goes_on_with_a_rollback_leads_where_it_was_to_lead() -> None:
     def to_the_first(driver: Driver) -> None:
         driver.rollback("1", driver.rollback_plan("1"))
 
-    def errors(at: int) -> tuple[str, Table, list[str]]:
+    def errors(at: int) -> tuple[str, ModelTable, list[str]]:
         table = make_table("sync")
         published(table)
         write(D="D1")(table)
@@ -219,8 +219,8 @@ def true_of(text: str, stood: Standing, now: Standing, dying: Dying, place: str)
         assert built <= 0, place
     for entry, state in now["entries"].items():
         if stood["entries"].get(entry) != state:
-            told = re.search(rf"lineage entry {entry} (opened|ended|reverted)", text)
-            assert told or dying.sent.endswith("start_replace_segments"), place
+            match = re.search(rf"lineage entry {entry} (opened|ended|reverted)", text)
+            assert match or dying.sent.endswith("start_replace_segments"), place
     pushed = len(now["segments"] - stood["segments"])
     if pushed:
         assert re.search(r"[0-9]+ segments? pushed", text), place

@@ -9,7 +9,7 @@ import pytest
 from model.world.ending import settle
 from model.world.lives import make_table, of_format_1
 from model.world.process import Kind, Trouble
-from model.world.table import MODES, TABLE, Table
+from model.world.table import MODES, TABLE, ModelTable
 
 from pinot_assets.cli.commands.watch import Outside, Watched, look_at
 from pinot_assets.errors import PinotUnreachable, SessionHeld, SourceError
@@ -34,12 +34,12 @@ def sensor_run(driver: Driver) -> TriggerReport:
     return report
 
 
-def once_before_build(table: Table, name: str, act: Callable[[], object]) -> None:
+def once_before_build(table: ModelTable, name: str, act: Callable[[], object]) -> None:
     """Do this between the listing and the build of that file, once."""
-    told, done = table.truth.ordered, [False]
+    original, done = table.truth.ordered, [False]
 
     def ordered(build_spec: BuildSpec, task: FileTask) -> None:
-        told(build_spec, task)
+        original(build_spec, task)
         if task.file.uri.endswith(f"/{name}") and not done[0]:
             done[0] = True
             act()
@@ -47,24 +47,24 @@ def once_before_build(table: Table, name: str, act: Callable[[], object]) -> Non
     table.truth.ordered = ordered  # type: ignore[method-assign]
 
 
-def store_of(table: Table) -> SessionStore:
+def store_of(table: ModelTable) -> SessionStore:
     return SessionStore(table.zookeeper.client(), "pinot", f"{TABLE}_OFFLINE")
 
 
-def sessions(table: Table) -> list[Session]:
+def sessions(table: ModelTable) -> list[Session]:
     return store_of(table).sessions()
 
 
-def seen(table: Table) -> Observation:
+def observation_of(table: ModelTable) -> Observation:
     return observe(store_of(table), Staging(table.staging))
 
 
-def rows(table: Table) -> list[str]:
+def rows(table: ModelTable) -> list[str]:
     metadata = table.pinot._tables[TABLE].metadata
     return sorted(metadata[s].custom["test.rows"] for s in table.pinot.visible_segments(TABLE))
 
 
-def assert_right(table: Table) -> None:
+def assert_right(table: ModelTable) -> None:
     settle(table)
     assert not table.truth.violations, "\n".join([*table.story, "", *table.truth.violations])
 
@@ -77,7 +77,7 @@ def test_r26_a_file_that_vanished_is_forgotten_and_another_one_taken_in(mode: st
     table.source.write("B", b"B1")
     once_before_build(table, "B", lambda: table.source.remove("B"))
     assert table.start(sensor_run).report.result is TriggerResult.FAILED  # type: ignore[union-attr]
-    observed = seen(table)
+    observed = observation_of(table)
     assert [f.code for f in observed.failures] == ["VANISHED"]
     assert observed.passing
     assert observed.session is not None
@@ -138,7 +138,7 @@ def test_a_file_that_has_to_be_repaired_beside_it_still_waits_for_a_retry() -> N
     table.start(sensor_run)
     (before,) = sessions(table)
     assert before.trouble_since_ms == 0
-    assert not seen(table).passing
+    assert not observation_of(table).passing
     assert table.start(sensor_run).report.result is TriggerResult.FAILED  # type: ignore[union-attr]
     assert sessions(table) == [before]
     assert_right(table)
@@ -153,14 +153,14 @@ def test_it_is_over_as_soon_as_every_file_is_built_whatever_comes_then() -> None
     table.source.write("B", b"B1")
     once_before_build(table, "B", lambda: table.source.remove("B"))
     table.start(sensor_run)
-    assert seen(table).passing
+    assert observation_of(table).passing
     table.source.write("B", b"B2")
     table.later(60)
     once_before_build(table, "B", lambda: table.pinot.refuse_connection("visible_segments"))
     assert isinstance(table.start(sensor_run).process.error, PinotUnreachable)
     (session,) = sessions(table)
     assert (session.trouble_since_ms, session.failures, session.last_error) == (0, None, "")
-    assert not seen(table).passing
+    assert not observation_of(table).passing
     table.later(60)
     table.start(sensor_run)
     assert rows(table) == ["A1", "B2"]
@@ -179,7 +179,7 @@ def test_r10_a_server_that_is_down_is_waited_for_by_whoever_comes(mode: str) -> 
     since = set[int]()
     for number in range(1, 4):
         table.start(sensor_run)
-        observed = seen(table)
+        observed = observation_of(table)
         assert observed.passing
         assert observed.session is not None
         assert "did not answer" in observed.session.last_error
@@ -223,7 +223,7 @@ def test_r10_whatever_dies_before_a_file_is_built_spends_nothing_and_is_tried_ag
     assert since[2] > 0
     assert len(set(since[2:])) == 1
     assert cause in session.last_error
-    assert seen(table).passing
+    assert observation_of(table).passing
     table.start(sensor_run)
     assert rows(table) == ["A1"]
     (session,) = sessions(table)
@@ -242,12 +242,12 @@ class Here(Outside):
     :ivar runs_s: when it ran the table.
     """
 
-    def __init__(self, table: Table, troubles: Sequence[Trouble]) -> None:
+    def __init__(self, table: ModelTable, troubles: Sequence[Trouble]) -> None:
         self.table, self.troubles = table, troubles
         self.runs_s: list[int] = []
 
     def look(self, spec: TableSpec) -> tuple[Observation, Inventory]:
-        return seen(self.table), list_source(spec, self.table.source)
+        return observation_of(self.table), list_source(spec, self.table.source)
 
     def run(self, spec: TableSpec) -> RunOutcome:
         self.runs_s.append(self.now_s())
@@ -268,7 +268,7 @@ class Here(Outside):
 LATER = [60, 120, 240, 480, 900, 900]
 
 
-def watches(table: Table, here: Here) -> tuple[Watched, list[int]]:
+def watches(table: ModelTable, here: Here) -> tuple[Watched, list[int]]:
     """An hour and more of a watch, while a file grows all the time.
 
     :returns: how it stands then, and the seconds between its runs, in whole minutes.
@@ -292,8 +292,8 @@ def test_a_watch_tries_again_later_each_time_whatever_is_listed(what: str) -> No
     if what == "server is down":
         table.pinot.cut_off_server()
     watched, waits = watches(table, here)
-    told = waits[2:] if what in kinds else waits  # two deaths in a row are not told of yet
-    assert told[:6] == LATER
+    reported = waits[2:] if what in kinds else waits  # two deaths in a row are not told of yet
+    assert reported[:6] == LATER
     (session,) = sessions(table)
     assert session.retry_count == 0
     assert "tried again in" in watched.message

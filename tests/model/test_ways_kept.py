@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model.world.specs import spec_of
-from model.world.table import CLUSTER, TABLE, Table, run
+from model.world.table import CLUSTER, TABLE, ModelTable, run
 
 from pinot_assets.gc.collect import collect
 from pinot_assets.session.driver import Driver
@@ -18,13 +18,13 @@ from pinot_assets.session.stores.stored_snapshots import snapshot_refs
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 
-Act = Callable[[Table], None]
+Act = Callable[[ModelTable], None]
 
 
 def rewrite(content: str) -> Act:
     """The same content again is a session without a switch."""
 
-    def act(table: Table) -> None:
+    def act(table: ModelTable) -> None:
         table.source.write("A", content.encode())
         table.start(run)
 
@@ -33,7 +33,7 @@ def rewrite(content: str) -> Act:
 
 
 def later(hours: float) -> Act:
-    def act(table: Table) -> None:
+    def act(table: ModelTable) -> None:
         table.later(hours * 3600)
         table.clean_up()
 
@@ -44,7 +44,7 @@ def later(hours: float) -> Act:
 def back(place: int) -> Act:
     """To one of the kept snapshots, if there is a way, and let the source in again."""
 
-    def act(table: Table) -> None:
+    def act(table: ModelTable) -> None:
         def rollback(driver: Driver) -> None:
             ways = [way for way in driver.rollback_plans(99) if way.way is not None]
             if ways:
@@ -57,7 +57,7 @@ def back(place: int) -> Act:
     return act
 
 
-def gc(table: Table) -> None:
+def gc(table: ModelTable) -> None:
     table.start(lambda driver: collect(driver, 0, lambda done, total: None))
 
 
@@ -71,11 +71,11 @@ HISTORY = [act for n in range(3) for act in (rewrite(f"A{n}"), later(25))]
 """Something to go back to, and some of it too old to be reverted to."""
 
 
-def current_of(table: Table) -> SnapshotRef | None:
+def current_of(table: ModelTable) -> SnapshotRef | None:
     return SessionStore(table.zookeeper.client(), CLUSTER, f"{TABLE}_OFFLINE").pointer().current_snapshot
 
 
-def check_ways(table: Table, published: dict[SnapshotRef, Snapshot], left: SnapshotRef | None) -> None:
+def check_ways(table: ModelTable, published: dict[SnapshotRef, Snapshot], left: SnapshotRef | None) -> None:
     """Each snapshot that a revert leads to now is kept, or one that shows the same.
 
     :param published: all that ever were.
@@ -100,7 +100,7 @@ def check_ways(table: Table, published: dict[SnapshotRef, Snapshot], left: Snaps
 @settings(deadline=None, max_examples=60)
 @given(st.sampled_from(["sync", "append", "swap"]), st.integers(1, 2), st.lists(ACTS, min_size=3, max_size=9))
 def test_what_a_way_back_needs_is_kept(mode: str, keep: int, acts: list[Act]) -> None:
-    table = Table(spec_of, mode, {"consistentPushMaxRetries": 3, "snapshotsToKeep": keep})
+    table = ModelTable(spec_of, mode, {"consistentPushMaxRetries": 3, "snapshotsToKeep": keep})
     published: dict[SnapshotRef, Snapshot] = {}
     before: SnapshotRef | None = None
     left: SnapshotRef | None = None

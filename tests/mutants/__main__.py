@@ -66,16 +66,16 @@ def main() -> None:
         return
     results = folder / "results.json"
     done: dict[str, str] = json.loads(results.read_text()) if results.exists() else {}
-    wanted = [d for d in known if d.id in given.ids or (not given.ids and d.id not in done)]
-    for defect, found in _all_found(wanted, scratches, reach.load(folder / "reach")):
-        done[defect.id] = found
-        print(f"{defect.id}: {found or 'MISSED'}", flush=True)
+    chosen = [d for d in known if d.id in given.ids or (not given.ids and d.id not in done)]
+    for defect, test in _all_found(chosen, scratches, reach.load(folder / "reach")):
+        done[defect.id] = test
+        print(f"{defect.id}: {test or 'MISSED'}", flush=True)
         results.write_text(json.dumps(done, indent=1, sort_keys=True) + "\n")
     sys.exit(_tell(known, done))
 
 
 def _all_found(
-    wanted: Iterable[Defect], scratches: Iterable[Path], recorded: reach.Reach
+    chosen: Iterable[Defect], scratches: Iterable[Path], recorded: reach.Reach
 ) -> Iterator[tuple[Defect, str]]:
     """Each defect with the test that finds it, as they are found; a clone holds one at a time."""
     free: SimpleQueue[Path] = SimpleQueue()
@@ -91,7 +91,7 @@ def _all_found(
 
     pool = ThreadPoolExecutor(AT_ONCE)
     try:
-        for finished in as_completed([pool.submit(find, defect) for defect in wanted]):
+        for finished in as_completed([pool.submit(find, defect) for defect in chosen]):
             yield finished.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

@@ -61,11 +61,11 @@ class Reach:
         names = [
             name for name in self.data.measured_files() if Path(name).parts[-len(file.parts) :] == file.parts
         ]
-        found: dict[int, list[str]] = {}
+        by_line: dict[int, list[str]] = {}
         for name in names:
             for line, contexts in self.data.contexts_by_lineno(name).items():
-                found.setdefault(line, []).extend(contexts)
-        return found
+                by_line.setdefault(line, []).extend(contexts)
+        return by_line
 
     def _named(self, lines: dict[int, list[str]], span: range) -> list[str]:
         tests: set[str] = set()
@@ -112,11 +112,11 @@ def record(scratch: Path, folder: Path, files: Iterable[Path], at_once: int) -> 
     """
     work = scratch / "pyproject.toml"
     left_out = tomllib.loads(work.read_text())["tool"]["pytest"]["ini_options"]["norecursedirs"]
-    wanted = [part for part in parts(scratch / "tests") if part not in left_out]
+    todo = [part for part in parts(scratch / "tests") if part not in left_out]
     with ThreadPoolExecutor(at_once) as pool:
-        for _ in pool.map(lambda part: _record_part(scratch, folder / _file_name(part), part, files), wanted):
+        for _ in pool.map(lambda part: _record_part(scratch, folder / _file_name(part), part, files), todo):
             pass
-    ready = [str(folder / _file_name(part)) for part in wanted]
+    ready = [str(folder / _file_name(part)) for part in todo]
     python = str(scratch / ".venv" / "bin" / "python")
     combine = ["combine", "--quiet", "--keep", f"--data-file={folder / 'data'}", *ready]
     subprocess.run([python, "-m", "coverage", *combine], cwd=scratch, check=True)

@@ -43,8 +43,8 @@ class Case:
         sections: JsonObject = {"schemaName": "t", **(schema or {})}
         for name, (field, _) in data.items():
             section = f"{field.get('section', 'dimension')}FieldSpecs"
-            told = {key: value for key, value in field.items() if key != "section"}
-            sections.setdefault(section, []).append({"name": name, **told})
+            options = {key: value for key, value in field.items() if key != "section"}
+            sections.setdefault(section, []).append({"name": name, **options})
         config = {
             "tableName": "t_OFFLINE",
             "tableType": "OFFLINE",

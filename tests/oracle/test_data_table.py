@@ -35,9 +35,9 @@ def table(oracle: Oracle) -> Any:
 
 
 def test_every_type_that_is_read_is_what_pinot_reads(table: Any) -> None:
-    found = read_data_table(bytes(table.toBytes()))
-    assert found.columns == tuple(zip(COLUMNS, TYPES, strict=True))
-    assert found.rows == tuple((*row, None) for row in ROWS)
+    read = read_data_table(bytes(table.toBytes()))
+    assert read.columns == tuple(zip(COLUMNS, TYPES, strict=True))
+    assert read.rows == tuple((*row, None) for row in ROWS)
     for number in range(len(ROWS)):
         assert (
             table.getString(number, 0),
@@ -47,7 +47,7 @@ def test_every_type_that_is_read_is_what_pinot_reads(table: Any) -> None:
             table.getLong(number, 4),
             table.getDouble(number, 5),
             table.getFloat(number, 6),
-        ) == found.rows[number][:-1]
+        ) == read.rows[number][:-1]
 
 
 def test_what_a_server_tells_beside_its_rows(table: Any) -> None:
@@ -61,13 +61,13 @@ def test_what_a_server_tells_beside_its_rows(table: Any) -> None:
     }.items():
         metadata.put(key, value)
     table.addException(235, "1 segments [nope] missing on server")
-    found = read_data_table(bytes(table.toBytes()))
-    assert (found.segments_queried, found.total_docs, found.groups_cut) == (3, 2**40, True)
-    assert found.exceptions == {235: "1 segments [nope] missing on server"}
+    read = read_data_table(bytes(table.toBytes()))
+    assert (read.segments_queried, read.total_docs, read.groups_cut) == (3, 2**40, True)
+    assert read.exceptions == {235: "1 segments [nope] missing on server"}
 
 
 def test_a_server_that_tells_nothing(oracle: Oracle) -> None:
     empty = oracle.jvm.org.apache.pinot.common.datatable.DataTableImplV4()
-    found = read_data_table(bytes(empty.toBytes()))
-    assert (found.columns, found.rows, found.exceptions) == ((), (), {})
-    assert (found.segments_queried, found.total_docs, found.groups_cut) == (None, None, False)
+    read = read_data_table(bytes(empty.toBytes()))
+    assert (read.columns, read.rows, read.exceptions) == ((), (), {})
+    assert (read.segments_queried, read.total_docs, read.groups_cut) == (None, None, False)

@@ -430,12 +430,12 @@ def _nulls(draw: st.DrawFn, rng: np.random.Generator, rows: int) -> np.ndarray:
 
 @st.composite
 def time_columns(
-    draw: st.DrawFn, name: str, rows: int, wanted: tuple[str, str] | None = None
+    draw: st.DrawFn, name: str, rows: int, time_format: tuple[str, str] | None = None
 ) -> GeneratedColumn:
     """A column that tells a segment's time range: no nulls, which would become the time of the build."""
     days = draw(st.lists(st.integers(DAY_1971 + 1, DAY_2071 - 1), min_size=1, max_size=9, unique=True))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    kind, text = wanted or [*TIMES][rng.integers(len(TIMES))]  # by the seed: few tables shall have many
+    kind, text = time_format or [*TIMES][rng.integers(len(TIMES))]  # by the seed: few tables shall have many
     made = TIMES[kind, text]
     return GeneratedColumn(
         name=name,
@@ -513,18 +513,18 @@ def check(table: GeneratedTable, oracle: Any) -> None:
     (oracle.assert_identical if table.compresses_alike() else assert_same_chunks)(theirs, ours.files)
     read = oracle.read(oracle.segment_folder(ours.files), {c.name: c.kind for c in table.columns})
     for column in table.columns:
-        found = read[column.name]
+        actual = read[column.name]
         stored, nulls = column.stored()
-        wanted = [stored[order[row]] for row in found.rows]
+        expected = [stored[order[row]] for row in actual.rows]
         nulls = np.flatnonzero(np.isin(order, nulls)).tolist()
         if column.kind == "JSON":
-            meanings = {text: text for text in set(found.values)}
+            meanings = {text: text for text in set(actual.values)}
             assert [
-                _same_json(meanings[text], want) for text, want in zip(found.values, wanted, strict=True)
+                _same_json(meanings[text], want) for text, want in zip(actual.values, expected, strict=True)
             ].count(False) == 0
         else:
-            assert found.values == wanted
-        assert found.nulls == (nulls if table.nullable(column) else [])
+            assert actual.values == expected
+        assert actual.nulls == (nulls if table.nullable(column) else [])
 
 
 DRAWN: set[str] = set()
@@ -545,10 +545,10 @@ def note_features(table: GeneratedTable, segment: Segment) -> None:
     DRAWN.update(["astral"] if any(max(text) > "\uffff" for text in texts) else [])
 
 
-def _same_json(stored: str, wanted: Any) -> bool:
-    if isinstance(wanted, tuple):
-        return stored == wanted[1]
-    return _meaning(stored) == wanted
+def _same_json(stored: str, expected: Any) -> bool:
+    if isinstance(expected, tuple):
+        return stored == expected[1]
+    return _meaning(stored) == expected
 
 
 COMMON = settings(
@@ -633,6 +633,6 @@ def test_the_tables_had_all_of_it() -> None:
     """Chance is fixed (`derandomize`), so this is the same for the same number of tables."""
     if not DRAWN:
         pytest.fail("run it together with the tests before it")
-    wanted = {"custom", "astral", "more than 13 partitions", "sorted STRING", "BoundedColumnValue", "Modulo"}
-    wanted |= {f"time {kind} {text}" for kind, text in TIMES}
-    assert wanted - DRAWN == set()
+    needed = {"custom", "astral", "more than 13 partitions", "sorted STRING", "BoundedColumnValue", "Modulo"}
+    needed |= {f"time {kind} {text}" for kind, text in TIMES}
+    assert needed - DRAWN == set()

@@ -129,8 +129,8 @@ def test_a_server_derives_the_columns_of_a_timestamp_index(oracle: Any, null_han
         with pytest.raises(UnsupportedFeature, match=r"column c: timestamp index"):
             SegmentSpec.from_pinot(schema, config)
     else:
-        told = "column c: the server builds the timestamp index when it loads the segment"
-        assert SegmentSpec.from_pinot(schema, config).notes == (told,)
+        note = "column c: the server builds the timestamp index when it loads the segment"
+        assert SegmentSpec.from_pinot(schema, config).notes == (note,)
     times = [1_600_000_000_000, None, 1_600_000_100_000]
     segment = build_segment(
         pa.table({"c": pa.array(times, pa.int64()).cast(pa.timestamp("ms"))}),

@@ -166,15 +166,15 @@ def differences(
     pinot: Pinot, session: SparkSession, functions: list[str], kinds: list[Values]
 ) -> list[tuple[Any, ...]]:
     """Function, type, value, what Pinot says and what Spark says, where that is not the same."""
-    found = []
+    differing = []
     ours = spark(session, functions, kinds)
     for number, (kind, values) in enumerate(kinds):
         rows = pinot.rows(kind, values)
         for function in functions:
             theirs = pinot.results(function, rows)
             pairs = zip(values, theirs, ours[function, number], strict=True)
-            found += [(function, kind, *pair) for pair in pairs if repr(pair[1]) != repr(pair[2])]
-    return found
+            differing += [(function, kind, *pair) for pair in pairs if repr(pair[1]) != repr(pair[2])]
+    return differing
 
 
 @pytest.fixture(scope="module")

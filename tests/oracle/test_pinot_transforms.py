@@ -109,9 +109,9 @@ def write(path: Path, input_format: str, rows: list[JsonObject]) -> None:
 def built(
     session: SparkSession, fakes: ModuleType, build_spec: BuildSpec, root: Path
 ) -> tuple[str, dict[str, bytes]]:
-    told: list[Receipt | Failure] = []
-    SparkBuilder(lambda: session).build(build_spec, fakes.tasks_of(build_spec), told.append)
-    [receipt] = told
+    results: list[Receipt | Failure] = []
+    SparkBuilder(lambda: session).build(build_spec, fakes.tasks_of(build_spec), results.append)
+    [receipt] = results
     assert isinstance(receipt, Receipt), receipt
     [output] = receipt.outputs
     with tarfile.open(root / "staging" / "segments" / f"{output.segment}.tar.gz") as archive:

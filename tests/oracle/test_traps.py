@@ -376,12 +376,12 @@ def test_trap29_pinot_unpacks_the_tar(case: Case, oracle: Any, tmp_path: Path) -
     for name in ("t_0", "t_1"):
         unpacked = oracle.untar(tmp_path / f"{name}.tar.gz", tmp_path / f"{name}-out")
         assert Path(unpacked[0]) == tmp_path / f"{name}-out" / name
-        found = oracle.metadata(Path(unpacked[0]))
-        assert (found.getName(), found.getTotalDocs(), found.getTableName()) == (name, 3, "t")
-        assert found.getCustomMap().get("file") == "a"
+        metadata = oracle.metadata(Path(unpacked[0]))
+        assert (metadata.getName(), metadata.getTotalDocs(), metadata.getTableName()) == (name, 3, "t")
+        assert metadata.getCustomMap().get("file") == "a"
         assert oracle.read(Path(unpacked[0]), {"i": "INT"})["i"].nulls == [1]
         read = oracle.crc(Path(unpacked[0]))
-        assert int(found.getCrc()) == read
+        assert int(metadata.getCrc()) == read
 
 
 def test_trap30_lists_without_columns_are_absent(case: Case) -> None:

@@ -16,8 +16,8 @@ from fakes.pauseless.servers import PauselessCluster, pauseless_cluster
 from fakes.pauseless.table import Rows, committing, rows_table
 from simulator.faults import Fault, Point, Strike
 from simulator.protocol import MessageKind
-from simulator.tables import Stream, Table
-from simulator.world import World, realtime_state
+from simulator.tables import SimulatedTable, Stream
+from simulator.world import SimulatedWorld, realtime_state
 
 from pinot_assets.realtime.health.all_checks import examine
 from pinot_assets.realtime.model.settings import RealtimeSettings
@@ -33,7 +33,7 @@ WAIT_S = 45
 LATER_MS = 301_000
 SECOND = 1_000
 
-SIMULATED = Table(
+SIMULATED = SimulatedTable(
     settings=RealtimeSettings(replication=2, peer_scheme="http", pauseless=True, download_timeout_s=WAIT_S),
     flush=Flush(rows=ROWS_A_SEGMENT),
     stream=Stream(partitions=1, rows_per_s=ROWS, flows_ms=SECOND),
@@ -103,10 +103,10 @@ def real_story(rows: Rows, state: RealtimeState) -> Story:
     """From the servers' logs, and the state."""
     first = min(segment.name for segment in state.segments)
     lines = [
-        (line[:23], server.name, *found.groups()[1:])
+        (line[:23], server.name, *match.groups()[1:])
         for server in rows.cluster.servers
         for line in server.log.read_text().splitlines()
-        if first in line and (found := _TOLD.search(line))
+        if first in line and (match := _TOLD.search(line))
     ]
     return story(state, [(server, said, answer) for _, server, answer, said, _ in sorted(lines)])
 
@@ -123,7 +123,7 @@ def settled(state: RealtimeState) -> bool:
 # --- the simulated one ---------------------------------------------------------------------------------
 
 
-def simulated_story(world: World) -> Story:
+def simulated_story(world: SimulatedWorld) -> Story:
     state = realtime_state(world)
     first = min(segment.name for segment in state.segments)
     talk = [
@@ -134,8 +134,8 @@ def simulated_story(world: World) -> Story:
     return story(state, talk)
 
 
-def simulated(*troubles: Fault) -> World:
-    world = World(SIMULATED, troubles)
+def simulated(*troubles: Fault) -> SimulatedWorld:
+    world = SimulatedWorld(SIMULATED, troubles)
     world.run(120 * SECOND)
     return world
 
@@ -197,7 +197,7 @@ def test_both_are_killed(rows: Rows) -> None:
         rows.cluster.start(server)
     state = rows.until(settled)
 
-    world = World(SIMULATED)
+    world = SimulatedWorld(SIMULATED)
     while not any(node.status is SegmentStatus.COMMITTING for node in world.zookeeper.nodes.values()):
         world.run(10)
     for simulated_server in world.servers.values():

@@ -81,10 +81,10 @@ def refused_for_want_of_a_store(rows: Rows) -> None:
     state = rows.look()
     assert {s.copy for s in state.segments if s.status is SegmentStatus.DONE} <= {Copy.PEERS_ONLY}
     later = replace(state, read_ms=state.read_ms + LATER_MS)
-    found = plan(later)
-    assert {refusal.subject for refusal in found.refusals} == closed(state)
-    assert all("segment.store.uri" in refusal.remedy for refusal in found.refusals)
-    assert found.steps == ()
+    repair_plan = plan(later)
+    assert {refusal.subject for refusal in repair_plan.refusals} == closed(state)
+    assert all("segment.store.uri" in refusal.remedy for refusal in repair_plan.refusals)
+    assert repair_plan.steps == ()
     assert "segment_status" in {one.name for one in examine(later) if one.known and not one.passed}
 
 

@@ -28,7 +28,7 @@ from simulator.validation import validate_for_ever
 from simulator.zookeeper import CONSUMING, OFFLINE, Placement, Refused, Steps
 
 if TYPE_CHECKING:
-    from simulator.world import World
+    from simulator.world import SimulatedWorld
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Controller(Actor):
     :ivar segment_level_at: when it ran the segment-level validation last; its very first run has it.
     """
 
-    def __init__(self, world: World, name: str) -> None:
+    def __init__(self, world: SimulatedWorld, name: str) -> None:
         super().__init__(world.env, name)
         self.world = world
         self._begin_anew()

@@ -222,16 +222,16 @@ class Faults:
     env: simpy.Environment
     strikes: list[Strike]
     back: Callable[[Actor, int | None], None]
-    seen: Counter[Point] = field(default_factory=Counter)
+    counts: Counter[Point] = field(default_factory=Counter)
 
     def reached(self, point: Point, actor: Actor) -> None:
         """The actor is at that point.
 
         :raises Died: when it dies there.
         """
-        self.seen[point] += 1
+        self.counts[point] += 1
         for strike in self.strikes:
-            if strike.point is point and strike.nth == self.seen[point]:
+            if strike.point is point and strike.nth == self.counts[point]:
                 actor.kill()
                 self.back(actor, strike.back_after_ms)
                 raise Died(point)

@@ -18,7 +18,7 @@ from simulator.stream import Built
 from simulator.zookeeper import DROPPED, ERROR, OFFLINE, Node, Refused, Steps
 
 if TYPE_CHECKING:
-    from simulator.world import World
+    from simulator.world import SimulatedWorld
 
 READY_POLL_MS = 1_000
 
@@ -32,7 +32,7 @@ class Server(Actor):
     :ivar ready: whether it has passed its start-up; until then it serves no table.
     """
 
-    def __init__(self, world: World, name: str) -> None:
+    def __init__(self, world: SimulatedWorld, name: str) -> None:
         super().__init__(world.env, name)
         self.world = world
         self.disk: dict[str, Built] = {}

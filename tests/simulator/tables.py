@@ -18,7 +18,7 @@ from simulator.protocol import Reply
 
 if TYPE_CHECKING:
     from simulator.faults import Message
-    from simulator.world import World
+    from simulator.world import SimulatedWorld
 
 
 BEGAN_MS: Final = 1_767_225_600_000
@@ -72,7 +72,7 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SimulatedTable:
     """A table and the cluster that it lies in.
 
     :ivar precheck_retry: `retryOnSegmentBuildPrecheckFailure`.
@@ -108,7 +108,7 @@ class Table:
 MINUTE: Final = 60_000
 HOUR: Final = 60 * MINUTE
 
-BYPASS: Final = Table(
+BYPASS: Final = SimulatedTable(
     settings=RealtimeSettings(replication=2, peer_scheme="http"),
     flush=Flush(segment_rows=60_000),
     stream=Stream(partitions=1, rows_per_s=1_000),
@@ -122,23 +122,23 @@ PAUSELESS: Final = replace(
 )
 
 
-def with_settings(table: Table, **changes: object) -> Table:
+def with_settings(table: SimulatedTable, **changes: object) -> SimulatedTable:
     """The table with other settings."""
     return replace(table, settings=changed(table.settings, changes))
 
 
-def statuses(world: World) -> list[str]:
+def statuses(world: SimulatedWorld) -> list[str]:
     """Statuses of all segments, oldest first."""
     return [
         node.status.value for node in sorted(world.zookeeper.nodes.values(), key=lambda n: n.name.sequence)
     ]
 
 
-def first(world: World) -> str:
+def first(world: SimulatedWorld) -> str:
     """Name of the first segment of partition 0."""
     return min(world.zookeeper.nodes)
 
 
-def talk(world: World, segment: str) -> list[tuple[int, Message, Reply]]:
+def talk(world: SimulatedWorld, segment: str) -> list[tuple[int, Message, Reply]]:
     """What was said about a segment: milliseconds since the beginning, message, answer."""
     return [(at - BEGAN_MS, m, r) for at, m, r in world.network.carried if m.segment == segment]

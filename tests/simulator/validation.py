@@ -27,7 +27,7 @@ from simulator.zookeeper import CONSUMING, ERROR, OFFLINE, ONLINE, Node, Placeme
 if TYPE_CHECKING:
     from simulator.controller import Controller
     from simulator.server import Server
-    from simulator.world import World
+    from simulator.world import SimulatedWorld
 
 
 def lacks_copy(controller: Controller, name: str) -> bool:
@@ -94,7 +94,7 @@ LONGEST_MS: Final = 1_800_000
 POLL_MS: Final = 5_000
 
 
-def ask_to_reingest(world: World, server: str, name: str) -> bool:
+def ask_to_reingest(world: SimulatedWorld, server: str, name: str) -> bool:
     """`POST /reingestSegment/<segment>` at a server.
 
     :returns: whether it was taken up; refused where the server is dead, the URL is set, or it runs already.
@@ -146,14 +146,14 @@ def _deliver(server: Server, node: Node, tar: Built) -> Steps[None]:
     location = yield from to_store(server, tar, world.table.cluster.upload_timeout_ms)
     if location is None:
         raise StoreFailed("the deep store did not take it")
-    found = world.zookeeper.nodes.get(name)
-    if found is None or found.status is not SegmentStatus.COMMITTING:
+    current = world.zookeeper.nodes.get(name)
+    if current is None or current.status is not SegmentStatus.COMMITTING:
         raise Refused("it is not COMMITTING any more")
     url = yield from world.store.move(location, name)
     done = replace(
-        found, status=SegmentStatus.DONE, url=url, crc=tar.crc, size_bytes=tar.size_bytes, docs=tar.docs
+        current, status=SegmentStatus.DONE, url=url, crc=tar.crc, size_bytes=tar.size_bytes, docs=tar.docs
     )
-    yield from world.zookeeper.write(done, found.version)
+    yield from world.zookeeper.write(done, current.version)
     world.helix.reset(name, world.zookeeper.ideal.get(name, {}))
 
 
@@ -238,8 +238,8 @@ def _readable(controller: Controller, node: Node) -> int:
     """Where the next segment starts: at the end, or anew; behind what the stream has forgotten."""
     earliest = controller.world.streams[node.name.partition].earliest(controller.env.now)
     offline = OFFLINE in controller.world.zookeeper.ideal[str(node.name)].values()
-    wanted = node.start if offline or node.end is None else node.end
-    return max(wanted, earliest)
+    offset = node.start if offline or node.end is None else node.end
+    return max(offset, earliest)
 
 
 def _begin(controller: Controller, name: str | None, following: Node) -> Steps[None]:

@@ -34,12 +34,12 @@ from simulator.faults import Actor, Fault, Faults, Message, Network
 from simulator.server import Server
 from simulator.store import TMP, DeepStore
 from simulator.stream import StreamPartition
-from simulator.tables import BEGAN_MS, Table
+from simulator.tables import BEGAN_MS, SimulatedTable
 from simulator.validation import ask_to_reingest, lacks_copy, upload_missing, validate
 from simulator.zookeeper import CONSUMING, Helix, Node, Placement, Steps, ZooKeeper
 
 
-class World:
+class SimulatedWorld:
     """A table and its cluster, from the table's creation on.
 
     :param troubles: what goes wrong.
@@ -53,7 +53,7 @@ class World:
     """
 
     def __init__(
-        self, table: Table, troubles: Iterable[Fault] = (), *, seed: int = 0, race_ms: int = 0
+        self, table: SimulatedTable, troubles: Iterable[Fault] = (), *, seed: int = 0, race_ms: int = 0
     ) -> None:
         self.table, self.race_ms = table, race_ms
         self.chance = random.Random(seed)
@@ -256,7 +256,7 @@ class World:
             self.store.files.pop(name, None)
 
 
-def realtime_state(world: World) -> RealtimeState:
+def realtime_state(world: SimulatedWorld) -> RealtimeState:
     """The world's table at this moment."""
     now, zookeeper = int(world.env.now), world.zookeeper
     stored = (_segment(world, name, node) for name, node in zookeeper.nodes.items())
@@ -283,7 +283,7 @@ def realtime_state(world: World) -> RealtimeState:
     )
 
 
-def _segment(world: World, name: str, node: Node) -> LlcSegment:
+def _segment(world: SimulatedWorld, name: str, node: Node) -> LlcSegment:
     return LlcSegment(
         name=name,
         partition=node.name.partition,
@@ -302,7 +302,7 @@ def _segment(world: World, name: str, node: Node) -> LlcSegment:
     )
 
 
-def _lost(world: World, name: str) -> LlcSegment:
+def _lost(world: SimulatedWorld, name: str) -> LlcSegment:
     """A segment of the ideal state without a node."""
     _, partition, sequence, _ = name.rsplit("__", 3)
     return LlcSegment(
@@ -310,7 +310,7 @@ def _lost(world: World, name: str) -> LlcSegment:
     )
 
 
-def _replicas(world: World, name: str) -> tuple[Replica, ...]:
+def _replicas(world: SimulatedWorld, name: str) -> tuple[Replica, ...]:
     ideal, external = world.zookeeper.ideal.get(name, {}), world.helix.external.get(name, {})
     return tuple(
         Replica(server, ideal.get(server), external.get(server), (name, server) in world.helix.pending)
@@ -318,7 +318,7 @@ def _replicas(world: World, name: str) -> tuple[Replica, ...]:
     )
 
 
-def _server(world: World, server: Server) -> SeenServer:
+def _server(world: SimulatedWorld, server: Server) -> SeenServer:
     return SeenServer(
         name=server.name,
         alive=world.helix.has_session(server.name),
@@ -328,7 +328,7 @@ def _server(world: World, server: Server) -> SeenServer:
     )
 
 
-def _consumption(world: World) -> Iterator[Consumption]:
+def _consumption(world: SimulatedWorld) -> Iterator[Consumption]:
     for server in world.servers.values():
         if server.alive and server.ready:
             for name, consumer in sorted(server.consumers.items()):

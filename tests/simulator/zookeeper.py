@@ -99,10 +99,10 @@ class ZooKeeper:
         :raises Refused: when it is another one by now, or the node is gone.
         """
         yield self.env.timeout(self.write_ms)
-        found = self.nodes.get(str(node.name))
-        if found is None or (version is not None and found.version != version):
+        current = self.nodes.get(str(node.name))
+        if current is None or (version is not None and current.version != version):
             raise Refused(f"{node.name} has changed meanwhile")
-        self._keep(node, found.version + 1)
+        self._keep(node, current.version + 1)
 
     def _keep(self, node: Node, version: int) -> None:
         now = int(self.env.now)
@@ -256,12 +256,12 @@ class Helix:
     def _due(self, segments: Iterable[str]) -> Iterable[tuple[str, str, str, str]]:
         ideal = self.zookeeper.ideal
         for segment in segments:
-            wanted, has = ideal.get(segment, {}), self.current.get(segment, {})
-            for server in sorted(wanted.keys() | has.keys()):
+            desired, has = ideal.get(segment, {}), self.current.get(segment, {})
+            for server in sorted(desired.keys() | has.keys()):
                 pair = (segment, server)
                 if server not in self._sessions or pair in self.pending or pair in self.forgotten:
                     continue
-                state, target = has.get(server, OFFLINE), wanted.get(server, DROPPED)
+                state, target = has.get(server, OFFLINE), desired.get(server, DROPPED)
                 if state not in (target, ERROR):
                     yield segment, server, state, _next(state, target)
 

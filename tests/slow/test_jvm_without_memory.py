@@ -43,8 +43,8 @@ def test_a_file_that_ends_the_jvm_is_named_and_fails_alone(fakes: ModuleType, tm
         with_names_of(tmp_path / "in" / f"{n}.parquet", 0)
     with_names_of(tmp_path / "in" / "large.parquet", 65)
     with_names_of(tmp_path / "in" / "killer.parquet", *[60] * 6)  # each as large as it may be
-    told: list[Receipt | Failure] = []
-    SparkBuilder(session).build(order, fakes.tasks_of(order), told.append)
-    failed = {Path(result.uri).stem: result.code for result in told if isinstance(result, Failure)}
+    results: list[Receipt | Failure] = []
+    SparkBuilder(session).build(order, fakes.tasks_of(order), results.append)
+    failed = {Path(result.uri).stem: result.code for result in results if isinstance(result, Failure)}
     assert failed == {"killer": "OUT_OF_MEMORY", "large": "TOO_LARGE"}
-    assert len(told) == 5
+    assert len(results) == 5

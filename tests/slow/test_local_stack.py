@@ -101,11 +101,11 @@ def listening(pid: int) -> dict[int, str]:
 
 
 def test_everything_is_ready_and_listens_on_loopback_where_it_can_be_told(own: Stack) -> None:
-    found = parts(own)
-    assert {name for name, part in found.items() if part.state == "ready"} == {
+    own_parts = parts(own)
+    assert {name for name, part in own_parts.items() if part.state == "ready"} == {
         "zookeeper", "controller", "broker-1", "broker-2", "server-1", "server-2",
     }  # fmt: skip
-    for part in found.values():
+    for part in own_parts.values():
         if part.pid is None:
             continue
         doors = listening(part.pid)

@@ -29,8 +29,8 @@ from fakes.realtime.commit_story import (
 )
 from fakes.realtime.kafka_table import Clicks
 from simulator.faults import Point, Strike
-from simulator.tables import Hardware, Stream, Table
-from simulator.world import World, realtime_state
+from simulator.tables import Hardware, SimulatedTable, Stream
+from simulator.world import SimulatedWorld, realtime_state
 
 from demos.stack import kill, kill_committer
 from pinot_assets.local.stack import Stack
@@ -47,7 +47,7 @@ LATER_MS = 400_000
 COMMIT_S = 10
 """`realtime.segment.commit.timeoutSeconds` of the table."""
 
-SIMULATED = Table(
+SIMULATED = SimulatedTable(
     settings=RealtimeSettings(replication=2, peer_scheme="http", commit_timeout_s=COMMIT_S),
     flush=Flush(rows=2 * ROWS_A_SEGMENT),
     stream=Stream(partitions=2, rows_per_s=50, flows_ms=30_000),
@@ -93,10 +93,10 @@ def settled(state: RealtimeState) -> bool:
 
 def rested(state: RealtimeState, commits: int) -> bool:
     """So many segments are committed, both partitions are consumed, and nothing is on its way."""
-    wanted = Counter(
+    expected = Counter(
         tuple(sorted({str(replica.ideal) for replica in one.replicas})) for one in state.segments
     )
-    return settled(state) and wanted == Counter({("ONLINE",): commits, ("CONSUMING",): 2})
+    return settled(state) and expected == Counter({("ONLINE",): commits, ("CONSUMING",): 2})
 
 
 def committers(talks: Mapping[Number, list[Said]]) -> dict[Number, list[str]]:
@@ -147,7 +147,7 @@ def test_a_server_dies_in_an_outage_and_comes_back(clicks: Clicks, kafka_home: P
     logs = Logs(kafka_home)
     real_committers = committers(logs.talks(done(real)))
 
-    world, story = World(SIMULATED), Order()
+    world, story = SimulatedWorld(SIMULATED), Order()
 
     def now_done() -> set[str]:
         return done(realtime_state(world))
@@ -169,8 +169,8 @@ def test_a_server_dies_in_an_outage_and_comes_back(clicks: Clicks, kafka_home: P
     assert pictures(real) == pictures(simulated)
     assert planned(clicks.look()) == planned(simulated)
     # Who of two wins is chance; where only one lives it is that one, and never are there two.
-    assert {len(found) for found in real_committers.values()} == {1}
-    assert {len(found) for found in simulated_committers.values()} == {1}
+    assert {len(who) for who in real_committers.values()} == {1}
+    assert {len(who) for who in simulated_committers.values()} == {1}
     assert {number(name) for name in alone} == {number(name) for name in simulated_alone}
     for name in alone:
         assert real_committers[number(name)] == ["server-1"]
@@ -178,10 +178,10 @@ def test_a_server_dies_in_an_outage_and_comes_back(clicks: Clicks, kafka_home: P
     assert logs.given("server-1", done(real)) == given_in(world, "server-0")
 
 
-def given_in(world: World, server: str) -> set[Number]:
+def given_in(world: SimulatedWorld, server: str) -> set[Number]:
     """Segments that a simulated server gave to its peer."""
-    found = (re.fullmatch(rf"(\S+) fetched from {server}", what) for _, _, what in world.story)
-    return {number(one[1]) for one in found if one is not None}
+    matches = (re.fullmatch(rf"(\S+) fetched from {server}", what) for _, _, what in world.story)
+    return {number(one[1]) for one in matches if one is not None}
 
 
 def test_a_committer_is_killed(clicks: Clicks, kafka_home: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_committer_is_killed(clicks: Clicks, kafka_home: Path) -> None:
 
     # It was killed with its tar built: whether it had said so already is chance.
     said_so = ("segmentCommitStart", "COMMIT_CONTINUE") in [s.words for s in talk if s.server == victim]
-    world = World(
+    world = SimulatedWorld(
         SIMULATED, [Strike(Point.DURING_UPLOAD if said_so else Point.BEFORE_START, back_after_ms=None)]
     )
     story = Order()
@@ -224,8 +224,8 @@ def test_a_committer_is_killed(clicks: Clicks, kafka_home: Path) -> None:
 
 def stuck(talk: list[Said], victim: str, survivor: str) -> float:
     """Seconds from the one's COMMIT to the other's."""
-    told = {said.server: said.at_s for said in talk if said.answer == "COMMIT"}
-    return told[survivor] - told[victim]
+    committed_s = {said.server: said.at_s for said in talk if said.answer == "COMMIT"}
+    return committed_s[survivor] - committed_s[victim]
 
 
 def test_an_outage_stops_a_table_without_a_peer_scheme(clicks: Clicks, kafka_home: Path) -> None:
@@ -247,7 +247,7 @@ def test_an_outage_stops_a_table_without_a_peer_scheme(clicks: Clicks, kafka_hom
 
     classic = replace(SIMULATED, settings=RealtimeSettings(replication=2, commit_timeout_s=COMMIT_S))
     classic = replace(classic, stream=replace(SIMULATED.stream, flows_ms=20_000))
-    world, story = World(classic), Order()
+    world, story = SimulatedWorld(classic), Order()
     simulated_until(world, story, lambda: rested(realtime_state(world), 2))
     world.store.fail(Outage.REFUSES)
     world.run(600_000)

@@ -228,10 +228,10 @@ def outcome(started: subprocess.Popen[str], folder: Path) -> Any:
     return json.loads(line)
 
 
-def assert_each_row_once(found: Any, master: str, folder: Path) -> None:
-    assert found["master"] == master
-    assert "shipped.zip" in found["package"]
-    results = found["results"]
+def assert_each_row_once(run_outcome: Any, master: str, folder: Path) -> None:
+    assert run_outcome["master"] == master
+    assert "shipped.zip" in run_outcome["package"]
+    results = run_outcome["results"]
     assert sorted(result["ordinal"] for result in results) == list(range(1 + SMALLS))
     outputs = [output for result in results for output in result["outputs"]]
     assert sum(output["rows"] for output in outputs) == BIG + SMALLS * SMALL
@@ -250,25 +250,25 @@ def test_an_executor_dies_amid_a_file(
     master: str, build_spec: BuildSpec, fakes: ModuleType, tmp_path: Path
 ) -> None:
     with driver(master, build_spec, fakes, tmp_path, _PROPERTIES) as started:
-        found: list[psutil.Process] = []
+        executors: list[psutil.Process] = []
 
         def is_amid() -> bool:
             assert started.poll() is None, (tmp_path / "driver.log").read_text()[-3000:]
             executor = executor_amid_the_big_file(tmp_path / "temporary")
-            found.extend([executor] if executor is not None else [])
-            return bool(found)
+            executors.extend([executor] if executor is not None else [])
+            return bool(executors)
 
         until(is_amid, "an executor amid the big file")
-        found[0].kill()
-        told = outcome(started, tmp_path)
-    assert [task for task in told["tasks"] if task["status"] == "FAILED"], "the big file's first task"
-    assert_each_row_once(told, master, tmp_path)
+        executors[0].kill()
+        run_outcome = outcome(started, tmp_path)
+    assert [task for task in run_outcome["tasks"] if task["status"] == "FAILED"], "the big file's first task"
+    assert_each_row_once(run_outcome, master, tmp_path)
 
 
 def test_a_file_is_built_twice_at_once(
     master: str, build_spec: BuildSpec, fakes: ModuleType, tmp_path: Path
 ) -> None:
     with driver(master, build_spec, fakes, tmp_path, _PROPERTIES + _SPECULATION) as started:
-        told = outcome(started, tmp_path)
-    assert [task for task in told["tasks"] if task["speculative"]], "the big file's second task"
-    assert_each_row_once(told, master, tmp_path)
+        run_outcome = outcome(started, tmp_path)
+    assert [task for task in run_outcome["tasks"] if task["speculative"]], "the big file's second task"
+    assert_each_row_once(run_outcome, master, tmp_path)

@@ -21,9 +21,9 @@ from soak import leaks
 from soak.answers import Asking, mixed
 from soak.disturbing import Disturbing
 from soak.events import VICTIMS, Event, Kind, events, least
-from soak.table import TABLE, Table
+from soak.table import TABLE, SoakTable
 from soak.watched import Watched
-from soak.world import FORMATS, World, Write
+from soak.world import FORMATS, SoakWorld, Write
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local.stack import Stack
@@ -43,7 +43,7 @@ CALM_S = 5.0
 class Soak:
     """One soak, from its first file to its last comparison."""
 
-    def __init__(self, table: Table, world: World, watched: Watched, disturbing: Disturbing) -> None:
+    def __init__(self, table: SoakTable, world: SoakWorld, watched: Watched, disturbing: Disturbing) -> None:
         self.table, self.world, self.watched, self.disturbing = table, world, watched, disturbing
         self.changes = 0
         self.problems: list[str] = []
@@ -162,7 +162,7 @@ def main(
     home.mkdir(parents=True)
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # it tells of every connection that is cut
     chance = random.Random(seed)
-    world = World(chance.choice(sorted(FORMATS)), chance)
+    world = SoakWorld(chance.choice(sorted(FORMATS)), chance)
     _tell.log = (home / "events.log").open("a")
     tell(f"soak of {minutes:g} minutes, seed {seed}, {world.format} files; logs in {home}")
     good = False
@@ -173,13 +173,13 @@ def main(
     sys.exit(not good)
 
 
-def run(stack: Stack, home: Path, world: World, seed: int, minutes: float) -> bool:
+def run(stack: Stack, home: Path, world: SoakWorld, seed: int, minutes: float) -> bool:
     """All of it; whether all is well."""
     state = stack.up(s3=True)
     assert state.s3_endpoint is not None
     with ExitStack() as during:
         store = during.enter_context(spoiler(int(state.s3_endpoint.rpartition(":")[2])))
-        table = Table(state, home, store.endpoint, world.format)
+        table = SoakTable(state, home, store.endpoint, world.format)
         table.prepare()
         during.callback(table.zookeeper.stop)
         watched = Watched(table, tell)
@@ -192,29 +192,29 @@ def run(stack: Stack, home: Path, world: World, seed: int, minutes: float) -> bo
             tell("the first files are published")
             soak.go_through(events(seed, minutes))
             tell("all events are through; the table settles")
-            found: list[str] = []
+            leftovers: list[str] = []
             if soak.settle():
                 disturbances = disturbing.kills.total() + disturbing.troubles.total()
-                found += leaks.of_deaths(leaks.strays_of(table), disturbances)
+                leftovers += leaks.of_deaths(leaks.strays_of(table), disturbances)
                 before = {info.key for info in table.staging.store.list()}
-                found += leaks.of_handles(soak.last_changes())
-                found += leaks.of_calm(before, leaks.strays_of(table))
-            found += leaks.of_running(table, {process.pid for process in watched.family})
+                leftovers += leaks.of_handles(soak.last_changes())
+                leftovers += leaks.of_calm(before, leaks.strays_of(table))
+            leftovers += leaks.of_running(table, {process.pid for process in watched.family})
             watched.stop()
             differences = table.differences(world)
-        found += leaks.of_ended(table)
-    return judged(soak, asking, differences, found, minutes)
+        leftovers += leaks.of_ended(table)
+    return judged(soak, asking, differences, leftovers, minutes)
 
 
-def judged(soak: Soak, asking: Asking, differences: list[str], found: list[str], minutes: float) -> bool:
+def judged(soak: Soak, asking: Asking, differences: list[str], leftovers: list[str], minutes: float) -> bool:
     """Say how it went; the last line sums it up."""
     published, kills = soak.table.published(soak.world.known), soak.disturbing.kills
     bad = 0
-    for url, seen in asking.seen.items():
-        for times, since in mixed(seen, published):
+    for url, heard in asking.answers.items():
+        for times, since in mixed(heard, published):
             bad += times
             tell(f"MIXED: {times} answers of {url} since {since}")
-        tell(f"{url}: {seen.count} answers, {seen.errors.total()} errors: {seen.errors.most_common(3)}")
+        tell(f"{url}: {heard.count} answers, {heard.errors.total()} errors: {heard.errors.most_common(3)}")
     needed = least(minutes)
     if soak.changes < needed.changes or kills.total() < needed.kills:
         soak.problems.append(f"fewer than {needed.changes} changes or {needed.kills} kills")
@@ -223,18 +223,18 @@ def judged(soak: Soak, asking: Asking, differences: list[str], found: list[str],
         tell(f"PROBLEM: {line}")
     for line in differences:
         tell(f"DIFFERENCE: {line}")
-    for line in found:
+    for line in leftovers:
         tell(f"LEAK: {line}")
     tell(f"killed: {dict(kills)}; troubles: {dict(soak.disturbing.troubles)}; {len(published)} snapshots")
     tell(f"runs by hand, after a file was emptied: {soak.watched.runs_by_hand}")
-    answers = sum(seen.count for seen in asking.seen.values())
+    answers = sum(heard.count for heard in asking.answers.values())
     equal = "no" if differences else "yes"
-    leaked = f"{len(found)} (see above)" if found else "none"
+    leaked = f"{len(leftovers)} (see above)" if leftovers else "none"
     _tell(
         f"soak: {soak.changes} changes, {kills.total()} kills, mixed answers: {bad} of {answers}, "
         f"rows equal: {equal}, leaks: {leaked}"
     )
-    return not (bad or differences or found or soak.problems or soak.watched.problems or not answers)
+    return not (bad or differences or leftovers or soak.problems or soak.watched.problems or not answers)
 
 
 class _Telling:

@@ -17,7 +17,7 @@ PAUSE_S = 0.1
 
 
 @dataclass
-class Seen:
+class BrokerAnswers:
     """The answers of one broker.
 
     :ivar went: each answer, how often in a row, and since when.
@@ -41,27 +41,27 @@ class Seen:
         return sum(times for _, times, _ in self.went)
 
 
-def mixed(seen: Seen, published: Sequence[Answer]) -> list[tuple[int, str]]:
+def mixed(heard: BrokerAnswers, published: Sequence[Answer]) -> list[tuple[int, str]]:
     """Answers that are no published state, or one that was over.
 
     :param published: in the order in which they were switched to; the empty table comes before them.
     :returns: how often in a row, and since when.
     """
     states = [(), *published]
-    at, found = 0, []
-    for answer, times, since in seen.went:
+    at, unexpected = 0, []
+    for answer, times, since in heard.went:
         try:
             at = states.index(answer, at)
         except ValueError:
-            found.append((times, since))
-    return found
+            unexpected.append((times, since))
+    return unexpected
 
 
 class Asking:
     """Asks each broker again and again, one thread each, while the block runs."""
 
     def __init__(self, brokers: Sequence[str], table: str) -> None:
-        self.seen = {url: Seen() for url in brokers}
+        self.answers = {url: BrokerAnswers() for url in brokers}
         self._table = table
         self._over = threading.Event()
         self._threads = [threading.Thread(target=self._ask_on, args=(u,), daemon=True) for u in brokers]
@@ -82,9 +82,9 @@ class Asking:
         with httpx.Client(timeout=10, trust_env=False) as client:
             while not self._over.wait(PAUSE_S):
                 try:
-                    self.seen[url].add(answer(client, url, self._table))
+                    self.answers[url].add(answer(client, url, self._table))
                 except Exception as error:  # a thread that dies would make the soak look clean
-                    self.seen[url].errors[f"{type(error).__name__}: {error}"[:200]] += 1
+                    self.answers[url].errors[f"{type(error).__name__}: {error}"[:200]] += 1
 
 
 def answer(client: httpx.Client, broker: str, table: str) -> Answer:
@@ -111,5 +111,5 @@ def rows(client: httpx.Client, broker: str, sql: str) -> list[Cells]:
         raise RuntimeError(" ".join(str(body["exceptions"]).split()))
     if body.get("partialResult") or body.get("numServersResponded", 0) < body.get("numServersQueried", 0):
         raise RuntimeError("not every server answered")
-    found: list[Cells] = (body.get("resultTable") or {}).get("rows") or []
-    return found
+    cells: list[Cells] = (body.get("resultTable") or {}).get("rows") or []
+    return cells

@@ -15,7 +15,7 @@ from typing import Final
 import psutil
 from fakes.spoiler import Spoiler
 from soak.events import OLD_POINTER, SERVERS, Event, Kind
-from soak.table import Table
+from soak.table import SoakTable
 from soak.watched import Watched
 
 from pinot_assets.errors import LocalStackError
@@ -37,7 +37,7 @@ class Disturbing:
     :ivar troubles: how many of each kind.
     """
 
-    table: Table
+    table: SoakTable
     watched: Watched
     store: Spoiler
     chance: random.Random

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 import psutil
-from soak.table import TABLE, Table
+from soak.table import TABLE, SoakTable
 from soak.watched import marked
 from soak.world import MOST
 
@@ -51,21 +51,21 @@ def growth(samples: Sequence[int]) -> float:
 
 def handles(process: psutil.Process) -> Counter[str]:
     """How many a process has open of each kind."""
-    found = Counter[str]()
+    counts = Counter[str]()
     for entry in Path(f"/proc/{process.pid}/fd").iterdir():
         with suppress(OSError):
-            found[os.readlink(entry).partition(":")[0]] += 1
-    return found
+            counts[os.readlink(entry).partition(":")[0]] += 1
+    return counts
 
 
-def of_running(table: Table, family: set[int]) -> Iterator[str]:
+def of_running(table: SoakTable, family: set[int]) -> Iterator[str]:
     """Processes of former watches, while the present one runs."""
     for process in marked(table.home):
         if process.pid not in family and time.time() - process.create_time() > GONE_S:
             yield f"process {process.pid}, of a watch that was killed: {' '.join(process.cmdline())[:200]}"
 
 
-def of_ended(table: Table) -> Iterator[str]:
+def of_ended(table: SoakTable) -> Iterator[str]:
     """All that is left once the watch has ended."""
     end = time.monotonic() + GONE_S
     while (left := marked(table.home)) and time.monotonic() < end:
@@ -111,7 +111,7 @@ class Kept:
         return False
 
 
-def strays_of(table: Table) -> set[str]:
+def strays_of(table: SoakTable) -> set[str]:
     """Staged objects that nothing needs, now."""
     staging, snapshots, headers = table.staging, table.snapshots(), set[str]()
     for ref in snapshot_refs(staging):
@@ -142,7 +142,7 @@ def of_calm(before: Collection[str], strays: Collection[str]) -> Iterator[str]:
         yield f"staged {key}: a run that nothing disturbed left it"
 
 
-def _of_nodes(table: Table) -> Iterator[str]:
+def _of_nodes(table: SoakTable) -> Iterator[str]:
     store = table.sessions
     if holder := store.holder():
         yield f"the lease is held by {holder}"
@@ -155,7 +155,7 @@ def _of_nodes(table: Table) -> Iterator[str]:
     yield from (f"node {name} below the pointer" for name in sorted(others))
 
 
-def _of_staging(table: Table) -> Iterator[str]:
+def _of_staging(table: SoakTable) -> Iterator[str]:
     code, said = table.call("gc", TABLE, "--apply", "--grace-hours", "0", "--json", "--tables", "tables")
     if code:
         yield f"gc ended with {code}: {said[:500]}"
@@ -177,7 +177,7 @@ def _of_staging(table: Table) -> Iterator[str]:
     yield from (f"unfinished upload of {upload['Key']}" for upload in uploads)
 
 
-def _of_segments(table: Table) -> Iterator[str]:
+def _of_segments(table: SoakTable) -> Iterator[str]:
     with HttpPinotClient(PinotConnection(table.stack.controller_url)) as pinot:
         visible, lineage = pinot.visible_segments(TABLE), pinot.lineage(TABLE)
         replaced = {name for e in lineage.in_state(LineageState.COMPLETED) for name in e.segments_from}

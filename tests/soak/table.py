@@ -20,7 +20,7 @@ from fakes.stores.bucket import Bucket
 from fakes.tables import document, on_s3
 from kazoo.client import KazooClient
 from soak.answers import answer, rows
-from soak.world import Answer, Content, Row, World, Write, answer_of
+from soak.world import Answer, Content, Row, SoakWorld, Write, answer_of
 
 from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.core.json_object import JsonObject
@@ -38,7 +38,7 @@ MARK: Final = "PINOT_ASSETS_SOAK"
 
 
 @dataclass
-class Table:
+class SoakTable:
     """See the module.
 
     :ivar home: folder of the soak.
@@ -163,8 +163,8 @@ class Table:
 
     def snapshots(self) -> list[Snapshot]:
         """All that were published, oldest first."""
-        found = [kept.snapshot for kept in read_snapshots(self.staging, snapshot_refs(self.staging))]
-        return sorted(found, key=lambda snapshot: (snapshot.seq, snapshot.published_ms))
+        snapshots = [kept.snapshot for kept in read_snapshots(self.staging, snapshot_refs(self.staging))]
+        return sorted(snapshots, key=lambda snapshot: (snapshot.seq, snapshot.published_ms))
 
     def pointer(self) -> bytes:
         """What stands in the table's pointer; empty where ZooKeeper does not answer."""
@@ -181,34 +181,34 @@ class Table:
         strange = Content("bytes that nobody wrote", 0, 1)
         return [answer_of(known.get(file.sha256, strange) for file in one.files) for one in self.snapshots()]
 
-    def differences(self, world: World) -> list[str]:
+    def differences(self, world: SoakWorld) -> list[str]:
         """Compare all rows at each broker with what the files hold."""
-        wanted = sorted(row for content in world.files.values() for row in content.all_rows())
-        found = []
+        expected = sorted(row for content in world.files.values() for row in content.all_rows())
+        lines = []
         for broker in self.stack.broker_urls:
             shown = sorted(self._rows(broker, {content.id for content in world.known.values()}))
-            if shown != wanted:
-                missing, more = set(wanted) - set(shown), set(shown) - set(wanted)
+            if shown != expected:
+                missing, more = set(expected) - set(shown), set(shown) - set(expected)
                 example = f", such as {min(missing or more)}" if missing or more else ""
-                found.append(f"{broker}: {len(missing)} rows missing, {len(more)} too many{example}")
-        return found
+                lines.append(f"{broker}: {len(missing)} rows missing, {len(more)} too many{example}")
+        return lines
 
     def _rows(self, broker: str, ids: Iterable[str]) -> list[Row]:
-        found: list[Row] = []
+        known_rows: list[Row] = []
         with httpx.Client(timeout=30, trust_env=False) as client:
             for id_ in sorted(ids):
                 sql = f"SELECT id, ver, n, t, v FROM {TABLE} WHERE id = '{id_}' LIMIT 100000"
                 cells = rows(client, broker, sql)
-                found += [(str(i), int(ver), int(n), str(t), int(v)) for i, ver, n, t, v in cells]
+                known_rows += [(str(i), int(ver), int(n), str(t), int(v)) for i, ver, n, t, v in cells]
             count = rows(client, broker, f"SELECT COUNT(*) FROM {TABLE}")[0][0]
-        if count != len(found):
-            raise RuntimeError(f"{broker} shows {count} rows, and {len(found)} of the known files")
-        return found
+        if count != len(known_rows):
+            raise RuntimeError(f"{broker} shows {count} rows, and {len(known_rows)} of the known files")
+        return known_rows
 
-    def shows(self, wanted: Answer) -> bool:
+    def shows(self, expected: Answer) -> bool:
         """Whether each broker answers so now."""
         with httpx.Client(timeout=10, trust_env=False) as client:
             try:
-                return all(answer(client, url, TABLE) == wanted for url in self.stack.broker_urls)
+                return all(answer(client, url, TABLE) == expected for url in self.stack.broker_urls)
             except (httpx.HTTPError, RuntimeError):
                 return False

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import psutil
-from soak.table import MARK, TABLE, Table
+from soak.table import MARK, TABLE, SoakTable
 
 BY_HAND: Final = "a run by hand"
 """What the watch says of a session that only a run by hand brings further."""
@@ -31,7 +31,7 @@ class Watched:
     :ivar problems: what a watch should not have needed, among it to be restarted or helped.
     """
 
-    def __init__(self, table: Table, tell: Tell) -> None:
+    def __init__(self, table: SoakTable, tell: Tell) -> None:
         self._table, self._tell = table, tell
         self._process: subprocess.Popen[str] | None = None
         self._by_hand: subprocess.Popen[str] | None = None
@@ -115,8 +115,8 @@ class Watched:
             self._log.write(line)
             self._log.flush()
             if line.startswith("{") and process is self._process:
-                told, self._heard = json.loads(line), True
-                self._come_to(told["state"], told["message"])
+                report, self._heard = json.loads(line), True
+                self._come_to(report["state"], report["message"])
 
     def _come_to(self, state: str, message: str) -> None:
         if (state, message) == (self.state, self.message):
@@ -171,11 +171,11 @@ class Watched:
 
 def marked(home: Path) -> list[psutil.Process]:
     """The processes that the product's commands of this soak started, themselves included."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         try:
             if process.environ().get(MARK) == str(home) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
+                processes.append(process)
         except psutil.Error:
             continue
-    return found
+    return processes

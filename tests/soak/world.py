@@ -87,7 +87,7 @@ class Write:
 
 
 @dataclass
-class World:
+class SoakWorld:
     """See the module.
 
     :ivar files: name → content.

@@ -11,9 +11,9 @@ from surface.listing import SNAPSHOT, now, written
 
 def main() -> None:
     """Write the file, and say what changed in it."""
-    found = now()
-    changed = [line.partition(";")[0] for line in complaints(written() if SNAPSHOT.exists() else {}, found)]
-    SNAPSHOT.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    current = now()
+    changed = [line.partition(";")[0] for line in complaints(written() if SNAPSHOT.exists() else {}, current)]
+    SNAPSHOT.write_text(json.dumps(current, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     sys.stdout.write("\n".join([*changed, f"{len(changed)} changed in {SNAPSHOT.name}\n"]))
 
 

@@ -11,10 +11,10 @@ NOTE = "docs/upgrading.md"
 GONE = "What is gone"
 
 
-def complaints(written: Surface, found: Surface) -> Iterator[str]:
+def complaints(written: Surface, current: Surface) -> Iterator[str]:
     """One sentence for each name that is not in both: what a change does to the surface is in its diff."""
-    for section in sorted({*written, *found}):
-        before, now = set(written.get(section, ())), set(found.get(section, ()))
+    for section in sorted({*written, *current}):
+        before, now = set(written.get(section, ())), set(current.get(section, ()))
         yield from (
             f"new: {section}: {name}; write the list anew with {ADD}" for name in sorted(now - before)
         )
@@ -23,7 +23,7 @@ def complaints(written: Surface, found: Surface) -> Iterator[str]:
         )
 
 
-def broken(released: Mapping[str, Surface], found: Surface, note: str) -> Iterator[str]:
+def broken(released: Mapping[str, Surface], current: Surface, note: str) -> Iterator[str]:
     """One sentence for each name that a release had and that is gone without a word to those who use it.
 
     :param released: by release.
@@ -33,7 +33,7 @@ def broken(released: Mapping[str, Surface], found: Surface, note: str) -> Iterat
     named = {name for section in sections for name in re.findall(r"`([^`]+)`", section)}
     for release, promised in released.items():
         for section, names in sorted(promised.items()):
-            for name in sorted({*names} - {*found.get(section, ())} - named):
+            for name in sorted({*names} - {*current.get(section, ())} - named):
                 yield f"{release} had {section}: {name}; it needs a line under {GONE} in {NOTE}"
 
 

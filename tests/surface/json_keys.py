@@ -53,16 +53,16 @@ class Scope:
 
 def _imports(node: ast.AST) -> JsonObject:
     """What a function imports when it is called."""
-    found: JsonObject = {}
+    imported: JsonObject = {}
     for one in ast.walk(node):
         if isinstance(one, ast.ImportFrom) and (one.module or "").startswith("pinot_assets"):
             module = importlib.import_module(str(one.module))
             for alias in one.names:
                 value = getattr(module, alias.name, None)
-                found[alias.asname or alias.name] = value or importlib.import_module(
+                imported[alias.asname or alias.name] = value or importlib.import_module(
                     f"{one.module}.{alias.name}"
                 )
-    return found
+    return imported
 
 
 class Reader:
@@ -83,7 +83,7 @@ class Reader:
         """Keys of what a function returns or yields."""
         return set(self._returned(Scope.of(function)))
 
-    def _printed(self, scope: Scope, seen: set[str]) -> Iterator[str]:
+    def _printed(self, scope: Scope, visited: set[str]) -> Iterator[str]:
         for call in ast.walk(scope.node):
             if not isinstance(call, ast.Call):
                 continue
@@ -93,8 +93,8 @@ class Reader:
                 continue
             called = self._called(call, scope)
             name = getattr(called, "__qualname__", "")
-            if called and called.__module__ == f"pinot_assets.{scope.module}" and name not in seen:
-                yield from self._printed(Scope.of(called), seen | {name})
+            if called and called.__module__ == f"pinot_assets.{scope.module}" and name not in visited:
+                yield from self._printed(Scope.of(called), visited | {name})
 
     def _returned(self, scope: Scope) -> Iterator[str]:
         for one in ast.walk(scope.node):

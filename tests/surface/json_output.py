@@ -59,10 +59,10 @@ def json_output() -> Iterator[str]:
     """`<command>: <key>` for each command that has `--json`; `error` is how all of them print an error."""
     for path, command in commands(get_command(app)):
         if any("--json" in parameter.opts for parameter in command.params):
-            found = READER.printed(command.callback)
-            found |= READER.printed(watch._Lines.changed) if path == ("watch",) else set()
-            assert found, f"{path} has --json, and no key of it was found"
-            yield from (f"{' '.join(path)}: {key}" for key in found)
+            printed = READER.printed(command.callback)
+            printed |= READER.printed(watch._LineTeller.changed) if path == ("watch",) else set()
+            assert printed, f"{path} has --json, and no key of it was found"
+            yield from (f"{' '.join(path)}: {key}" for key in printed)
     yield from (f"error: {key}" for key in READER.returned(program.error_values))
 
 
@@ -86,8 +86,8 @@ def dagster_metadata() -> Iterator[str]:
             name = info.name.removeprefix("pinot_assets.")
             for function in ast.walk(tree):
                 if isinstance(function, ast.FunctionDef):
-                    found = _metadata_of(Scope(function, name, vars(module)))
-                    yield from (key for key in found if key[0] != "*")
+                    metadata = _metadata_of(Scope(function, name, vars(module)))
+                    yield from (key for key in metadata if key[0] != "*")
 
 
 def _metadata_of(scope: Scope) -> Iterator[str]:

@@ -163,10 +163,10 @@ def spec_keys() -> Iterator[str]:
 
 def _keys_in(part: JsonObject, place: str, schema: JsonMapping) -> Iterator[str]:
     if "$ref" in part:
-        found: Any = schema
+        referred: Any = schema
         for step in part["$ref"].removeprefix("#/").split("/"):
-            found = found[step]
-        yield from _keys_in(found, place, schema)
+            referred = referred[step]
+        yield from _keys_in(referred, place, schema)
     for key, inner in {**part.get("properties", {}), **part.get("patternProperties", {})}.items():
         yield f"{place}.{key}"
         yield from _keys_in(inner, f"{place}.{key}", schema)

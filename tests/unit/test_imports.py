@@ -12,6 +12,8 @@ from fakes.project import ROOT
 
 ILLEGAL = {
     "sensors/session.py": "import pinot_assets.cli.main",
+    "sensors/notice.py": "def opened():\n    import demos.story",
+    "sensors/files.py": "import pinot_assets.local.stack",
     "resources/pinot.py": "def opened():\n    import pinot_assets.sensors",
     "pinot_assets/core/text.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import kazoo",
 }
@@ -37,6 +39,8 @@ def test_imports_up_the_floors_are_found(tmp_path: Path) -> None:
     assert found.returncode == 1, found.stdout + found.stderr
     for edge in (
         "pinot_assets.sensors.session -> pinot_assets.cli.main",
+        "pinot_assets.sensors.notice -> demos",
+        "pinot_assets.sensors.files -> pinot_assets.local.stack",
         "pinot_assets.resources.pinot -> pinot_assets.sensors",
         "pinot_assets.core.text -> kazoo",
     ):

@@ -17,12 +17,12 @@ import pyarrow.parquet
 import pytest
 from soak import disturbing
 from soak.__main__ import Soak
-from soak.answers import Seen, mixed
+from soak.answers import BrokerAnswers, mixed
 from soak.disturbing import Disturbing
 from soak.events import CHANGES, TROUBLES, VICTIMS, Event, Kind, Least, events, least
 from soak.leaks import Kept, of_calm, of_deaths, of_handles
 from soak.watched import Watched
-from soak.world import COLUMNS, FORMATS, Content, World, Write, answer_of
+from soak.world import COLUMNS, FORMATS, Content, SoakWorld, Write, answer_of
 
 
 def test_a_seed_is_one_plan() -> None:
@@ -58,7 +58,7 @@ def test_one_file_is_empty_at_a_time_and_none_for_ever(seed: int) -> None:
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_writes_leave_the_store_as_the_world(format_: str) -> None:
-    world, store = World(format_, random.Random(3)), dict[str, bytes]()
+    world, store = SoakWorld(format_, random.Random(3)), dict[str, bytes]()
     for what in ["new"] * 8 + [e.what for e in events(3, 30) if e.kind is Kind.CHANGE]:
         for write in world.change(what)[1]:
             if write.data is None:
@@ -74,7 +74,7 @@ def test_writes_leave_the_store_as_the_world(format_: str) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_no_rewrite_loses_so_much_that_a_gate_shuts(seed: int) -> None:
-    world = World("csv", random.Random(seed))
+    world = SoakWorld("csv", random.Random(seed))
     for _ in range(6):
         world.change("new")
     for _ in range(50):
@@ -85,7 +85,7 @@ def test_no_rewrite_loses_so_much_that_a_gate_shuts(seed: int) -> None:
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_each_change_can_come_at_any_time(what: str) -> None:
-    world = World("csv", random.Random(0))
+    world = SoakWorld("csv", random.Random(0))
     for _ in range(6):
         world.change("new")
     for _ in range(60):
@@ -129,14 +129,14 @@ A, B, C = ((("a", n, 1, 1),) for n in range(3))
     ],
 )
 def test_a_mix_and_a_step_back_are_seen(went: list[tuple[tuple[str, int, int, int], ...]], bad: int) -> None:
-    seen = Seen()
+    seen = BrokerAnswers()
     for answer in went:
         seen.add(answer)
     assert sum(times for times, _ in mixed(seen, [A, B, C])) == bad
 
 
 def test_the_same_state_may_come_again() -> None:
-    seen = Seen()
+    seen = BrokerAnswers()
     for answer in (A, B, A):
         seen.add(answer)
     assert mixed(seen, [A, B, A]) == []

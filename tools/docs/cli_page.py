@@ -1,4 +1,4 @@
-"""docs/cli.md: `python -m tools.docs.cli_page > docs/cli.md` writes it anew."""
+"""Generate docs/cli.md: `python -m tools.docs.cli_page > docs/cli.md`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ The option `--install-completion` lets the shell complete commands, options, tab
 
 
 def page(app: typer.Typer) -> str:
-    """The page as Markdown.
+    """Return the page as Markdown.
 
     :param app: the program.
     """
@@ -71,7 +71,7 @@ def page(app: typer.Typer) -> str:
 
 
 def commands(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], TyperCommand]]:
-    """Every command of a tree with the words that it is typed with; groups are left out. By the alphabet."""
+    """Yield the words and the command of every command of a tree, without groups, in alphabetical order."""
     context = typer.Context(group)
     for name in sorted(group.list_commands(context)):
         command = group.get_command(context, name)

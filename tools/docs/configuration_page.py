@@ -1,7 +1,7 @@
-"""docs/reference/configuration.md, made of the models and of the list of variables.
+"""Generate docs/reference/configuration.md from the models and from the list of variables.
 
-`python -m tools.docs.configuration_page > docs/reference/configuration.md` writes it; a test holds the page
-to it.
+`python -m tools.docs.configuration_page > docs/reference/configuration.md` writes the page; a test compares
+the page with it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pinot_assets.table_spec.tables.editor_schema import described_schema
 from pinot_assets.table_spec.yaml.values import Size
 
 _UNITS: Final = {"Sec": "seconds", "Seconds": "seconds", "Hours": "hours", "Days": "days"}
-"""What a word in a key says of its number."""
+"""The unit of a number, by a word in its key."""
 KINDS: Final = {
     "_flag": "`true` or `false`",
     "_whole": "whole number",
@@ -40,12 +40,12 @@ KINDS: Final = {
     "_file_name": "file name",
     "_partition_group": "`directory`, `regex:…`, `hash:…`",
 }
-"""What a reader of `pinot_assets/table_spec/yaml/values.py` takes."""
+"""The type of value that a reader of `pinot_assets/table_spec/yaml/values.py` accepts, by its name."""
 _WORDS: Final = {"object": "mapping", "array": "list", "number": "number", "string": "text"}
 
 
 def spec_reference() -> str:
-    """All blocks, a section of Markdown each."""
+    """Return the reference of all blocks of a table spec, one section of Markdown each."""
     audit = [_table(kind) for kind in (Assertion, *CHECK_KINDS, Replicas)]
     unused = "\n".join(f"| `{key}` | {why} |" for key, why in UNUSED_KEYS.items())
     return "\n\n".join(
@@ -72,11 +72,11 @@ def _table(model: type[BaseModel]) -> str:
 
 
 HEAD: Final = ("| name | type | unit | default | meaning |", "|---|---|---|---|---|")
-"""Of every table in the reference."""
+"""Header of every table in the reference."""
 
 
 def cell(text: str) -> str:
-    """Text that is itself in Markdown, and stays within one cell."""
+    """Escape a text, so that Markdown shows it unchanged and in one cell."""
     return re.sub(r"[*|]", r"\\\g<0>", text).replace("<", "&lt;")
 
 
@@ -97,7 +97,7 @@ def _kind(field: FieldInfo, said: JsonObject) -> str:
 
 
 def _as_written(field: FieldInfo) -> Iterator[str]:
-    """The words of a `Literal`, wherever it stands in the annotation."""
+    """Yield the words of each `Literal` in the annotation, at any depth."""
     waiting = [field.annotation]
     while waiting:
         inner = get_args(waiting.pop(0))
@@ -157,7 +157,7 @@ allows others.
 
 
 def configuration_page() -> str:
-    """The whole page, ending in a newline."""
+    """Return the whole page, ending in a newline."""
     sections = [_TOP, spec_reference() + "\n", _ENVIRONMENT]
     sections += [f"### {title}\n\n{_variables(variables)}\n" for title, variables in VARIABLES.items()]
     return "\n".join(sections)

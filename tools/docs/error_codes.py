@@ -1,7 +1,7 @@
-"""Every class of error and every code of a failed file: what it means, and what to do.
+"""The meaning of every class of error and of every code of a failed file, and what to do.
 
-docs/reference/errors.md is made of it. Tests hold it to the source: a class or a code that is missing here
-fails them. Links are relative to that page.
+docs/reference/errors.md is generated from this. Tests compare it with the source: they fail if a class or a
+code is missing here. Links are relative to that page.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pinot_assets.snapshot import receipt
 
 
 class Meaning(NamedTuple):
-    """What is known of an error beforehand, in Markdown.
+    """The explanation of an error, in Markdown.
 
     :ivar means: what has happened.
     :ivar do: what to do about it.
@@ -124,7 +124,7 @@ CLASSES: Final = {
         "a setting is missing, or two contradict", "as the text says; [deploy.md](../deploy.md#environment)"
     ),
 }
-"""By the name of the class, in the order of `errors`."""
+"""Meanings by the name of the class, in the order of `errors`."""
 
 _OF_FILE: Final = "as its [code](#codes-of-failed-files) says"
 
@@ -169,9 +169,9 @@ KINDS: Final = {
         "correct its [address](configuration.md), or what listens there",
     ),
 }
-"""Kinds of those that are classes of their own, by module (of `pinot_assets`) and name."""
+"""Meanings of subclasses of these classes, by module (below `pinot_assets`) and name."""
 
 CODES: Final = {
     code.name: Meaning(code.means, code.advice.replace("](", "](../")) for code in receipt.CODES.values()
 }
-"""By the code that a failed file has; links are relative to docs/reference."""
+"""Meanings by the code of a failed file; links are relative to docs/reference."""

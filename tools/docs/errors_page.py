@@ -1,4 +1,4 @@
-"""docs/reference/errors.md; `python -m tools.docs.errors_page > docs/reference/errors.md` writes it."""
+"""Generate docs/reference/errors.md: `python -m tools.docs.errors_page > docs/reference/errors.md`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ name the code. [formats.md](../guides/formats.md) has all that it does, and what
 
 
 def errors_page() -> str:
-    """The whole page, ending in a newline."""
+    """Return the whole page, ending in a newline."""
     codes = "\n".join(f"| {code.value} | {text} |" for code, text in MEANINGS.items())
     return "\n".join(
         (
@@ -70,7 +70,7 @@ def errors_page() -> str:
 
 
 def class_of(kind: str) -> type[PinotAssetsError]:
-    """The class that a key of `KINDS` names."""
+    """Return the class that a key of `KINDS` names."""
     module, _, name = kind.rpartition(".")
     found: type[PinotAssetsError] = getattr(import_module(f"pinot_assets.{module}"), name)
     return found

@@ -1,4 +1,4 @@
-"""The tables of docs/guides/formats.md: `python -m tools.docs.formats_page` prints them."""
+"""Generate the tables of docs/guides/formats.md: `python -m tools.docs.formats_page` prints them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pinot_assets.segment.functions.time_format import PATTERNS
 
 
 class SupportLevel(StrEnum):
-    """What becomes of a feature that schema or table config ask for."""
+    """How the project handles a feature that a schema or table config asks for."""
 
     NATIVE = "native"
     SERVER = "left to the server"
@@ -48,11 +48,11 @@ def _refused(section: Section, title: str, feature: Feature) -> Cells:
 
 
 class FormatLine(Enum):
-    """One line of the page; what is refused has its `Feature`.
+    """One line of the page; a refused feature has its `Feature`.
 
-    :ivar section: heading under which it stands.
+    :ivar section: heading above the line.
     :ivar title: what a schema or table config asks for.
-    :ivar answer: what becomes of it.
+    :ivar answer: how the project handles it.
     :ivar reason: why, or how it is done.
     :ivar code: a fixed name for notes and refusals.
     """
@@ -229,7 +229,7 @@ class FormatLine(Enum):
 
 
 def support_tables() -> str:
-    """All lines as Markdown, one table for each section."""
+    """Return all lines as Markdown, one table for each section."""
     return "\n".join(map(_table, Section))
 
 

@@ -1,7 +1,7 @@
-"""The settings of another ingestion as a `fileIngestion` block, key by key, and as a table spec with
+"""Turn the settings of another ingestion into a `fileIngestion` block, key by key, and into a table spec with
 comments.
 
-Secrets on their way into a spec become references to the environment; the values go nowhere.
+References to the environment replace secrets; their values are written nowhere.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from pinot_assets.table_spec.yaml.writer import dumped
 
 
 class Secrets:
-    """Those of one spec: different values never become one variable, equal ones of one kind do.
+    """The secrets of one spec. Different values never share a variable; equal values of one kind do.
 
-    :param notes: gets a line for each.
-    :param taken: names that the config refers to already, whose values nobody knows here.
-    :ivar variables: what must be set, in the order in which it was met.
+    :param notes: gets a line for each secret.
+    :param taken: variables that the config refers to already; their values are not known here.
+    :ivar variables: the variables to set, in the order in which the secrets were found.
     """
 
     def __init__(self, notes: list[ImportNote], taken: Set[str] = frozenset()) -> None:
@@ -45,10 +45,10 @@ class Secrets:
         return tuple(self._values)
 
     def taken_out(self, value: JsonValue, path: str = "", key: str = "") -> JsonValue:
-        """The same JSON value with references in place of literal secrets, each of them noted.
+        """Return the JSON value with references in place of literal secrets, and note each of them.
 
-        :param path: where the value stands, for people.
-        :param key: the key that it stands at.
+        :param path: path of the value, for people.
+        :param key: the key of the value.
         """
         if isinstance(value, dict):
             return {
@@ -79,9 +79,9 @@ added: Final = partial(ImportNote, Disposition.ADDED)
 STAGING: Final = "output.segment.dir.uri"
 SWAP: Final = "consistentPushSwapEnabled"
 _ABSOLUTE: Final = re.compile(r"/|\$\{|[A-Za-z][A-Za-z0-9+.-]*:")
-"""What Pinot does not count from the folder that its job or Minion was started in."""
+"""A location that Pinot does not resolve from the folder in which its job or Minion was started."""
 _ROOT: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?)?")
-"""What comes before the path."""
+"""The part of a location before the path."""
 _REFERENCE: Final = re.compile(r"\$\{[^}]*\}/*")
 _RELATIVE: Final = (
     "it is relative: Pinot counts it from the folder that its process was started in, a table spec from the "
@@ -116,10 +116,10 @@ _INSTEAD: Final = {
 
 
 def block_of(ingestion: FoundSettings, notes: list[ImportNote], secrets: Secrets) -> JsonObject:
-    """The block.
+    """Return the `fileIngestion` block.
 
     :param notes: gets a line for each key.
-    :param secrets: get those of the block.
+    :param secrets: gets the secrets of the block.
     """
     block: JsonObject = {}
     for key, value in ingestion.settings.items():
@@ -139,11 +139,11 @@ def block_of(ingestion: FoundSettings, notes: list[ImportNote], secrets: Secrets
 
 
 def _staging(location: str) -> tuple[str, str]:
-    """A place beside the files, and what is to be done about it."""
+    """Return a staging area beside the files, and what the user has to do about it."""
     of_environment, where = "${PINOT_ASSETS_STAGING}", "put it into the environment as PINOT_ASSETS_STAGING"
-    if _REFERENCE.fullmatch(location):  # nothing can be named beside what only the environment knows
+    if _REFERENCE.fullmatch(location):  # only the environment knows the folder: nothing can be beside it
         return of_environment, where
-    # A bucket, a container, a disk: `s3://lake-pinot-staging` beside `s3://lake` may be anybody's.
+    # A bucket, a container, a disk: `s3://lake-pinot-staging` beside `s3://lake` may belong to anybody.
     if not _ROOT.sub("", location).strip("/."):
         return (
             of_environment,
@@ -153,7 +153,7 @@ def _staging(location: str) -> tuple[str, str]:
 
 
 def _first_run(table: JsonMapping, block: JsonMapping, notes: list[ImportNote]) -> dict[str, str]:
-    """What keeps the segments that fill the table so far from staying beside the same rows of ours."""
+    """Return a setting that replaces the table's present segments, which hold the same rows as ours."""
     if str(block.get(SWAP, "")).lower() == "true":
         return {}
     if not is_refresh(table):
@@ -164,7 +164,7 @@ def _first_run(table: JsonMapping, block: JsonMapping, notes: list[ImportNote]) 
 
 
 def _consistent(table: JsonMapping, notes: list[ImportNote]) -> dict[str, str]:
-    """What upstream's ways do not know: they show each segment as it comes."""
+    """Return settings that upstream's ingestion lacks: it shows each segment as soon as it is pushed."""
     mode, kind = ("sync", "REFRESH") if is_refresh(table) else ("append", "APPEND")
     notes += [
         added("consistentPushEnabled", "all files of a run are shown at one instant"),
@@ -190,9 +190,9 @@ def _no_use(key: str, value: object) -> str | None:
 def spec_text(
     origin: str, schema: JsonMapping, table: JsonMapping, block: JsonMapping, notes: Iterable[ImportNote]
 ) -> str:
-    """The whole YAML.
+    """Return the whole YAML.
 
-    :param origin: what it was made of, for people.
+    :param origin: what it was made from, for people.
     """
     lines = [f"# {_plain(str(note))}" for note in notes if note.fate is not Disposition.CARRIED]
     return "\n".join(

@@ -1,4 +1,4 @@
-"""Where the settings of an ingestion stand, a table config or the spec of a job, and what becomes of each.
+"""Find the settings of an ingestion, in a table config or a job's spec, and decide what becomes of each.
 
 Sources: StarTree's FileIngestionTask (`task.taskTypeConfigsMap`), upstream's
 `SegmentGenerationAndPushTaskGenerator` (one task per entry of `batchIngestionConfig.batchConfigMaps`), and
@@ -22,21 +22,21 @@ GENERATION: Final = "SegmentGenerationAndPushTask"
 
 
 class Disposition(StrEnum):
-    """What became of it."""
+    """What the import does with a setting."""
 
     CARRIED = "carried"
     CHANGED = "changed"
     DROPPED = "dropped"
     ADDED = "added"
     TO_DO = "to do"
-    """It is left to who imports."""
+    """The person who imports has to do it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportNote:
-    """One line; values that may be secrets are in none.
+    """One line about a setting; it never shows a value that may be a secret.
 
-    :ivar key: of the setting, where it stood, or where it stands now if it is added.
+    :ivar key: where the setting was found, or where it is now if it was added.
     """
 
     fate: Disposition
@@ -48,22 +48,22 @@ class ImportNote:
 
 
 dropped: Final = partial(ImportNote, Disposition.DROPPED)
-"""A note of what is left out, by its key and why."""
+"""Makes the note of a setting that is left out, from its key and the reason."""
 
 
 def each_once(notes: Sequence[ImportNote]) -> list[ImportNote]:
-    """Without what is said to be carried and was changed, or has still to be."""
+    """Leave out the notes of carried settings that were also changed, or that are still to do."""
     changed = {note.key for note in notes if note.fate in (Disposition.CHANGED, Disposition.TO_DO)}
     return [note for note in notes if note.fate is not Disposition.CARRIED or note.key not in changed]
 
 
 @dataclass(frozen=True, slots=True)
 class FoundSettings:
-    """An ingestion as it is configured.
+    """An ingestion as another way of ingestion configures it.
 
-    :ivar kind: what it is called, for people.
+    :ivar kind: its name, for people.
     :ivar settings: its flat keys.
-    :ivar table: the table config without it.
+    :ivar table: the table config without this ingestion.
     """
 
     kind: str
@@ -72,12 +72,12 @@ class FoundSettings:
 
 
 def table_and_schema(document: object, notes: list[ImportNote]) -> tuple[JsonObject, JsonObject | None]:
-    """The OFFLINE table config, and the schema where it stands beside it.
+    """Return the OFFLINE table config, and the schema if the document has one.
 
-    :param notes: gets what else stands there.
+    :param notes: gets a line for everything else in the document.
 
     :param document: a table config, the controller's `{"OFFLINE": …}`, or its `TableConfigs`.
-    :raises SpecError: it is none of these.
+    :raises SpecError: the document is none of these.
     """
     if not isinstance(document, dict):
         raise SpecError("the file holds no table config", why="it is no JSON object")
@@ -98,10 +98,10 @@ _NOT_TAKEN: Final = "the OFFLINE table config and its schema are what is taken o
 
 
 def in_table(config: JsonMapping, notes: list[ImportNote]) -> FoundSettings:
-    """The ingestion of a table config.
+    """Return the ingestion of a table config.
 
-    :param notes: gets what is left out with it.
-    :raises SpecError: there is none.
+    :param notes: gets a line for each setting that is left out.
+    :raises SpecError: the table config has no ingestion.
     """
     table, task, generation, maps = _taken_out(config)
     if isinstance(task, dict):
@@ -124,9 +124,9 @@ def in_table(config: JsonMapping, notes: list[ImportNote]) -> FoundSettings:
 
 
 def in_job(job: object, config: JsonMapping, notes: list[ImportNote]) -> FoundSettings:
-    """The ingestion of a job spec (`LaunchDataIngestionJob`), for a table.
+    """Return the ingestion of a job spec (`LaunchDataIngestionJob`), for a table.
 
-    :raises SpecError: it is none.
+    :raises SpecError: it is no job spec.
     """
     if not isinstance(job, dict) or "inputDirURI" not in job:
         raise SpecError("the file holds no spec of an ingestion job", why="it has no inputDirURI")
@@ -150,7 +150,7 @@ def in_job(job: object, config: JsonMapping, notes: list[ImportNote]) -> FoundSe
 
 
 def _file_system(location: str, specs: object, notes: list[ImportNote]) -> JsonObject:
-    """`input.fs.prop.*` of the spec for the files' scheme; the others are noted."""
+    """Return `input.fs.prop.*` from the spec for the files' scheme, and note the other specs."""
     settings: JsonObject = {}
     store = _store_of(location.partition("://")[0] if "://" in location else "file")
     for number, spec in enumerate(specs if isinstance(specs, list) else [specs]):
@@ -164,7 +164,7 @@ def _file_system(location: str, specs: object, notes: list[ImportNote]) -> JsonO
 
 
 def _store_of(scheme: str) -> str:
-    """The first name of a kind of store: `s3` of `s3a`."""
+    """Return the first name of a kind of store: `s3` for `s3a`."""
     return next((names[0] for names in _STORES if scheme.lower() in names), scheme.lower())
 
 
@@ -172,7 +172,7 @@ _STORES: Final = (("s3", "s3a", "s3n"), ("abfss", "abfs", "adl2"))
 
 
 def _unused(key: str, value: object, used: Set[str]) -> Iterator[ImportNote]:
-    """A line for each key of a part of the job that is not looked at."""
+    """Yield a note for each key of a part of the job that the import does not use."""
     if value is not None and not isinstance(value, dict):
         yield dropped(key, "it is no object")
     for name in sorted(_mapping(value).keys() - used):
@@ -198,9 +198,9 @@ _OF_JOBS: Final = {
 
 
 def _taken_out(config: JsonMapping) -> tuple[JsonObject, object, object, list[JsonObject]]:
-    """The table config without what brings files into it; both tasks, and the maps of the second.
+    """Return the table config without its ingestion, both tasks, and the maps of the second task.
 
-    Left there, the controller would go on pushing the same files.
+    If they stayed in the config, the controller would continue to push the same files.
     """
     table = copy.deepcopy(dict(config))
     tasks = _mapping(_mapping(table.get("task")).get("taskTypeConfigsMap"))

@@ -1,5 +1,5 @@
-"""A table spec from a sample of its files: what `pinot-assets init` writes.
+"""Make a table spec from a sample of its files: `pinot-assets init` writes it.
 
-`sample` reads the first rows of a few files; everything else is pure: `column` and `csv_shape` say what was
-seen, `proposal` what the table could be, `yaml_text` writes it down with the reasons.
+`sample` chooses a few files and `draft` reads their first rows. Everything else is pure: `column` and
+`csv_shape` say what was seen, `proposal` what the table could be, `yaml_text` writes it with the reasons.
 """

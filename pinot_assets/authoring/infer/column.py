@@ -1,8 +1,8 @@
-"""What a single value is, what values of two kinds are together, and what was seen of one column, in one file
-or in several.
+"""What a single value is, which kind takes the values of two kinds, and what was seen of one column, in one
+file or in several.
 
-A kind is only given where the readers (`pinot_assets.ingest`) take every such value for that type: what Pinot
-could be told is never wider than what a run can build.
+A kind is only given if the readers (`pinot_assets.ingest`) accept every such value for that type: the
+proposed type is never wider than what a run can build.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class ValueKind(StrEnum):
-    """What the values of a column are, in Pinot's words where it has one."""
+    """The kind of a column's values, in Pinot's words where it has one."""
 
     NOTHING = "NOTHING"
     """There was no value."""
@@ -43,11 +43,11 @@ class ValueKind(StrEnum):
     JSON = "JSON"
     BYTES = "BYTES"
     NESTED = "NESTED"
-    """Objects of a format that knows them; of JSON's column type, which takes any value of such a file."""
+    """Objects of a format that has them, or values of a JSON column type, which takes any value of a file."""
     DATE = "DATE"
-    """A day of a format that knows types, which no reader makes anything of by itself."""
+    """A day of a format that has types; no reader converts it by itself."""
     UNKNOWN = "UNKNOWN"
-    """Nothing of Pinot's."""
+    """Pinot has no type for it."""
 
 
 INTEGERS: Final = frozenset((ValueKind.INT, ValueKind.LONG))
@@ -57,7 +57,7 @@ NUMBERS: Final = INTEGERS | FRACTIONS
 
 INT_ROOM: Final = 1 << 31
 _LONG_ROOM: Final = 1 << 63
-# A text that begins with a zero or a plus is a code (postal, article, phone): a number would lose it.
+# A text that begins with a zero or a plus is a code (postal, article, phone): as a number it would lose it.
 _INTEGER: Final = re.compile(r"-?(0|[1-9][0-9]*)", re.ASCII)
 _FRACTION: Final = re.compile(
     r"[+-]?((0|[1-9][0-9]*)\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][+-]?[0-9]{1,3})?", re.ASCII
@@ -72,7 +72,7 @@ _DIGITS_AT_START: Final = re.compile(r"[0-9]{4}")
 
 
 def of_cell(text: str) -> ValueKind:
-    """A cell of a format that knows text alone (csv).
+    """Return the kind of a cell in a format that has only text (csv).
 
     :param text: not empty.
     """
@@ -89,12 +89,12 @@ def of_cell(text: str) -> ValueKind:
 
 
 def of_text(text: str) -> ValueKind:
-    """A text of a format that knows other types, too: digits were meant as text there."""
+    """Return the kind of a text in a format that has other types, too: its digits were meant as text."""
     return ValueKind.TIMESTAMP if _INSTANT.fullmatch(text) and _holds(moment_ms, text) else ValueKind.STRING
 
 
 def of_member(value: object) -> ValueKind:
-    """A single value of a JSON document, as `ingest.formats.json_values.parsed` gives it; not null."""
+    """Return the kind of a JSON value, not null, as `ingest.formats.json_values.parsed` reads it."""
     match value:
         case bool():
             return ValueKind.BOOLEAN
@@ -108,7 +108,7 @@ def of_member(value: object) -> ValueKind:
 
 
 def together(one: ValueKind, other: ValueKind) -> ValueKind:
-    """The kind that takes the values of both.
+    """Return the kind that takes the values of both kinds.
 
     Commutative, associative, and `together(k, k)` is k.
     """
@@ -130,16 +130,16 @@ def together(one: ValueKind, other: ValueKind) -> ValueKind:
 
 
 def patterns_of(text: str) -> frozenset[str]:
-    """The date patterns that a text fits, of those that segments are built with (`time_format.PATTERNS`)."""
+    """Return the date patterns that a text fits, of those for building segments (`time_format.PATTERNS`)."""
     if not _DIGITS_AT_START.match(text):
         return frozenset()
     return frozenset(p for p in PATTERNS if _holds(partial(parse_date, pattern=p), text))
 
 
 def moment_ms(text: str) -> int:
-    """Milliseconds since 1970 of a text that `of_text` takes for a moment.
+    """Return the milliseconds since 1970 of a text that `of_text` takes for a moment.
 
-    :raises ValueError: it is none.
+    :raises ValueError: the text is none.
     """
     moment = datetime.fromisoformat(re.sub(r"(\.[0-9]{6})[0-9]+", r"\1", text))
     return (moment - _EPOCH) // timedelta(milliseconds=1)
@@ -148,12 +148,12 @@ def moment_ms(text: str) -> int:
 def _of_integer(value: int) -> ValueKind:
     if -INT_ROOM <= value < INT_ROOM:
         return ValueKind.INT
-    # Longer ones are names of things, and no type of Pinot's counts so far.
+    # Longer ones are names of things, and no integer type of Pinot goes up to them.
     return ValueKind.LONG if -_LONG_ROOM <= value < _LONG_ROOM else ValueKind.STRING
 
 
 def _holds(read: Callable[[str], object], text: str) -> bool:
-    """Whether a text can be read."""
+    """Whether `read` can read a text."""
     try:
         read(text)
     except ValueError:
@@ -162,25 +162,25 @@ def _holds(read: Callable[[str], object], text: str) -> bool:
 
 
 PARTS: Final = ";"
-"""What Pinot's csv reader splits the cells of a multi-value column at."""
+"""Pinot's csv reader splits the cells of a multi-value column at this mark."""
 LISTS: Final = 0.05
-"""A column is multi-value where this share of its cells holds the mark."""
+"""A column is multi-value if at least this share of its cells has the mark."""
 _DAY_MS: Final = 86_400_000
 _TOKEN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:+")
 
 
 @dataclass(frozen=True, slots=True)
 class SampledColumn:
-    """One column of a sample.
+    """What was seen of one column of a sample.
 
-    :ivar rows: rows looked at.
-    :ivar nulls: those of them without a value.
+    :ivar rows: number of rows looked at.
+    :ivar nulls: number of those rows without a value.
     :ivar values: the different values as texts, of single-value columns that can be compared.
-    :ivar repeats: whether a value was there twice.
+    :ivar repeats: whether a value occurred twice.
     :ivar low: the smallest number, `high` the largest; None without numbers.
     :ivar earliest: the first moment, in milliseconds since 1970, `latest` the last; None without moments.
-    :ivar patterns: date patterns that all texts (or whole numbers) fit; None where none was looked for.
-    :ivar marked: cells of a csv file that may be lists: words with `;` between them.
+    :ivar patterns: date patterns that all texts (or whole numbers) fit; None if none was looked for.
+    :ivar marked: number of cells of a csv file that may be lists: words with `;` between them.
     """
 
     kind: ValueKind
@@ -198,11 +198,11 @@ class SampledColumn:
 
     @property
     def unique(self) -> bool:
-        """No value is missing, none is there twice."""
+        """Whether no value is missing and none occurs twice."""
         return self.rows > 1 and not (self.nulls or self.repeats or self.multi) and bool(self.values)
 
     def and_of(self, other: SampledColumn) -> SampledColumn:
-        """Both of them, as one column of one table."""
+        """Return both as one column of one table."""
         bounds = [b for b in (self.low, other.low, self.high, other.high) if b is not None]
         times = [t for t in (self.earliest, other.earliest, self.latest, other.latest) if t is not None]
         return SampledColumn(
@@ -227,19 +227,19 @@ class SampledColumn:
             return other.patterns
         if self.patterns is None and other.patterns is None:
             return None
-        # Values that no pattern was looked for fit none: a reader of dates would refuse them.
+        # Values for which no pattern was looked for fit none: a reader of dates would refuse them.
         return (self.patterns or frozenset()) & (other.patterns or frozenset())
 
 
 def absent(rows: int) -> SampledColumn:
-    """A column that a file lacks."""
+    """Return a column that a file with so many rows lacks."""
     return SampledColumn(ValueKind.NOTHING, rows=rows, nulls=rows)
 
 
 def of_cells(cells: Sequence[str], nulls: Collection[str]) -> SampledColumn:
-    """A column of a format that knows text alone.
+    """Return what was seen of a column in a format that has only text.
 
-    :param nulls: cells that mean that there is no value.
+    :param nulls: cells that mean "no value".
     """
     texts = [cell for cell in cells if cell not in nulls]
     marked = _lists(texts)
@@ -250,7 +250,7 @@ def of_cells(cells: Sequence[str], nulls: Collection[str]) -> SampledColumn:
 
 
 def of_arrow(array: pa.ChunkedArray) -> SampledColumn:
-    """A column of a format with types of its own."""
+    """Return what was seen of a column in a format that has types."""
     if getattr(array.type, "extension_name", "") == "arrow.json":
         return SampledColumn(ValueKind.JSON, rows=len(array), nulls=array.null_count)
     array = plain(array)
@@ -258,20 +258,20 @@ def of_arrow(array: pa.ChunkedArray) -> SampledColumn:
     is_list = pt.is_list(arrow) or pt.is_large_list(arrow)
     kind = _of_arrow_type(arrow.value_type if is_list else arrow)
     if kind in (ValueKind.NESTED, ValueKind.UNKNOWN, ValueKind.DATE, ValueKind.BYTES, ValueKind.TIMESTAMP):
-        # Python's calendar does not know all of them, and none of them is looked at more closely.
+        # Python's calendar does not cover all of their values, and no further check needs the values.
         multi = is_list and kind is not ValueKind.NESTED
         column = SampledColumn(kind, multi, len(array), array.null_count)
         return column if multi else _with_times(column, array)
     values = array.to_pylist()
     if kind is ValueKind.STRING:
-        # A text keeps its type, but for its dates: a reader of typed files takes text for a time, too.
+        # A text keeps its type, except for dates: a reader of typed files reads times from text, too.
         column = of_members(values, lambda value: of_text(value) if value else ValueKind.STRING)
-        return replace(column, multi=is_list)  # by its type: a list without a value is one, too
+        return replace(column, multi=is_list)  # by its type: a list without any value is one, too
     return replace(of_members(values, lambda _: kind), kind=kind, multi=is_list)
 
 
 def _with_times(column: SampledColumn, array: pa.ChunkedArray) -> SampledColumn:
-    """With the earliest and latest of days or moments; by Arrow's numbers, which know every year."""
+    """Return the column with its earliest and latest day or moment, by Arrow's numbers for every year."""
     kind = array.type
     if pt.is_timestamp(kind):
         divisor, factor = {"s": (1, 1000), "ms": (1, 1), "us": (1000, 1), "ns": (1_000_000, 1)}[kind.unit]
@@ -289,9 +289,9 @@ def _with_times(column: SampledColumn, array: pa.ChunkedArray) -> SampledColumn:
 
 
 def of_members(values: Sequence[T], kind_of: Callable[[T], ValueKind] = of_member) -> SampledColumn:
-    """What was seen of a column whose values may be lists.
+    """Return what was seen of a column whose values may be lists.
 
-    :param values: of a member of JSON documents, or of a column of Parquet, Avro or ORC; None where one is
+    :param values: of a member of JSON documents, or of a column of Parquet, Avro or ORC; None if a value is
         missing.
     """
     there = [value for value in values if value is not None]
@@ -315,7 +315,7 @@ def _singles(values: Sequence[T], kind_of: Callable[[T], ValueKind]) -> SampledC
         value if isinstance(value, str) else str(value) for value in values if isinstance(value, Hashable)
     ]
     different = frozenset(texts)
-    # int() alone takes fewer characters for blanks.
+    # int() alone accepts fewer characters as blanks than strip().
     numbers = [int(text.strip()) for text in texts] if kind in INTEGERS else []
     patterns = _patterns(different) if kind in INTEGERS | {ValueKind.STRING} else None
     times = _times(different, kind, patterns)
@@ -333,7 +333,7 @@ def _singles(values: Sequence[T], kind_of: Callable[[T], ValueKind]) -> SampledC
 
 
 def _patterns(texts: frozenset[str]) -> frozenset[str] | None:
-    """Those that all of them fit; looked for until none is left."""
+    """Return the patterns that all texts fit; the search stops when none is left."""
     left: frozenset[str] | None = None
     for text in texts:
         fitting = patterns_of(text.strip())
@@ -344,7 +344,7 @@ def _patterns(texts: frozenset[str]) -> frozenset[str] | None:
 
 
 def _times(texts: frozenset[str], kind: ValueKind, patterns: frozenset[str] | None) -> list[int]:
-    """The moments that they say, where all of them say one."""
+    """Return the moments that the texts mean, if each of them means one."""
     if kind is ValueKind.TIMESTAMP:
         return [moment_ms(text.strip()) for text in texts]
     if not patterns:
@@ -354,7 +354,7 @@ def _times(texts: frozenset[str], kind: ValueKind, patterns: frozenset[str] | No
 
 
 def _lists(texts: Sequence[str]) -> int:
-    """How many cells hold the mark, where all cells are plain words but for it; addresses are no lists."""
+    """Count the cells with the mark, if all cells are plain words but for it; addresses are no lists."""
     if not all(_TOKEN.issuperset(text.replace(PARTS, "")) and "://" not in text for text in texts):
         return 0
     return sum(PARTS in text for text in texts)

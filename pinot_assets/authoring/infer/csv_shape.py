@@ -1,6 +1,6 @@
-"""How a CSV file is written: delimiter, header, the word for null. Guessed from its first rows.
+"""Guess from its first rows how a CSV file is written: delimiter, header, the word for null.
 
-With names for columns whose own ones a table cannot have, or could have in quotes alone.
+Columns whose own names a table cannot have, or only in quotes, get other names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def usable_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Names of letters, digits and `_`, each once; one that SQL reserves (`order`) still needs quotes."""
+    """Return names of letters, digits and `_`, each once; a reserved word (`order`) still needs quotes."""
     taken: list[str] = []
     for number, name in enumerate(names, 1):
         usable = name if _PLAIN_NAME.fullmatch(name) else _made_usable(name, number)
@@ -33,10 +33,10 @@ def usable_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def pinot_names(names: Iterable[str]) -> dict[str, str]:
-    """What Pinot can call columns that have a name of their own already: another one only where it has to.
+    """Return names that Pinot accepts for columns that have names: another name only where it is needed.
 
     :param names: each once.
-    :returns: the name of the table's column by that of the files'.
+    :returns: the name in the table by the name in the files.
     """
     whole = list(names)
     taken = {name for name in whole if not has_blank(name)}
@@ -65,13 +65,13 @@ _YEAR: Final = re.compile(r"(19|20)[0-9]{2}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class CsvShape:
-    """How to take the file apart.
+    """How a CSV file is written.
 
     :ivar names: of the columns, each once, of letters, digits and `_`.
-    :ivar has_header: the first row holds names.
-    :ivar renamed: names of the header that were not usable, with what they are called instead.
-    :ivar null: the word that stands for no value, besides an empty cell; empty if there is none.
-    :ivar doubt: about the first row, for people; empty where its types tell what it is.
+    :ivar has_header: whether the first row holds names.
+    :ivar renamed: names of the header that were not usable, with the new names.
+    :ivar null: the word that means no value, besides an empty cell; empty if there is none.
+    :ivar doubt: about the first row, for people; empty if the types show what the row is.
     """
 
     delimiter: str
@@ -97,10 +97,10 @@ class CsvShape:
 
 
 def shape_of(text: str) -> CsvShape:
-    """How a file is written.
+    """Guess how a file is written.
 
     :param text: its beginning, in whole lines.
-    :raises Unreadable: there is no row.
+    :raises Unreadable: the file has no row.
     """
     delimiter = max(DELIMITERS, key=lambda d: _agreement(text, d))
     rows = list(islice(rows_of(text, delimiter), _LOOKED_AT))
@@ -115,17 +115,17 @@ def shape_of(text: str) -> CsvShape:
 
 
 def rows_of(text: str, delimiter: str) -> Iterator[list[str]]:
-    """The rows of a text that are not blank.
+    """Yield the rows of a text that are not blank.
 
-    :raises csv.Error: while iterating, where it cannot be taken apart.
+    :raises csv.Error: while iterating, if the text cannot be parsed.
     """
     return filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
 
 
 def _agreement(text: str, delimiter: str) -> float:
-    """How well rows agree on a number of columns, times how many these are; 0 for one column.
+    """Score how well rows agree on a number of columns, times that number less one; 0 for one column.
 
-    A row that differs counts little, and the first one much: it is the header's, where there is one.
+    A row that differs lowers the score a little, the first row much: it is the header, if there is one.
     """
     try:
         widths = [len(row) for row in islice(rows_of(text, delimiter), _LOOKED_AT)]
@@ -139,10 +139,10 @@ def _agreement(text: str, delimiter: str) -> float:
 
 
 def _header(first: Sequence[str], below: Sequence[Sequence[str]]) -> tuple[bool, str]:
-    """Whether the first row holds names, and what is in doubt about it.
+    """Return whether the first row holds names, and a doubt about it for people.
 
-    Types decide: a text above numbers is a name, a number above numbers a value. With texts alone, words that
-    are each there once and never below are taken for names.
+    Types decide: a text above numbers is a name, a number above numbers a value. If all cells are texts,
+    words that occur once in the row and never below it are taken for names.
     """
     columns = [[row[n].strip() for row in below if n < len(row)] for n in range(len(first))]
     names = sum(_is_name(cell, column) for cell, column in zip(first, columns, strict=True))
@@ -157,18 +157,18 @@ def _header(first: Sequence[str], below: Sequence[Sequence[str]]) -> tuple[bool,
 
 
 def _is_name(cell: str, column: Sequence[str]) -> bool:
-    """A text, or nothing, above what is no text."""
+    """Whether a text, or nothing, is above values that are no texts."""
     there = [text for text in column if text and text not in _NULL_WORDS]
     return bool(there) and _is_word(cell) and cell not in _NULL_WORDS and not any(map(_is_word, there))
 
 
 def _is_word(cell: str) -> bool:
-    """Nothing, or a text that is no date."""
+    """Whether the cell is empty, or a text that is no date."""
     return not cell or (of_cell(cell) is ValueKind.STRING and not re.match(r"[0-9]{4}-", cell))
 
 
 def _are_years(first: Sequence[str], columns: Sequence[Sequence[str]]) -> bool:
-    """Whether the numbers of the first row are years, each once, above what are none: `country,2019,2020`."""
+    """Whether the numbers are years, each once, above values that are not all years: `country,2019,2020`."""
     years = [(cell, column) for cell, column in zip(first, columns, strict=True) if not _is_word(cell)]
     return len({cell for cell, _ in years}) == len(years) and all(
         _YEAR.fullmatch(cell) and column and not all(map(_YEAR.fullmatch, column)) for cell, column in years
@@ -176,7 +176,7 @@ def _are_years(first: Sequence[str], columns: Sequence[Sequence[str]]) -> bool:
 
 
 def _may_be_names(first: Sequence[str], columns: Sequence[Sequence[str]]) -> bool:
-    """Words that are there once. The first and the last column may have no name: programs write them so."""
+    """Whether the words occur once. The first and the last name may be empty: some programs do that."""
     words = [cell for cell in first if cell]
     if not words or not all(first[1:-1]) or len(set(words)) < len(words):
         return False
@@ -184,7 +184,7 @@ def _may_be_names(first: Sequence[str], columns: Sequence[Sequence[str]]) -> boo
 
 
 def _null_word(rows: Sequence[Sequence[str]]) -> str:
-    """A word for null: it is the only text of a column of anything but texts."""
+    """Return the word for null: the only text in a column whose other values are no texts."""
     words: Counter[str] = Counter()
     for column in zip(*(row for row in rows if len(row) == len(rows[0])), strict=True):
         texts = {cell for cell in column if cell and of_cell(cell) is ValueKind.STRING}

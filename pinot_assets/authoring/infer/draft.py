@@ -1,4 +1,4 @@
-"""From files to the text of a table spec: their first rows, through the readers that runs use."""
+"""Make the text of a table spec from the first rows of files, through the readers that runs use."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.yaml.values import is_within
 
 ROWS: Final = 10_000
-"""So many rows of a file are looked at, or as many as its first block holds."""
+"""Number of rows of a file that are looked at, or as many as its first block holds."""
 _TYPED: Final = {"avro": first_avro, "orc": first_orc, "parquet": first_parquet}
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The beginning of a file.
+    """What the beginning of a file shows.
 
     :ivar input_format: as in `inputFormat`.
-    :ivar rows: how many were looked at.
+    :ivar rows: number of rows looked at.
     :ivar shape: of a csv file.
     """
 
@@ -51,10 +51,10 @@ class Start:
 
 
 def read_start(path: Path) -> Start | None:
-    """Look at the first rows of a file; None if it is blank.
+    """Read the first rows of a file; None if it is blank.
 
     :param path: a file of this machine.
-    :raises FileRejected: it is damaged, or nothing that is read here.
+    :raises FileRejected: it is damaged, or has a format that is not read here.
     """
     input_format, limits = format_of(path), FileLimits.of_environment(os.environ)
     if input_format is None:
@@ -76,9 +76,9 @@ def read_start(path: Path) -> Start | None:
 
 
 def tried(spec: TableSpec, path: Path) -> str:
-    """What is wrong with a file's first rows for a table; empty when a run could build them.
+    """Return why a run could not build a file's first rows for a table; empty if it could.
 
-    Columns that `transforms` make are left out: Spark makes those, which is not asked here.
+    Columns that `transforms` make are left out: Spark makes them, and Spark does not run here.
     """
     ingestion, made = spec.ingestion, spec.ingestion.transforms.keys()
     schema = {
@@ -115,7 +115,7 @@ def _csv(path: Path, limits: FileLimits) -> Start:
         raise Unreadable("not a CSV file that can be read", why=one_line(error)) from error
     limits.check_columns(len(shape.names))
     if not whole and len(rows) < ROWS + 2:
-        rows.pop()  # the block may end in it
+        rows.pop()  # the block may end within this row
     rows = rows[shape.has_header :][:ROWS]
     width = len(shape.names)
     cells = zip(*(row for row in rows if len(row) == width), strict=True)
@@ -139,17 +139,17 @@ def _json(path: Path, limits: FileLimits) -> Start:
 _BINARY = re.compile(r"\.(?:parquet|avro|orc)(?:\.(?:gz|bz2|zst))?$", re.IGNORECASE)
 
 STAGING = "${PINOT_ASSETS_STAGING}"
-"""Where nothing else is sure to lie outside of the files' folder."""
+"""The staging area if no other place is sure to be outside of the files' folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A table spec that may be written.
+    """A table spec that `pinot-assets init` may write.
 
     :ivar text: YAML.
-    :ivar sampled: what was looked at.
-    :ivar unlike: files that were left out of it, and why.
-    :ivar doubts: guesses that may be wrong, by what they are about.
+    :ivar sampled: what was looked at, for people.
+    :ivar unlike: files that cannot be read, or are written differently than the first one, and why.
+    :ivar doubts: guesses that may be wrong, by their subject.
     """
 
     text: str
@@ -163,8 +163,8 @@ class Draft:
 def draft(name: str, sample: FolderSample, props: Mapping[str, str], out: Path) -> Draft:
     """Look at the files and propose a table.
 
-    :param props: how to reach them, as in `input.fs.prop.*`.
-    :param out: where the spec is to lie: local paths are written relative to it where they can be.
+    :param props: how to reach the files, as in `input.fs.prop.*`.
+    :param out: path of the new spec: local paths are written relative to it where they can be.
     :raises SourceError: none of the files can be read.
     """
     starts, unlike = _starts(sample, props)
@@ -195,15 +195,15 @@ def draft(name: str, sample: FolderSample, props: Mapping[str, str], out: Path) 
 
 
 def trouble(spec: TableSpec, sample: FolderSample, props: Mapping[str, str]) -> dict[str, str]:
-    """Files whose first rows a run could not build for this table, and why."""
+    """Return the files whose first rows a run could not build for this table, and why."""
     with local_copies(sample, props) as copies:
         return {key: why for key, path in copies if (why := tried(spec, path))}
 
 
 def merged(files: Sequence[tuple[int, Mapping[str, SampledColumn]]]) -> dict[str, SampledColumn]:
-    """The columns of several files as those of one table, in the order in which they were met.
+    """Join the columns of several files into those of one table, in the order in which they first occur.
 
-    :param files: the rows of each, and its columns.
+    :param files: number of rows and columns of each file.
     """
     joined: dict[str, SampledColumn] = {}
     before = 0
@@ -228,7 +228,7 @@ def _starts(sample: FolderSample, props: Mapping[str, str]) -> tuple[list[Start]
             if start is None:
                 continue
             if start.input_format == "csv" and (named := _BINARY.search(key)) is not None:
-                # Whatever begins as text may be csv; under such a name it is damaged, or called wrong.
+                # Any text may be csv; with such an ending the file is damaged, or has a wrong name.
                 unlike[key] = f"it is called {named[0]} and holds text"
                 continue
             starts.append(start)
@@ -270,12 +270,12 @@ def _written(folder: str, out: Path) -> str:
     if not folder.startswith("file:"):
         return folder
     path = Path(parse_root(folder).path)
-    # Relative where it lies beside the specs: such a project can be moved as a whole.
+    # Relative if it is below the working directory: such a project can be moved as a whole.
     return os.path.relpath(path, out.parent.absolute()) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def _staging(name: str, folder: str, out: Path) -> str:
-    """A place outside of the files' folder."""
+    """Return a place outside of the files' folder."""
     if folder.startswith("file:"):
         beside = (out.parent.absolute() / "staging" / name).as_uri()
         if not is_within(beside, folder) and not is_within(folder, beside):

@@ -1,4 +1,4 @@
-"""What a table of a sample's columns could be: types, roles, time, keys; every guess with its reason."""
+"""Propose a table for a sample's columns: types, roles, time, keys; each guess with its reason."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GROUPS: Final = {
     FieldType.METRIC: "metricFieldSpecs",
     FieldType.DATE_TIME: "dateTimeFieldSpecs",
 }
-"""Where a schema has its columns."""
+"""The keys of a schema that list its columns."""
 
 
 _FAR: Final = "some of it is before 1971 or after 2070"
@@ -45,7 +45,7 @@ _TIME_WORDS: Final = _words(
     """
 )
 _FIRST_TIMES: Final = ("event", "time", "timestamp", "ts", "datetime", "created", "at", "date", "day")
-"""Of several times, the one whose name has the first of these words is the table's."""
+"""Of several times, the table's is the one whose name has the first of these words."""
 _MEASURES: Final = _words(
     """
     amount bytes clicks cost count delay discount distance duration fare fee height impressions latency
@@ -55,7 +55,7 @@ _MEASURES: Final = _words(
 _PLACES: Final = frozenset(("lat", "latitude", "lng", "lon", "long", "longitude"))
 _IDS: Final = frozenset(("code", "id", "key", "no", "nr", "number", "uuid", "zip"))
 _CODES: Final = _words("code fax gtin iban mobile phone plz postal postcode ssn telephone tel zip zipcode")
-"""Names of columns whose digits are no numbers: one with a zero in front may come late."""
+"""Words in names of columns whose digits are no numbers: a value with a leading zero may come later."""
 _KEYS: Final = INTEGERS | {ValueKind.STRING}
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SPAN: Final = ((1000, "SECONDS"), (1, "MILLISECONDS"))
@@ -66,14 +66,14 @@ _GRAIN: Final = (("SSS", "MILLISECONDS"), ("s", "SECONDS"), ("m", "MINUTES"), ("
 class Field:
     """One column of the table.
 
-    :ivar data_type: Pinot's.
-    :ivar summary: what the sample holds of it, for people.
-    :ivar why: why it is what it is, where that is a guess; else empty.
-    :ivar format: of a date-time column, `granularity` as well.
-    :ivar transform: Spark SQL that makes it of the file's column; empty where readers do.
-    :ivar source: the file's column, where it has another name; else empty.
-    :ivar doubt: what should be looked at; empty where nothing should.
-    :ivar is_far: a time that Pinot does not take for the table's: some of it is before 1971 or after 2070.
+    :ivar data_type: Pinot's data type.
+    :ivar summary: what the sample shows about it, for people.
+    :ivar why: the reason, if the column is a guess; else empty.
+    :ivar format: of a date-time column, with `granularity`; else empty.
+    :ivar transform: Spark SQL that makes it from the file's column; empty if the readers do that.
+    :ivar source: the file's column, if that has another name; else empty.
+    :ivar doubt: what people should check; empty if there is nothing.
+    :ivar is_far: whether it is a time that cannot be the table's: some of it is before 1971 or after 2070.
     """
 
     name: str
@@ -99,13 +99,13 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A table for the sample.
+    """A proposed table for the sample.
 
     :ivar fields: in the order of the files' columns.
     :ivar time: name of the primary time column; empty if there is none.
-    :ivar keys: columns that are unique in the sample.
-    :ivar left_out: columns that no table of this project can have, and why.
-    :ivar has_nulls: some values are missing.
+    :ivar keys: columns whose values are unique in the sample, except times.
+    :ivar left_out: columns that a table of this project cannot have, and why.
+    :ivar has_nulls: whether some values are missing.
     """
 
     fields: tuple[Field, ...]
@@ -120,7 +120,7 @@ class Proposal:
 
 
 def propose(columns: Mapping[str, SampledColumn]) -> Proposal:
-    """A table of these columns.
+    """Propose a table of these columns.
 
     :param columns: by name, in the order of the files.
     """
@@ -146,7 +146,7 @@ def propose(columns: Mapping[str, SampledColumn]) -> Proposal:
 
 
 def _why_not(field: Field, column: SampledColumn) -> str:
-    """Why a table cannot have the column, or its loader would refuse it; empty where it can."""
+    """Return why a table cannot have the column, or the loader would refuse it; empty if it can."""
     if column.kind is ValueKind.UNKNOWN or (column.kind is ValueKind.DATE and column.multi):
         return "Pinot has no type for it"
     schema = {"schemaName": "t", GROUPS[field.role]: [field.spec]}
@@ -164,7 +164,7 @@ _MIN_SERVER: Final[str] = FileIngestion.model_fields["min_server"].default
 
 
 def _field(name: str, source: str, column: SampledColumn) -> Field:
-    """:param source: what the files call the column."""
+    """:param source: name of the column in the files."""
     field = _told_far(_time(name, source, column), column) or _plain(name, column)
     if name == source:
         return field
@@ -194,7 +194,7 @@ def _plain(name: str, column: SampledColumn) -> Field:
 
 
 def _time(name: str, source: str, column: SampledColumn) -> Field | None:
-    """The column as a date-time one, None if it is none."""
+    """Return the column as a date-time one; None if it is none."""
     if column.multi:
         return None
     summary, words = described(column), set(words_of(name))
@@ -214,15 +214,15 @@ def _time(name: str, source: str, column: SampledColumn) -> Field | None:
         return _by_pattern(name, column, summary)
     if column.kind in INTEGERS and is_named_so:
         dated = _by_pattern(name, column, summary)
-        # 1712010101 are seconds, and a time of day in the year 1712.
+        # 1712010101 is seconds, but could be read as a time of day in the year 1712, too.
         return _epoch(name, column, summary) or dated if dated is None or _is_far(column) else dated
     return None
 
 
 def _told_far(field: Field | None, column: SampledColumn) -> Field | None:
-    """The time with what is to be said where Pinot would not take it for that of the table."""
+    """Mark a time column that Pinot would not accept as the table's time, and say why."""
     if field is None or "EPOCH" in field.format or not _is_far(column):
-        return field  # numbers are no time at all unless they lie near
+        return field  # numbers are only taken for times if they lie in the range
     return replace(field, is_far=True, why=f"{field.why}; {_FAR}, so it is not timeColumnName")
 
 
@@ -263,7 +263,7 @@ def _epoch(name: str, column: SampledColumn, summary: str) -> Field | None:
 
 
 def described(column: SampledColumn) -> str:
-    """What the sample holds of a column: `4 values in 10,000 rows`. No texts: they may be somebody's own."""
+    """Describe a column of the sample: `4 values in 10,000 rows`. It shows no texts: they may be private."""
     rows = plural(column.rows, "row")
     if column.nulls == column.rows:
         return f"no value in {rows}"

@@ -1,4 +1,4 @@
-"""A few files of a folder or bucket: which of them are looked at, and where they lie."""
+"""Choose a few files of a folder or bucket to look at, and copy them to this machine."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pinot_assets.source.uris import parse_root
 from pinot_assets.table_spec.yaml.values import normalise_location
 
 FILES: Final = 5
-"""So many files are looked at."""
+"""Number of files that are looked at."""
 LISTED: Final = 10_000
-"""So many objects are listed: a sample need not know them all."""
+"""Number of objects that are listed: a sample need not know all of them."""
 FETCHED_BYTES: Final = 256 << 20
-"""No larger file is fetched from a bucket for its first rows."""
+"""Larger files are not downloaded from a bucket for their first rows."""
 _NAME_FILES: Final = "name a folder with some of the table's files, or files"
 _PACKED: Final = (".gz", ".bz2", ".zst")
 _NO_DATA: Final = frozenset((".md", ".txt.md5", ".md5", ".sha256", ".crc", ".yaml", ".yml", ".py", ".sh"))
@@ -31,14 +31,14 @@ _NO_DATA: Final = frozenset((".md", ".txt.md5", ".md5", ".sha256", ".crc", ".yam
 
 @dataclass(frozen=True, slots=True)
 class FolderSample:
-    """What of a folder is looked at.
+    """The files of a folder that are looked at.
 
     :ivar folder: URI of the folder that a table would read.
-    :ivar files: those that are looked at.
-    :ivar include: pattern of the names of such files; None where they have no ending.
-    :ivar count: how many files of that kind were listed, `more` when there may be others.
-    :ivar others: how many were listed of each other ending.
-    :ivar beside: where files were named, how many others of that kind a table would read with them.
+    :ivar files: the files to look at.
+    :ivar include: pattern of the names of such files; None if they have no ending.
+    :ivar count: number of files of that kind that were listed; with `more` there may be others.
+    :ivar others: number of listed files by every other ending.
+    :ivar beside: if files were named: how many others of that kind a table would read with them.
     """
 
     folder: str
@@ -52,20 +52,20 @@ class FolderSample:
 
 
 def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path, policy: Policy) -> FolderSample:
-    """Choose files to look at.
+    """Choose the files to look at.
 
     :param places: one folder (a path, `s3://…`, `gs://…`, `abfss://…`), or files of one folder.
     :param props: how to reach a bucket, as in `input.fs.prop.*`.
-    :param base: what paths are relative to.
-    :param policy: what the table spec that is made of them will be allowed to reach.
-    :raises SourceError: there is no file, the place cannot be read, or named files are of several kinds.
+    :param base: the folder that paths are relative to.
+    :param policy: what the table spec that is made from the files will be allowed to reach.
+    :raises SourceError: there is no file, the place cannot be read, or the named files are of several kinds.
     """
     uris = [normalise_location(place, base) for place in places]
     for place, uri in zip(places, uris, strict=True):
-        # A mistyped path is refused before its place is judged: no policy could help it.
+        # A mistyped path is refused before the policy judges it: no policy could make it work.
         if uri.startswith("file:") and not os.path.lexists(parse_root(uri).path):
             raise SourceError(f"{place} does not exist", hint=_NAME_FILES)
-    if len(uris) == 1 and not _is_file(uris[0], props, policy):
+    if len(uris) == 1 and not _ask_if_file(uris[0], props, policy):
         store = open_store(uris[0], props, policy)
         return _chosen(store.uri, policy, list(islice(_data_files(store), LISTED)))
     folder = _common_folder(uris)
@@ -84,9 +84,9 @@ def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path, pol
 
 @contextmanager
 def local_copies(sample: FolderSample, props: Mapping[str, str]) -> Iterator[Iterator[tuple[str, Path]]]:
-    """The sample's files on this machine, each with its name; one is fetched when it is asked for.
+    """Give the sample's files on this machine, each with its name; one is downloaded when its turn comes.
 
-    :raises SourceError: one cannot be read.
+    :raises SourceError: a file cannot be read.
     """
     store = open_store(sample.folder, props, sample.policy)
     with temporary_folder("init") as folder:
@@ -97,7 +97,7 @@ def _local(store: ObjectStore, info: ObjectInfo, folder: Path) -> tuple[str, Pat
     folder.mkdir()
     path = folder / PurePosixPath(info.key).name
     if store.uri.startswith("file:"):
-        # Readers unpack beside what they are given.
+        # Readers unpack a file beside its path, and the files' own folder must stay as it is.
         path.symlink_to(Path(parse_root(store.uri).path, info.key))
     else:
         store.download(info.key, path, info.fingerprint.size)
@@ -136,7 +136,7 @@ def _chosen(folder: str, policy: Policy, listed: Sequence[ObjectInfo]) -> Folder
 
 
 def ending_of(key: str) -> str:
-    """`.csv.gz` of `in/a.b.csv.gz`; empty for a name without one that Java's globs take as it is."""
+    """`.csv.gz` of `in/a.b.csv.gz`; empty if there is no ending that Java's globs take literally."""
     name = PurePosixPath(key).name
     stem, ending = os.path.splitext(name)
     if ending.lower() in _PACKED:
@@ -158,13 +158,13 @@ def _not_too_large(folder: str, files: Sequence[ObjectInfo]) -> Sequence[ObjectI
 
 
 def _spread(files: Sequence[ObjectInfo]) -> Iterable[ObjectInfo]:
-    """The first, the last and some between: files of another year may look otherwise."""
+    """The first, the last and some between: files of another year may look different."""
     if len(files) <= FILES:
         return files
     return (files[round(n * (len(files) - 1) / (FILES - 1))] for n in range(FILES))
 
 
-def _is_file(uri: str, props: Mapping[str, str], policy: Policy) -> bool:
+def _ask_if_file(uri: str, props: Mapping[str, str], policy: Policy) -> bool:
     if uri.startswith("file:"):
         return Path(parse_root(uri).path).is_file()
     folder, _, name = uri.rpartition("/")
@@ -182,7 +182,7 @@ def _file(store: ObjectStore, uri: str) -> ObjectInfo:
 
 
 def _common_folder(uris: Sequence[str]) -> str:
-    """:raises SourceError: the files lie in places that have nothing in common."""
+    """:raises SourceError: the files have no folder in common."""
     heads = (uri.rpartition("/")[0].split("/") for uri in uris)
     together = takewhile(lambda parts: len(set(parts)) == 1, zip(*heads, strict=False))
     common = [parts[0] for parts in together]

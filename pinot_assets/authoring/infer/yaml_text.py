@@ -1,4 +1,4 @@
-"""A proposal as a table spec with comments: each guess with what was seen."""
+"""Write a proposal as a table spec with comments: each guess with what the sample shows."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def spec_text(
     shape: CsvShape | None,
     sampled: str,
 ) -> str:
-    """The whole YAML.
+    """Return the whole YAML.
 
-    :param settings: where the files lie, and how they are reached: the first keys of `fileIngestion`.
-    :param staging_uri: where segments wait.
+    :param settings: where the files are, and how they are reached: the first keys of `fileIngestion`.
+    :param staging_uri: the staging area.
     :param shape: of csv files.
     :param sampled: what was looked at, for people.
     """
@@ -148,5 +148,5 @@ def _settings(settings: Mapping[str, str], family: str = "") -> Iterable[str]:
 
 
 def _comment(text: str) -> str:
-    """A text in one line, whatever a file's columns are called."""
+    """A text in one line, for any name that a file's column may have."""
     return "".join(c if c.isprintable() else "?" for c in text)

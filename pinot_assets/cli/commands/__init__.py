@@ -1,1 +1,1 @@
-"""One file for commands of a kind."""
+"""The commands, one module for each group of related commands."""

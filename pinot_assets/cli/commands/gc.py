@@ -1,4 +1,4 @@
-"""`pinot-assets gc`: what lies around that nothing needs any more, and taking it away."""
+"""`pinot-assets gc`: list and delete orphans, which nothing needs any more."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ NOTHING = Garbage((), (), (), ())
 
 @dataclass(frozen=True, slots=True)
 class GcAnswer:
-    """What is told of one table.
+    """The answer about one table.
 
-    :ivar collected: None for a plan.
-    :ivar error: why nothing is known of it, None where something is.
+    :ivar collected: what was deleted; None with --plan.
+    :ivar error: why the table could not be examined; None if it could.
     """
 
     table: str
@@ -91,7 +91,7 @@ def gc(
 
 
 def _answer(spec: TableSpec, grace_ms: int, apply: bool) -> GcAnswer:
-    """A table that cannot be looked at keeps no other from its turn."""
+    """Return the answer for one table. Errors become part of it, so that other tables are still handled."""
     try:
         with open_driver(spec, "gc") as driver:
             if not apply:
@@ -110,12 +110,12 @@ def _answer(spec: TableSpec, grace_ms: int, apply: bool) -> GcAnswer:
 
 
 def _dropped(grace_ms: int, apply: bool) -> Iterator[GcAnswer]:
-    """Tables that ZooKeeper knows of and Pinot does not have any more."""
+    """Yield answers for tables that have state in ZooKeeper and do not exist in Pinot any more."""
     now_ms = time.time_ns() // 1_000_000
     try:
         with open_known_stores(load_settings()) as stores:
             for store in stores:
-                # One that cannot be looked at, or forgotten, keeps no other from its turn.
+                # If one table cannot be examined or deleted, the others are still handled.
                 try:
                     yield from _dropped_table(store, now_ms, grace_ms, apply)
                 except (PinotAssetsError, OSError) as error:

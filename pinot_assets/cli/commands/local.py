@@ -1,4 +1,4 @@
-"""`pinot-assets local`, `dev` and `down`: the local stack by command, and the Dagster UI beside it."""
+"""`pinot-assets local`, `dev` and `down`: start and stop the local stack, and the Dagster UI with it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 SAMPLE = "flights"
-"""The table that `dev` writes files for."""
+"""The table for which `dev` writes sample files."""
 _COLOURS = {"ready": "green", "starting": "yellow", "dead": "red", "stopped": "dim"}
 
 Home = Annotated[
@@ -137,11 +137,11 @@ def _trouble(part: PartStatus) -> str:
 
 @contextmanager
 def _reported() -> Iterator[StartProgress]:
-    """Show progress on standard error while it lasts."""
+    """Show progress on standard error while the block runs."""
     console = Terminal(stderr=True)
     going_on = "what had started goes on: `pinot-assets local down` stops it"
     with saying(going_on), console.status("") as spinner:
-        # A log file shows no spinner: there the lines that stay have to do.
+        # A log file cannot show the spinner; it gets the `done` lines only.
         yield StartProgress(doing=spinner.update, done=lambda line: console.print(line, highlight=False))
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pinot_assets.metrics.collector import Collector, ScrapePart
 
 ADDRESS = "127.0.0.1:9469"
-"""Nobody else's among Prometheus' registered ports; only this machine is answered unless another address is
-named, since whoever is answered needs no credentials."""
+"""No other exporter has this port in Prometheus' list of ports. By default only this machine gets answers,
+because a client needs no credentials."""
 
 
 def metrics(
@@ -51,7 +51,7 @@ def metrics(
     spec is wrong (part `spec`); the other tables are shown all the same. With --once, or --once --textfile
     for cron, exits 0, and 1 where a spec is wrong.
     """
-    # Imported here: other commands need not wait for it.
+    # Imported here, so that other commands start faster.
     from pinot_assets.metrics.collector import Collector, cheap_parts, dear_parts, left_out_parts
     from pinot_assets.metrics.family import text_of
 
@@ -81,7 +81,7 @@ def _listen(collector: Collector, listen: str) -> None:
     host, port = address_of(listen)
     try:
         server, _ = start_http_server(port, host, registry_of(collector.samples))
-    except (OSError, UnicodeError) as error:  # the second of a host that is no name at all, `a..b`
+    except (OSError, UnicodeError) as error:  # UnicodeError: the host is not a valid name, as `a..b`
         raise PinotAssetsError(
             f"{listen} cannot be listened on",
             why=getattr(error, "strerror", None) or str(error),
@@ -92,9 +92,9 @@ def _listen(collector: Collector, listen: str) -> None:
 
 
 def address_of(listen: str) -> tuple[str, int]:
-    """Host and port of `127.0.0.1:9469`, `[::1]:9469`.
+    """Return host and port of an address such as `127.0.0.1:9469` or `[::1]:9469`.
 
-    :raises TypedWrong: it names none.
+    :raises TypedWrong: it is no such address.
     """
     host, _, port = listen.rpartition(":")
     number = whole_number(port)
@@ -109,10 +109,10 @@ def follow(
     textfile: Path | None,
     stopped: threading.Event,
 ) -> None:
-    """Look until it is stopped, and write the file as often as the first of the rounds looks.
+    """Look at the tables until stopped, and write the file at the interval of the first round.
 
-    :param rounds: what is looked at, and seconds between two looks.
-    :raises PinotAssetsError: the file cannot be written at the start; later that is told, and tried again.
+    :param rounds: the parts to look at, and the seconds between two looks.
+    :raises PinotAssetsError: the first write of the file fails; later failures are warnings and retried.
     """
     if textfile is not None:
         _write(collector, textfile)
@@ -127,7 +127,7 @@ def follow(
 
 
 def _write(collector: Collector, textfile: Path) -> None:
-    """Whole or not at all: it is moved into place."""
+    """Write the file whole or not at all, by moving it into place."""
     from prometheus_client import write_to_textfile
 
     from pinot_assets.metrics.family import registry_of

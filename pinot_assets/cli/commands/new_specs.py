@@ -1,6 +1,6 @@
-"""`pinot-assets init`, `tables init` and `tables import`: table specs that are written.
+"""`pinot-assets init`, `tables init` and `tables import`: write table specs.
 
-Of a sample of files, to start from, and of a Pinot table config or an ingestion job's spec.
+They write a spec from a sample of files, an example to start from, or a spec from a Pinot config or job spec.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _COLOURS = {
     Disposition.TO_DO: "red",
 }
 
-# --- of a sample of files -------------------------------------------------------------------------
+# --- from a sample of files -----------------------------------------------------------------------
 
 
 def init(
@@ -84,7 +84,7 @@ def init(
     in the spec tell what was seen and what is guessed. A file that is there is left alone, and so is
     every other table; nothing is changed in Pinot. Exits 1 when the files cannot be read.
     """
-    from pinot_assets.authoring.infer.draft import (  # Arrow's readers, which few commands need
+    from pinot_assets.authoring.infer.draft import (  # imports Arrow's readers: few commands need them
         draft,
         trouble,
     )
@@ -104,10 +104,10 @@ def init(
 
 
 def _settings(options: Sequence[str]) -> dict[str, str]:
-    """Settings by their names.
+    """Return the settings of the options `--prop`, by name.
 
-    :raises TypedWrong: one is not name=value.
-    :raises SourceError: one is a secret that does not lie in the environment.
+    :raises TypedWrong: an option is not name=value.
+    :raises SourceError: a value is a secret itself and not a reference to the environment.
     """
     settings = {}
     for option in options:
@@ -128,9 +128,9 @@ def _usable(name: str) -> str:
 
 
 def _name_of(place: str) -> str:
-    """What a table of these files could be called.
+    """Return a table name derived from the place of the files.
 
-    :raises SpecError: nothing usable is left of the name.
+    :raises SpecError: the place gives no usable name.
     """
     name = place.rstrip("/").rpartition("/")[2] if "://" in place else Path(place).resolve().name
     table = re.sub(r"[^A-Za-z0-9_-]+", "_", name.split(".")[0]).strip("_-")
@@ -140,9 +140,9 @@ def _name_of(place: str) -> str:
 
 
 def _written(target: Path, text: str) -> TableSpec:
-    """The spec, in its file.
+    """Write the spec to its file and load it.
 
-    :raises SpecError: it cannot be written, or could not be loaded: then there is no file.
+    :raises SpecError: it cannot be written, or cannot be loaded; then the file is deleted again.
     """
     _write(target, text, "name another place with --out")
     try:
@@ -158,11 +158,11 @@ def _written(target: Path, text: str) -> TableSpec:
 
 
 def _write(target: Path, text: str, way_out: str) -> None:
-    """:raises SpecError: it cannot be written, is there, or would take another table with it."""
+    """:raises SpecError: the file cannot be written, exists, or would make another table unusable."""
     try:
         write_new_spec(target, text)
     except OSError as error:
-        if isinstance(error, FileExistsError) and target.exists():  # else a folder's place is taken by a file
+        if isinstance(error, FileExistsError) and target.exists():  # else a file is in the place of a folder
             raise SpecError(f"{target} is there already", hint="give --out, or edit that file") from None
         raise SpecError(f"{target} cannot be written", why=error.strerror, hint=way_out) from error
 
@@ -205,7 +205,7 @@ def _draft_lines(table: str, target: Path, made: Draft, doubts: Mapping[str, str
     yield from (f"[yellow]look at[/] {escape(file)}: {escape(why)}" for file, why in doubts.items())
     yield f"[green]wrote[/] {escape(str(target))}"
     folder = target.parent
-    # What the next commands need to find a spec that lies elsewhere.
+    # The next commands need this option to find a spec outside the default directory.
     option = "" if folder.resolve() == tables_directory() else f" --tables {shlex.quote(str(folder))}"
     arguments = escape(table + option)
     yield (
@@ -214,7 +214,7 @@ def _draft_lines(table: str, target: Path, made: Draft, doubts: Mapping[str, str
     )
 
 
-# --- to start from --------------------------------------------------------------------------------
+# --- an example to start from ---------------------------------------------------------------------
 
 
 @app.command("init")
@@ -241,7 +241,7 @@ def init_to_start_from(
     show_answer(as_json, {"table": name, "file": file}, lines)
 
 
-# --- of a table config, or of an ingestion job ----------------------------------------------------
+# --- from a table config, or from an ingestion job ------------------------------------------------
 
 
 @app.command("import")
@@ -301,9 +301,9 @@ def import_(
 def _read(
     config: Path | None, schema: Path | None, from_controller: str, key_notes: list[ImportNote]
 ) -> tuple[JsonObject, JsonObject]:
-    """Table config and schema.
+    """Return table config and schema.
 
-    :raises SpecError: one is missing, or cannot be read.
+    :raises SpecError: one of them is missing, or cannot be read.
     """
     if (config is None) is not bool(from_controller):
         raise SpecError("which table config?", hint="name its file, or --from-controller TABLE")
@@ -330,7 +330,7 @@ def _json(file: Path) -> JsonValue:
 
 
 def _yaml(file: Path) -> JsonValue:
-    # The spec loader's reader, not PyYAML's own: its errors quote the line, which may hold a password.
+    # The spec loader's reader, because PyYAML's errors quote the line, which may contain a password.
     document, problems = parse_document(_text(file), file, "name the job spec that the ingestion job takes")
     if document is None or problems:
         raise SpecError(f"{file} cannot be read as YAML", why="; ".join(map(str, problems)))

@@ -1,6 +1,6 @@
-"""`pinot-assets partitions`: how a table's files are spread over Dagster's partitions, and how to change it.
+"""`pinot-assets partitions`: show and change how a table's files are divided into Dagster's partitions.
 
-Dagster is imported by the commands alone: it takes longer to load than most other commands take to run.
+Only the commands import Dagster: importing it takes longer than most other commands take to run.
 """
 
 from __future__ import annotations
@@ -96,9 +96,9 @@ def _spread_values(events: PartitionEvents) -> dict[str, object]:
 
 
 def _spread(history: TableHistory, target: PartitionEvents) -> None:
-    """Until Dagster has what the target wants: a tick that took the old keys in may undo it, once.
+    """Write the partitions of `target` to Dagster, twice if needed: a concurrent tick may undo it once.
 
-    :raises PinotAssetsError: it was undone again.
+    :raises PinotAssetsError: it was undone twice.
     """
     for _ in range(2):
         _tell(history, target)
@@ -113,7 +113,7 @@ def _spread(history: TableHistory, target: PartitionEvents) -> None:
 
 def _tell(history: TableHistory, target: PartitionEvents) -> None:
     def events() -> Iterator[None]:
-        # Before the new ones are added: a table with one group among its keys is taken for grouped.
+        # Old partitions go before new ones come: one key of a group makes a table count as grouped.
         history.keep_partitions(target.source)
         for batch in (target.observations(history), target.publications(history)):
             for event in batch:
@@ -126,6 +126,6 @@ def _tell(history: TableHistory, target: PartitionEvents) -> None:
 
 
 def _open(spec: TableSpec) -> AbstractContextManager[Spread]:
-    from pinot_assets.assets.partition_events import open_spread  # here, since it brings Dagster along
+    from pinot_assets.assets.partition_events import open_spread  # imported here, as it imports Dagster
 
     return open_spread(spec)

@@ -1,4 +1,4 @@
-"""`pinot-assets run`, `plan` and `status`: bring a table up to its files, and see how it stands."""
+"""`pinot-assets run`, `plan` and `status`: publish a table's changed files, and show its state."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from pinot_assets.source.readiness import unready_words
 from pinot_assets.table_spec import TableSpec
 
 SHOWN = 10
-"""Files that are named of those that a run left out, and of those that failed so far."""
+"""The most names shown of files that a run left out, and of files that failed so far."""
 COUNTS = ("files", "done", "failed", "pending", "gone", "removals")
 STYLES = {"+": "green", "~": "yellow", "-": "red", "=": "dim", "h": "magenta", "…": "cyan"}
-"""Of the marks before files."""
+"""Colours of the marks before files."""
 LABEL = 13
 
 
@@ -58,7 +58,7 @@ def run(
     """
     spec = one_table(table, tables)
     with open_driver(spec, "run") as driver:
-        # An empty plan, of a variable that was not set, is no leave to do anything.
+        # An empty hash, from a shell variable that is not set, must not run without a plan.
         report = driver.trigger() if plan is None else driver.trigger_planned(plan)
         if not as_json:
             new_console().print(escape(report.summary))
@@ -109,7 +109,7 @@ def plan(table: TableName, tables: TablesOption = None, as_json: AsJson = False)
 
 
 def shown(plan: PlanReport) -> Iterator[Text]:
-    """The plan, line by line."""
+    """Yield the plan report, line by line."""
     planned = plan.planned
     yield Text.from_markup(
         f"[bold]{escape(planned.table)}[/]  {planned.mode.lower()}, {planned.push.lower()} push  "
@@ -169,7 +169,7 @@ def status(table: TableName, tables: TablesOption = None, as_json: AsJson = Fals
 
 
 def status_values(spec: TableSpec, observation: Observation, listing: ListingComparison) -> dict[str, object]:
-    """For other programs."""
+    """Return the answer of `status` as JSON, for other programs."""
     snapshot, session = observation.snapshot, observation.session
     return {
         "table": spec.name_with_type,
@@ -212,14 +212,14 @@ def status_values(spec: TableSpec, observation: Observation, listing: ListingCom
 
 
 def _counted(number: int, what: str) -> str:
-    """`1 file`, `2 done`."""
+    """Return number and word, as `1 file`, `2 done`."""
     return plural(number, what.removesuffix("s")) if what.endswith("s") else f"{number} {what}"
 
 
 def status_lines(
     spec: TableSpec, observation: Observation, listing: ListingComparison, now_ms: int
 ) -> Iterator[tuple[str, str]]:
-    """For people: labels and texts with markup, one pair for a line."""
+    """Yield the answer of `status` for people: a label and a text with markup for each line."""
     snapshot, session = observation.snapshot, observation.session
     yield "table", f"{spec.name_with_type} ({spec.mode})"
     if snapshot is None:

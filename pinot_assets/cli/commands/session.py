@@ -1,4 +1,4 @@
-"""`pinot-assets session`: look at a table's kept sessions, and drop the open one."""
+"""`pinot-assets session`: show a table's kept sessions, drop the open one, rebuild the ledger."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def rebuild(table: TableName, yes: Yes = False, tables: TablesOption = None, as_
 def _chosen(store: SessionStore, name: str | None) -> Session:
     if not (nodes := store.session_nodes()):
         raise SessionError(f"{store.table} has had no session yet", hint="the first run makes one")
-    node = nodes[-1] if name is None else name.partition("-")[0]  # an id is taken, too
+    node = nodes[-1] if name is None else name.partition("-")[0]  # a session's id is accepted, too
     if node not in nodes:
         raise SessionError(
             f"{store.table} has no session {name}", hint=f"kept are the newest: {', '.join(nodes)}"

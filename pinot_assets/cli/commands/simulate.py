@@ -1,7 +1,7 @@
-"""`pinot-assets simulate`: what an outage of the deep store, or another way to commit, means for a cluster.
+"""`pinot-assets simulate`: the effects of a deep-store outage, or of another way to commit, on a cluster.
 
-Importing this needs neither simpy nor matplotlib: they come with the extra `simulate`, and only the command
-asks for them.
+This module imports neither simpy nor matplotlib. They belong to the extra `simulate`, and only the command
+needs them.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _read(option: str, text: str, parse: Callable[[str], N]) -> N:
 
 
 def _read_some(option: str, text: str, parse: Callable[[str], N]) -> N:
-    """What makes no sense without any of it."""
+    """As `_read`, for an amount that must be greater than zero."""
     value = _read(option, text, parse)
     if value <= 0:
         raise QuantityError(f"{option} {text!r} is nothing", hint="give more than 0")

@@ -1,7 +1,7 @@
-"""`pinot-assets snapshots`, `why`, `where`, `history` and `diff`: what the kept snapshots tell, as receipts.
+"""`pinot-assets snapshots`, `why`, `where`, `history` and `diff`: show what the kept snapshots contain.
 
-These read the staging area, and ZooKeeper for which snapshot is the current one; nothing is changed, and no
-lease is taken. And `rollback` and `resume`: the ways to a kept snapshot, and on from it.
+These commands read the staging area, and from ZooKeeper which snapshot is the current one. They change
+nothing and take no lease. `rollback` brings a table back to a kept snapshot; `resume` ends the hold.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from pinot_assets.snapshot.provenance import Stay, difference, of_file, of_segme
 from pinot_assets.table_spec import TableSpec
 
 SHOWN = 20
-"""Files of a kind that `diff` lists."""
+"""The most files of each kind that `diff` lists."""
 
 
 def why(
@@ -100,7 +100,7 @@ def where(
         )
     rows = [_stay_values(stay) | {"segments": [one.segment for one in stay.file.outputs]} for stay in stays]
     lines = chain.from_iterable(["", *_labelled(row)] for row in rows)
-    next(lines)  # blank lines stand between two only
+    next(lines)  # no blank line before the first one
     show_answer(as_json, rows, lines)
 
 
@@ -172,7 +172,7 @@ def _current(spec: TableSpec) -> StoredSnapshot:
 
 
 def _kept(spec: TableSpec) -> Iterator[Snapshot]:
-    """The current snapshot and the kept ones before it, newest first, each read when it is asked for."""
+    """Yield the current snapshot and the kept ones before it, newest first; reads each one lazily."""
     if (ref := _newest(spec)) is not None:
         staging = open_staging(spec)
         yield from (kept.snapshot for kept in published(staging, StoredSnapshot(ref, staging.snapshot(ref))))
@@ -200,7 +200,7 @@ def _stay_values(stay: Stay) -> JsonObject:
 
 
 def _change(older: Snapshot | None, newer: Snapshot) -> JsonObject:
-    """What `newer` changed; all that it has where no older snapshot is kept."""
+    """Return what `newer` changed; everything in it counts as new if no older snapshot is kept."""
     changes = difference(older or replace(newer, files=()), newer)
     return {
         "seq": newer.seq,
@@ -318,7 +318,7 @@ def resume(table: TableName, tables: TablesOption = None, as_json: AsJson = Fals
 
 
 def _roll_back_silently(driver: Driver, to: str, way: RollbackPlan, dry_run: bool) -> None:
-    """As the command does, for other programs.
+    """Roll back as the command does, and print JSON for other programs.
 
     :raises typer.Exit: a broker does not count the rows of the snapshot.
     """

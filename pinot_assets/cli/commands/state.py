@@ -1,4 +1,4 @@
-"""`pinot-assets state`: of what format a table's stored state is, and making it newer (docs/upgrading.md)."""
+"""`pinot-assets state`: show the format of a table's stored state, and upgrade it (docs/upgrading.md)."""
 
 from __future__ import annotations
 
@@ -86,20 +86,20 @@ def upgrade(
 
 
 def _look(spec: TableSpec) -> list[StoredObject]:
-    """:raises NodeUnreadable: the pointer is damaged, so that its format is not known."""
+    """:raises NodeUnreadable: the pointer is damaged, so its format is not known."""
     with open_session_store(spec, load_settings()) as store:
-        with suppress(NeedsNewerRelease):  # which is told; a damaged pointer is no table without state
+        with suppress(NeedsNewerRelease):  # shown below; but a damaged pointer is an error
             store.pointer()
         return [*look(store, open_staging(spec))]
 
 
 def _format_of(objects: Sequence[StoredObject]) -> int | None:
-    """The table's; None where it has no state yet."""
+    """Return the format of the table's state; None if it has no state yet."""
     return next((one.marks.format for one in objects if one.kind == POINTER), None)
 
 
 def _needed(objects: Sequence[StoredObject]) -> str:
-    """The oldest release that can work on the table; "" where that is not said."""
+    """Return the oldest release that can work on the table; "" if that is not stored."""
     newest = max((one.marks for one in objects), key=lambda marks: marks.format, default=None)
     return "" if newest is None else newest.needs or RELEASES.get(newest.format, "")
 

@@ -1,4 +1,4 @@
-"""`pinot-assets tables`: check the table specs, apply them to Pinot, help editors."""
+"""`pinot-assets tables`: check table specs, apply them to Pinot, and print their JSON Schema for editors."""
 
 from __future__ import annotations
 
@@ -114,12 +114,12 @@ def apply(
 
 
 def open_pinot() -> HttpPinotClient:
-    """The connection to Pinot, only when a command needs it."""
+    """Return a client of Pinot; called only when a command needs Pinot."""
     return HttpPinotClient(load_settings().pinot)
 
 
 def _gate(plan: ApplyPlan) -> None:
-    """Look whether a change may be made, tell what was found, and raise where it may not."""
+    """Check whether a change is allowed, show the findings, and raise an error if it is not."""
     # Imported here: few commands change a REALTIME table.
     from pinot_assets.cli.realtime.preflight import gate
 
@@ -127,7 +127,7 @@ def _gate(plan: ApplyPlan) -> None:
 
 
 def show_failures(fates: Iterable[ApplyOutcome], left_out: Iterable[LeftOut]) -> None:
-    """On standard error: each table that is not applied, and why."""
+    """Print each table that was not applied, and why, on standard error."""
     err = new_console(stderr=True)
     for fate in fates:
         if fate.error is not None:
@@ -185,7 +185,7 @@ def _shown(value: object) -> str:
 def findings_values(
     specs: Iterable[AnyTableSpec], problems: Iterable[Problem], notes: Iterable[Note]
 ) -> JsonObject:
-    """What `validate` found; the file's name, line and key with each."""
+    """Return the problems and notes of `validate` as JSON, each with file name, line and key."""
     return {
         "problems": [asdict(problem) for problem in problems],
         "notes": [asdict(note) for note in notes],
@@ -196,7 +196,7 @@ def findings_values(
 
 
 def _outcome_values(outcome: ApplyOutcome) -> JsonObject:
-    """What `apply` would change, and what became of it; of a table that failed also the error."""
+    """Return what `apply` would change and the result as JSON; for a failed table also the error."""
     values: JsonObject = {"table": outcome.table}
     if (plan := outcome.plan) is not None:
         values = {
@@ -210,7 +210,7 @@ def _outcome_values(outcome: ApplyOutcome) -> JsonObject:
 
 
 def kind_of(spec: AnyTableSpec) -> str:
-    """How a table comes to its rows, in a few words."""
+    """Return a few words about where the rows of a table come from."""
     if isinstance(spec, RealtimeTableSpec):
         return "REALTIME"
     return f"{spec.mode}, {spec.ingestion.input_format}"

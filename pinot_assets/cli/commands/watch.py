@@ -1,8 +1,8 @@
-"""`pinot-assets watch`: keeps tables equal to their files, without Dagster.
+"""`pinot-assets watch`: keep tables equal to their files, without Dagster.
 
-What the sensors do: look at tables, decide by the sensors' own rules, run what is due. A table is never run
-beside another driver: the decision sees the lease's holder, and who comes too late all the same waits for the
-next look. Retries are spent by nobody here (rule R26), as by the sensors.
+The command does the same as the sensors: it looks at tables, decides by the sensors' rules, and runs what is
+due. It does not run a table while another driver holds the lease: the decision sees the holder, and a run
+that still comes too late waits for the next look. Like the sensors, it never spends a retry (rule R26).
 """
 
 from __future__ import annotations
@@ -45,40 +45,40 @@ from pinot_assets.table_spec import LeftOut, TableSpec
 from pinot_assets.table_spec.tables.load import NO_DIRECTORY
 
 Stop = Callable[[float], bool]
-"""Waits so many seconds, less when the end is asked for; whether it is."""
+"""Waits that many seconds, or until the watch is asked to end; returns whether it was."""
 
 LONGEST_S: Final = 600
-"""Between two looks at a table that cannot be looked at: doubled up to that."""
+"""The wait between two looks at a table that fails doubles up to this limit."""
 
 
 class TableState(StrEnum):
-    """How it stands with one table."""
+    """The state of one watched table."""
 
     NEW = "new"
     """Not looked at yet."""
     WAITS = "waits"
-    """There is nothing to do, or it is not time; the message says why."""
+    """There is nothing to do, or nothing may be done yet; the message says why."""
     RUNS = "runs"
     REFUSED = "refused"
     """The last run published nothing, or not everything."""
     ERROR = "error"
-    """It could not be looked at or run; it is tried again."""
+    """A look or a run failed; the watch tries again."""
     LEFT_OUT = "left out"
-    """Its file is wrong; it is not looked at."""
+    """Its file is wrong; the watch does not look at it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """One table.
+    """One watched table.
 
-    :ivar message: why it stands as it does.
-    :ivar last: how its last run ended; empty before the first.
-    :ivar last_s: when that was, seconds since the epoch.
-    :ivar next_s: when it is looked at next.
-    :ivar errors: looks and runs in a row that failed.
-    :ivar failing_s: when the first of them did, seconds since the epoch; 0 without any.
-    :ivar code: what a command would end with after its last look.
-    :ivar files_cursor: what the decision about its files remembers, `session_cursor` that about its session.
+    :ivar message: the reason for its state.
+    :ivar last: how its last run ended; empty before the first run.
+    :ivar last_s: when its last run ended, seconds since the epoch.
+    :ivar next_s: time of its next look, seconds since the epoch.
+    :ivar errors: number of looks and runs that failed in a row.
+    :ivar failing_s: when the first of these failed, seconds since the epoch; 0 if none did.
+    :ivar code: the exit code that a command would have after the last look.
+    :ivar files_cursor: memory of the decision about its files; `session_cursor` of the one about its session.
     """
 
     spec: TableSpec
@@ -130,7 +130,7 @@ def watch(
     chosen = offline_tables(names or (), tables).unless_empty()
     if not chosen.specs:
         raise SpecError("there is no OFFLINE table to watch", hint=NO_DIRECTORY)
-    teller = _Lines() if as_json else _People()
+    teller = _LineTeller() if as_json else _People()
     outside = Outside(teller)
     for one in chosen.left_out:
         teller.left_out(one)
@@ -147,7 +147,7 @@ def watch(
 
 
 def look_at(table: Watched, outside: Outside, interval_s: int) -> Watched:
-    """One look, and one run if it is due. What goes wrong ends in the state, never in an exception."""
+    """Look at a table once, and run it if it is due. An error sets the state; it raises no exception."""
     try:
         table, launch = _decided(table, outside)
         if launch:
@@ -190,7 +190,7 @@ def _ended(table: Watched, outcome: RunOutcome, now_s: int) -> Watched:
 
 
 def _failed(table: Watched, error: PinotAssetsError, now_s: int, interval_s: int) -> Watched:
-    """What was decided before is kept: a run that failed is not launched again at once."""
+    """Return the table with its error. It keeps its cursors, so a failed run is not repeated at once."""
     if table.state is TableState.RUNS:
         table = replace(table, last="failed", last_s=now_s)
     wait = doubled(interval_s, table.errors + 1, max(LONGEST_S, interval_s))
@@ -207,7 +207,7 @@ def _failed(table: Watched, error: PinotAssetsError, now_s: int, interval_s: int
 
 
 def ended_as(outcome: RunOutcome) -> str:
-    """How a run ended, in a few words."""
+    """Return a few words about how a run ended."""
     if outcome.snapshot is not None:
         left = f", {plural(len(outcome.left_out), 'file')} left out" if outcome.left_out else ""
         return f"switched: {plural(outcome.snapshot.rows, 'row')}{left}"
@@ -215,11 +215,11 @@ def ended_as(outcome: RunOutcome) -> str:
 
 
 def watch_tables(tables: Iterable[TableSpec], outside: Outside, interval_s: int, stopped: Stop) -> None:
-    """Look at each table every `interval_s` seconds, until the end is asked for.
+    """Look at each table every `interval_s` seconds, until the watch is asked to end.
 
-    A run that is under way when it is asked for comes to its end first.
+    A run that is under way then is completed first.
 
-    :param stopped: called between two looks, with what is left until the next one.
+    :param stopped: called between two looks, with the seconds until the next one.
     """
     known = {spec.name: Watched(spec) for spec in tables}
     while not stopped(0):
@@ -232,11 +232,11 @@ def watch_tables(tables: Iterable[TableSpec], outside: Outside, interval_s: int,
             return
 
 
-# --- whoever is told ------------------------------------------------------------------------------
+# --- output ---------------------------------------------------------------------------------------
 
 
-class _Lines:
-    """For log collectors: one JSON object for each change."""
+class _LineTeller:
+    """Output for log collectors: one JSON object for each change."""
 
     def changed(self, table: Watched) -> None:
         values = {
@@ -266,7 +266,7 @@ class _Lines:
 
 
 class _People:
-    """For people: a line for each change, and on a terminal a table of all that is brought up to date."""
+    """Output for people: a line for each change, and on a terminal a live table of all watched tables."""
 
     def __init__(self) -> None:
         self._tables: dict[str, Watched] = {}
@@ -289,7 +289,7 @@ class _People:
         if not console.is_terminal or not seconds:
             return stop.wait(seconds)
         until = time.monotonic() + seconds
-        # Gone while a run is under way: that shows a bar of its own.
+        # Hidden while a run is under way, because the run shows its own bar.
         with Live(self._view(), console=console, refresh_per_second=1, transient=True) as live:
             while (left := until - time.monotonic()) > 0 and not stop.wait(min(1.0, left)):
                 live.update(self._view())
@@ -313,37 +313,37 @@ class _People:
 
 
 class Outside:
-    """What a watch asks and does, on this machine.
+    """What a watch reads and does outside its own decisions.
 
-    :param teller: is told when a table has come to stand otherwise.
+    :param teller: the output; it is called when the state of a table changes.
     """
 
-    def __init__(self, teller: _Lines | _People) -> None:
+    def __init__(self, teller: _LineTeller | _People) -> None:
         self._teller = teller
 
     def look(self, spec: TableSpec) -> tuple[Observation, Inventory]:
-        """What stands of the table, and its files."""
+        """Return the table's session state, and the listing of its files."""
         with open_session_store(spec, load_settings()) as store:
             observation = observe(store, open_staging(spec))
         return observation, list_source(spec, open_source(spec))
 
     def run(self, spec: TableSpec) -> RunOutcome:
-        """Trigger without spending a retry, gate, switch."""
+        """Make a trigger that spends no retry, then the gate and the switch."""
         with open_driver(spec, "watch") as driver:
             return driver.gate_and_publish(driver.trigger_without_retry(), lambda _: None)
 
     def now_s(self) -> int:
-        """Seconds since the epoch."""
+        """Return the time in seconds since the epoch."""
         return int(time.time())
 
     def changed(self, table: Watched) -> None:
-        """A table has come to stand otherwise."""
+        """Report that the state of a table has changed."""
         self._teller.changed(table)
 
 
 @contextmanager
-def _stopping(teller: _Lines | _People) -> Iterator[Callable[[float], bool]]:
-    """The first Ctrl-C or SIGTERM asks for the end, the second is one as always."""
+def _stopping(teller: _LineTeller | _People) -> Iterator[Callable[[float], bool]]:
+    """Let the first Ctrl-C or SIGTERM ask the watch to end; the second one interrupts as usual."""
     stop = threading.Event()
 
     def ask(_: int, __: FrameType | None) -> None:

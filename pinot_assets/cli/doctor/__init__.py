@@ -1,1 +1,1 @@
-"""`pinot-assets doctor`: what is wrong with the installation."""
+"""`pinot-assets doctor`: find what is wrong with the installation."""

@@ -1,7 +1,7 @@
-"""`pinot-assets doctor`: is this machine able to run all of it, and if not, what to do.
+"""`pinot-assets doctor`: check whether this machine can run the project, and if not, say what to do.
 
-Each check is one small function that answers with one sentence. Nothing is changed, and the network is asked
-only where something has to be fetched, or where the environment names a Pinot or a store.
+Each check is one small function that returns one sentence. The checks change nothing. They use the network
+only if something has to be fetched, or if the environment names a Pinot or a store.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _LAST_JAVA_OF_SPARK_3 = 21
 
 
 def run_checks(home: Path | None = None, cache: Path | None = None) -> list[CheckResult]:
-    """All checks, in the order in which their causes are best repaired.
+    """Run all checks; return them in the order in which a user should repair problems.
 
-    :param home: the local stack's folder, `default_home()` when None.
-    :param cache: the user's cache, `default_cache()` when None.
+    :param home: the local stack's folder, `default_home()` if None.
+    :param cache: the user's cache, `default_cache()` if None.
     """
     home, cache = home or default_home(), cache or default_cache()
     try:
@@ -123,7 +123,7 @@ def _python() -> CheckResult:
 
 
 def _packages() -> Iterator[CheckResult]:
-    """The installed packages against what this one asks for: dagster's parts pin each other exactly."""
+    """Compare installed packages with this project's requirements: dagster's parts pin each other exactly."""
     asked = [Requirement(text) for text in metadata.requires("pinot-assets") or ()]
     wrong = [
         problem
@@ -181,7 +181,7 @@ def _java() -> CheckResult:
 
 
 def _maven(cache: Path) -> Iterator[CheckResult]:
-    """Maven is needed until the jars are in the cache: then nothing is fetched any more."""
+    """Check Maven, unless all jars are in the cache: after that it is not needed."""
     lacking = [name for name in ("pinot", "kafka", "s3") if not jars.is_at_hand(name, cache=cache)]
     if not lacking:
         yield passed("Maven", "not needed any more: all jars of the local stack are in the cache.")
@@ -255,7 +255,7 @@ def _disks(home: Path, cache: Path) -> Iterator[CheckResult]:
 
 
 def _ports(record: Record, parts: list[PartStatus]) -> CheckResult:
-    """A stack's ports stay its own while it is stopped, but nobody else knows that."""
+    """Check the ports of a stopped stack: it needs the same ports again, but other programs may take them."""
     for part in parts:
         taken = [port for port in part.ports.values() if not part.pid and not processes.is_free_port(port)]
         if taken and part.name in record.settled:

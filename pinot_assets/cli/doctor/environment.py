@@ -1,10 +1,10 @@
-"""What `pinot-assets doctor` says of the environment, and of the Pinot that is there.
+"""The checks of `pinot-assets doctor` for the environment, and what it shows about Pinot.
 
-Each setting is read as a run reads it, before one does. A value is never shown: any may hold a secret.
+The checks read each setting as a run would. They never show a value, because any value may be a secret.
 
-Of Pinot: what its version lacks and what we do instead; and the segment replacements that stand open. A push
-that died half way leaves its lineage entry behind, and Pinot refuses the next one that touches the same
-segments.
+For Pinot, the doctor shows what its version lacks and what we do instead, and the open segment replacements:
+a push that died half way leaves its lineage entry behind, and Pinot then refuses the next push that touches
+the same segments.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ _HALVES: Final = (
 )
 _KNOWN: Final = frozenset(variable.name for section in VARIABLES.values() for variable in section)
 _PREFIX: Final = "PINOT_ASSETS_"
-"""Begins variables of this project's alone; others may well be called PINOT_ as well."""
+"""Prefix that only this project's variables have; variables of other programs may begin with PINOT_, too."""
 _SURELY_MEANT: Final = 0.93
-"""How alike a name is that differs by a letter or two that was left out, added or exchanged."""
+"""Similarity above which a name counts as a typing error: one or two letters missing, added or exchanged."""
 
 
 def check_environment(env: Mapping[str, str]) -> list[CheckResult]:
-    """All checks, those first that others go by."""
+    """Run all checks of the environment; checks that others depend on come first."""
     checks: list[CheckResult] = []
     with _as_check(checks, "profile"):
         profile = load_profile(env)
@@ -70,7 +70,7 @@ def check_environment(env: Mapping[str, str]) -> list[CheckResult]:
         with _as_check(checks, "policy"):
             checks += _policy(env)
         with _as_check(checks, "Spark"):
-            # Here: it brings nothing of Spark's along, but much that no other check needs.
+            # Imported here: it does not import Spark, but much else that no other check needs.
             from pinot_assets.ingest.spark.environment import check_settings
 
             if check_settings(env, profile):
@@ -84,7 +84,7 @@ def check_environment(env: Mapping[str, str]) -> list[CheckResult]:
 def _as_check(
     checks: list[CheckResult], name: str, way_out: str = "docs/deploy.md has the settings"
 ) -> Iterator[None]:
-    """An error in there is a failed check of that name."""
+    """Turn an error inside the block into a failed check of that name."""
     try:
         yield
     except PinotAssetsError as error:
@@ -98,7 +98,7 @@ def _check_cluster(checks: list[CheckResult], env: Mapping[str, str], profile: P
     if (settings := named_settings(env, profile)) is None:
         checks.append(_local(env))
         return
-    for tls in (settings.pinot.tls, settings.pinot.grpc.tls):  # for ZooKeeper its own check tells
+    for tls in (settings.pinot.tls, settings.pinot.grpc.tls):  # ZooKeeper's TLS has its own check
         tls.context()
     checks.append(passed("settings", "they name a Pinot and its ZooKeeper."))
     with _as_check(checks, "controller", "check PINOT_CONTROLLER_URL, and that it is up"):
@@ -189,7 +189,7 @@ def _halves(env: Mapping[str, str]) -> Iterator[CheckResult]:
 
 
 def _unknown(env: Mapping[str, str]) -> Iterator[CheckResult]:
-    """A slip in a name would be a setting that counts for nothing: a policy, for one."""
+    """Find misspelled variables: such a setting, for example a policy, would have no effect."""
     for name in sorted(env.keys() - _KNOWN):
         near = difflib.get_close_matches(name, _KNOWN, n=1, cutoff=_SURELY_MEANT)
         if near or name.startswith(_PREFIX):
@@ -204,15 +204,15 @@ def _unknown(env: Mapping[str, str]) -> Iterator[CheckResult]:
 
 @dataclass(frozen=True, slots=True)
 class PinotLook:
-    """What the Pinot of the environment says.
+    """The answers of the environment's Pinot.
 
-    :ivar version: empty where it names none.
-    :ivar guarded: whether segments of an open replacement are safe from other deletes.
-    :ivar traits: what this release lacks, and what is done instead.
-    :ivar open: (raw) table and lineage entry of the replacements that stand open; None where that cannot be
-        told.
-    :ivar trouble: why it cannot.
-    :ivar unaskable: why servers cannot be asked what assertions ask; empty where they can.
+    :ivar version: its version, empty if it names none.
+    :ivar guarded: whether Pinot protects segments of an open replacement from other deletes.
+    :ivar traits: what this release lacks, and what we do instead.
+    :ivar open: (raw) table and lineage entry of each open replacement; None if they could not
+        be read.
+    :ivar trouble: why they could not be read.
+    :ivar unaskable: why assertions cannot query the servers; empty if they can.
     """
 
     url: str
@@ -225,12 +225,12 @@ class PinotLook:
 
 
 def look_at_pinot() -> PinotLook | None:
-    """Ask the controller; None where none is configured or none answers."""
+    """Ask the controller; return None if none is configured or it does not answer."""
     try:
         connection = replace(load_settings().pinot, timeouts=_TIMEOUTS)
         with HttpPinotClient(connection) as pinot:
             version = pinot.version()
-            # As far as this release lets anybody switch it off.
+            # Only some releases have a setting that switches the protection off.
             guarded = (
                 not versions.honours_lineage_settings(version)
                 or pinot.controller_setting(versions.EXCLUSIVE_DELETE) != "false"
@@ -257,7 +257,7 @@ def look_at_pinot() -> PinotLook | None:
 
 
 def show_pinot(console: Console) -> None:
-    """Print what a controller answers; nothing where none is configured or none does."""
+    """Print the controller's answers; print nothing if none is configured or it does not answer."""
     if (look := look_at_pinot()) is None:
         return
     named = (

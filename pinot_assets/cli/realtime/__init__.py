@@ -1,1 +1,1 @@
-"""`pinot-assets realtime …`; one file for commands of a kind."""
+"""`pinot-assets realtime …`: one module for each group of related commands."""

@@ -1,4 +1,4 @@
-"""`pinot-assets realtime status` and `realtime health`: its segments, and whether a table is well."""
+"""`pinot-assets realtime status` and `realtime health`: show a table's segments, and check its health."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
 from pinot_assets.realtime.read.reading import open_deep_store, read_state
 
 _WIDE = 1000
-"""Columns: names of segments are copied into other commands, so none is cut; the terminal wraps."""
+"""Width in columns, so that no segment name is cut: users copy them. The terminal wraps the lines."""
 _COLOURS = {"": "red", "COMMITTING": "yellow", "IN_PROGRESS": "cyan"}
 
 
@@ -50,7 +50,7 @@ def status(table: RealtimeTableName, as_json: AsJson = False) -> None:
     wide.print(segment_table(rows))
     for part, reason in state.unread.items():
         if part == "tmp_uploads":
-            continue  # `health` looks for those
+            continue  # `health` checks these
         wide.print(f"[yellow]not known[/] {part}: {escape(reason)}")
 
 
@@ -83,7 +83,7 @@ def health(
 
 
 def segment_table(rows: Sequence[SegmentRow]) -> Table:
-    """The segments, for a terminal."""
+    """Return the segments as a table for the terminal."""
     shown = Table(
         "segment", "status", "age", "copy", "replicas", "rows", "offsets", "note",
         box=None, header_style="bold", padding=(0, 2, 0, 0),

@@ -1,4 +1,4 @@
-"""`pinot-assets realtime restart-from`, `pauseless`, `rebalance`, `drill`: what no repair does by itself."""
+"""`pinot-assets realtime restart-from`, `pauseless`, `rebalance`, `drill`: operations beyond a repair."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def restart_from(
 def _restart(
     table: str, segments: Sequence[str], dry_run: bool, confirm: str
 ) -> tuple[restart.RestartPlan, Sequence[str], ExitCode]:
-    """What goes, what was deleted of it, and how that ended."""
+    """Return the restart plan, the segments that were deleted, and the exit code."""
     with open_work(table) as work:
         state, marks = work.read(), restart.recalled(work.recall(restart.SUBJECT), work.table).marks
         planned = restart.restart_from(state, segments)
@@ -158,10 +158,10 @@ def _change(table: str, goal: Goal, dry_run: bool, minutes: int, as_json: bool) 
 
 
 def _agrees(raw: str, goal: Goal) -> None:
-    """The spec first, where there is one: the next `tables apply` would take back what it does not say.
+    """Check that the spec, if there is one, has the goal: otherwise the next `tables apply` would undo it.
 
-    :raises SpecDrift: it says otherwise.
-    :raises SpecError: its file is wrong.
+    :raises SpecDrift: the spec has another value.
+    :raises SpecError: the spec's file is wrong.
     """
     folder = tables_directory()
     spec = realtime_table(raw, folder) if folder.is_dir() else None
@@ -173,7 +173,7 @@ def _agrees(raw: str, goal: Goal) -> None:
 
 
 def _outline(state: RealtimeState, goal: Goal) -> tuple[str, ...]:
-    """The way, and where it begins."""
+    """Return the steps of the drain as lines, from the step with which it begins."""
     first = next_action(state, DrainMemory(goal, cleared=True))
     if first.do is Do.DONE:
         return (f"[green]nothing to do[/]: {escape(first.why)}",)
@@ -229,7 +229,7 @@ def rebalance(
 
 
 def _request(options: Sequence[str]) -> Request:
-    """:raises PinotAssetsError: an option cannot be read, is no business of users, or Pinot has none such."""
+    """:raises PinotAssetsError: an option cannot be read, may not be set, or does not exist in Pinot."""
     values = {}
     for option in options:
         name, equals, value = option.partition("=")

@@ -55,7 +55,7 @@ def preflight(
 
 
 def gate(plan: ApplyPlan) -> None:
-    """What stands before `tables apply` on a REALTIME table: shows the answers.
+    """Check a change of a REALTIME table before `tables apply` makes it, and show the answers.
 
     :raises PreflightRefused: a rule refuses.
     """
@@ -69,9 +69,9 @@ def gate(plan: ApplyPlan) -> None:
 
 
 def _config(pinot: RealtimePinot, table: str, directory: Path | None) -> JsonMapping:
-    """The spec's, Pinot's where there is no spec.
+    """Return the table config of the spec, or Pinot's if there is no spec.
 
-    :raises PinotNotFound: there is neither.
+    :raises PinotNotFound: neither exists.
     :raises SpecError: the table's own spec is wrong.
     """
     folder = directory or tables_directory()
@@ -85,7 +85,7 @@ def _config(pinot: RealtimePinot, table: str, directory: Path | None) -> JsonMap
 
 
 def _lines(facts: Facts, answers: Sequence[CheckResult]) -> Iterator[str]:
-    """One line for each rule, and its fix below."""
+    """Yield one line for each rule, and its fix below it."""
     aims = ", ".join(sorted(facts.aims)) or "neither bypass nor pauseless"
     yield f"[bold]{escape(facts.table)}[/] for {aims}, Pinot {facts.cluster.version or 'of no version'}"
     for answer in answers:
@@ -97,7 +97,7 @@ def _lines(facts: Facts, answers: Sequence[CheckResult]) -> Iterator[str]:
 
 
 def answer_values(answer: CheckResult) -> dict[str, str | None]:
-    """A rule's answer for other programs."""
+    """Return a rule's answer as JSON, for other programs."""
     return {
         "rule": answer.name,
         "verdict": verdict(answer),

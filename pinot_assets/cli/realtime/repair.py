@@ -1,4 +1,4 @@
-"""`pinot-assets realtime repair`."""
+"""`pinot-assets realtime repair`: plan and do repairs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def repair(
 
 
 def _remembered(work: TableOperation) -> str:
-    """Nothing where ZooKeeper cannot be reached: a plan is only shown."""
+    """Return the memory of earlier repairs; empty if ZooKeeper fails, because the plan is only shown."""
     try:
         return work.recall(SUBJECT)
     except SessionError as error:
@@ -79,7 +79,7 @@ def _remembered(work: TableOperation) -> str:
 
 
 def plan_lines(plan: RepairPlan) -> Iterator[str]:
-    """The plan for a terminal, with everything that a step promises."""
+    """Yield the plan for the terminal, with all details of each step."""
     if plan.all_well:
         yield "[green]nothing to mend[/]"
     for step in plan.steps:

@@ -1,4 +1,4 @@
-"""What every `realtime` command begins with: one table by its name, a Pinot that has it, and work on it."""
+"""How each `realtime` command begins: find a table by name, connect to its Pinot, and open it for work."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ DeepStore = Annotated[
     typer.Option("--deep-store", help="Folder or bucket of the deep store; the controller's data directory."),
 ]
 RUN = "pinot-assets realtime"
-"""How the holder of a table's lease begins; the command follows."""
+"""How the name of a lease's holder begins; the command follows."""
 _AGAIN = "the same command looks at the table first and does what is left"
 
 
 @contextmanager
 def open_table(name: str) -> Iterator[tuple[RealtimePinot, str]]:
-    """A client of the Pinot of the environment, and the name of a table that it has, with `_REALTIME`.
+    """Yield a client of the environment's Pinot, and the name of one of its tables, with `_REALTIME`.
 
-    :param name: with or without `_REALTIME`.
-    :raises PinotNotFound: there is no such table; says which there are.
+    :param name: the table, with or without `_REALTIME`.
+    :raises PinotNotFound: there is no such table; names the tables that exist.
     :raises PinotUnreachable: no Pinot answers.
     """
     with RealtimePinot(load_settings().pinot) as pinot:
@@ -47,9 +47,9 @@ def open_table(name: str) -> Iterator[tuple[RealtimePinot, str]]:
 
 
 def find_table(pinot: RealtimePinot, name: str) -> str:
-    """The table's name with `_REALTIME`.
+    """Return the table's name with `_REALTIME`.
 
-    :raises PinotNotFound: there is no such table; says which there are.
+    :raises PinotNotFound: there is no such table; names the tables that exist.
     """
     raw = name.removesuffix("_REALTIME")
     tables = [table.removesuffix("_REALTIME") for table in pinot.realtime_tables()]
@@ -66,10 +66,10 @@ def find_table(pinot: RealtimePinot, name: str) -> str:
 
 @contextmanager
 def open_work(table: str, deep_store: str | None = None) -> Iterator[TableOperation]:
-    """Everything for one table; closed at the end.
+    """Yield what operations on one table need; close it at the end.
 
-    :param table: with or without `_REALTIME`.
-    :param deep_store: as given to the command.
+    :param table: the table, with or without `_REALTIME`.
+    :param deep_store: the command's option.
     :raises PinotNotFound: there is no such table.
     """
     settings = load_settings()
@@ -79,5 +79,5 @@ def open_work(table: str, deep_store: str | None = None) -> Iterator[TableOperat
 
 
 def tell(line: str) -> None:
-    """One line about what is done, beside what the command answers."""
+    """Print a line about progress on standard error, separate from the command's answer."""
     new_console(stderr=True).print(escape(line))

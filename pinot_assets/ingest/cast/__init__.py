@@ -1,1 +1,1 @@
-"""Values of a file become values of the table's schema."""
+"""Convert values of a file to values of the table's schema."""

@@ -1,6 +1,6 @@
-"""How to get from one Arrow type to another, where there is a way that everybody would agree on.
+"""Casts between Arrow types, where there is a conversion on which everybody would agree.
 
-A cast takes a chunked array and raises ArrowInvalid where a value cannot be had without loss.
+A cast takes a chunked array and raises ArrowInvalid if a value cannot be converted without loss.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ Cast = Callable[[pa.ChunkedArray], pa.ChunkedArray]
 
 DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?$"
 _FINER = (r"(\.[0-9]{3})[0-9]{1,6}([^0-9]|$)", r"\1\2")
-"""Digits of a second below milliseconds, and what is left without them."""
+"""Matches the digits of a second below milliseconds; the second text replaces the match without them."""
 _DAY = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])-[0-3][0-9]([ T]|$)")
 _FINER_UNITS = {"us": 1_000, "ns": 1_000_000}
-"""How many of a unit are a millisecond."""
+"""How many of a unit make a millisecond."""
 HEX = r"^([0-9a-fA-F]{2})*$"
 
 
 def cast_for(source: pa.DataType, field: pa.Field, target: TargetSchema) -> Cast | None:
-    """How a column of a file becomes one of the table, None if there is no way.
+    """Return the cast from a file's column to the table's, None if there is no such conversion.
 
-    :param source: a type that `plain` leaves.
+    :param source: a type that `plain` returns.
     """
     if pt.is_null(source):
         return lambda column: column.cast(field.type)
@@ -49,8 +49,8 @@ def cast_for(source: pa.DataType, field: pa.Field, target: TargetSchema) -> Cast
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The same values without dictionaries, views, lists of fixed size and extension types (JSON and UUID of
-    Parquet, which are text and bytes), which not every kernel knows."""
+    """Return the same values without dictionaries, views, lists of fixed size and extension types (Parquet's
+    JSON and UUID, which are text and bytes): not every kernel of Arrow knows those."""
     kind = _plain(column.type)
     return column if kind == column.type else column.cast(kind)
 
@@ -101,7 +101,7 @@ def _single(source: pa.DataType, target: pa.DataType, is_decimal: bool) -> Cast 
 
 def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     texts = column.cast(pa.string())
-    texts.validate(full=True)  # readers do not look at UTF-8
+    texts.validate(full=True)  # the formats' readers do not check UTF-8
     return texts
 
 
@@ -125,14 +125,14 @@ def _from_text(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
 
 
 def _has_hex(column: pa.ChunkedArray) -> bool:
-    # A look at the bytes is nearly free; only where they hold an x the values are looked at.
+    # The check of the bytes is nearly free; only if they hold an x, the values are checked.
     if not any(np.isin(_bytes(chunk), (ord("x"), ord("X"))).any() for chunk in column.chunks):
         return False
     return bool(pc.any(pc.match_substring_regex(column, r"^\s*[+-]?0[xX]")).as_py())
 
 
 def _bytes(texts: pa.Array) -> npt.NDArray[np.uint8]:
-    """What the texts hold, one after the other; of a slice, no more than that."""
+    """Return the bytes of all texts, one after the other; of a slice, only its own bytes."""
     _, offsets, data = texts.buffers()
     if data is None or not len(texts):
         return np.empty(0, np.uint8)
@@ -142,7 +142,7 @@ def _bytes(texts: pa.Array) -> npt.NDArray[np.uint8]:
 
 
 def _hex(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Pairs of hex digits, as Pinot reads BYTES from text."""
+    """Convert pairs of hex digits to bytes, as Pinot reads BYTES from text."""
     if pc.all(pc.match_substring_regex(column, HEX)).as_py() is False:
         raise pa.ArrowInvalid("not an even number of hex digits")
     return pa.chunked_array([_unhexed(chunk) for chunk in column.cast(pa.large_string()).chunks], pa.binary())
@@ -170,15 +170,15 @@ def _to_moment(source: pa.DataType, target: pa.DataType, text: bool) -> Cast | N
         return lambda column: _moments(_text(column), target)
     if pt.is_integer(source):
         return lambda column: column.cast(pa.int64()).cast(target)
-    # Zone-less timestamps of files that know types are taken as UTC, as Pinot takes them.
+    # Typed formats may have timestamps without a zone; Pinot takes them as UTC, and so does this.
     return (lambda column: _floored(column, target)) if pt.is_timestamp(source) else None
 
 
 def _moments(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    """Epoch milliseconds or ISO-8601 with a zone, in text."""
+    """Convert texts with epoch milliseconds, or ISO-8601 times with a zone."""
     try:
         if not _has_hex(column):
-            return column.cast(pa.int64()).cast(target)  # all of them, as a rule
+            return column.cast(pa.int64()).cast(target)  # usually all values are epoch milliseconds
     except pa.ArrowInvalid:
         pass
     column = pc.utf8_trim_whitespace(column)
@@ -189,14 +189,14 @@ def _moments(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
 
 
 def _iso(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    # By milliseconds alone: a year like 9999 has no room in a unit that could tell nanoseconds apart.
+    # Cast in milliseconds: nanoseconds would have no room for a year like 9999.
     return pc.replace_substring_regex(column, *_FINER).cast(target)
 
 
 def _floored(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    """Times without what is below milliseconds: the millisecond that they lie in, before 1970 as after.
+    """Round times down to their millisecond, before 1970 as well as after.
 
-    Arrow's cast goes towards 1970, and its `floor_temporal` overflows at the ends of its calendar.
+    Arrow's cast rounds towards 1970, and its `floor_temporal` overflows at the ends of its calendar.
     """
     if (finer := _FINER_UNITS.get(column.type.unit)) is None:
         return column.cast(target)
@@ -207,7 +207,7 @@ def _floored(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
 
 
 def is_local_time(text: str) -> bool:
-    """Whether a text is a time that lacks nothing but its zone."""
+    """Whether a text is a valid time that only lacks a zone."""
     if not _DAY.match(text):
         return False
     try:
@@ -225,7 +225,7 @@ def _lists(column: pa.ChunkedArray, of_items: Cast) -> pa.ChunkedArray:
 
 
 def _wrapped(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Single values as lists of one; a null stays one."""
+    """Return single values as lists of one; a null stays null."""
     array = column.combine_chunks()
     lengths = array.is_valid().to_numpy(zero_copy_only=False)
     return _list_array(lengths, array.drop_null(), array.is_null())
@@ -237,9 +237,9 @@ def _list_array(lengths: np.ndarray, items: pa.Array, is_null: pa.Array) -> pa.C
 
 
 def _json(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Structures as JSON text. Arrow cannot, so this one goes row by row.
+    """Return structures as JSON text, row by row, because Arrow has no kernel for it.
 
-    What has no place in JSON is refused: times, decimals, bytes, NaN, a map with one key twice.
+    Values that JSON cannot hold are refused: times, decimals, bytes, NaN, a map with the same key twice.
     """
     dump = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
     try:

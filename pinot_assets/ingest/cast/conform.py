@@ -1,10 +1,10 @@
-"""What a format's reader found, in the table's types; nothing is lost on the way, or the row is named.
+"""Cast what a format's reader read into the table's types. If a value would be lost, name its row.
 
-Kinder than Pinot's own conversion nowhere, stricter in some: Pinot truncates 1.5 to an INT and takes a
-timestamp without a zone in the zone of the JVM; both are refused here.
+The rules are never more lenient than Pinot's own conversion, and sometimes stricter: Pinot truncates 1.5 to
+an INT, and reads a timestamp without a zone in the zone of the JVM; here both are refused.
 
-Values that certainly cannot be cast are seen all at once (`certain_failures`). What is missed there is found
-by trying, which takes a thousand times as long for each value.
+`certain_failures` finds values that certainly cannot be cast, all at once. The others that fail are found by
+trying, which takes a thousand times as long for each value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pinot_assets.segment.column.decimals import unstorable
 
 Mask = npt.NDArray[np.bool_]
 
-# Any blanks around, whatever counts as one.
+# These patterns allow any blanks around a value, whatever counts as a blank.
 _LONG = r"^[^0-9A-Za-z.]*0*[0-9]{1,19}[^0-9A-Za-z.]*$"
 _PATTERNS: Final = (
     (pt.is_floating, r"(?i)^[^0-9a-z.]*(\.?[0-9][0-9.e+-]*|nan|inf|infinity)[^0-9a-z.]*$"),
@@ -40,13 +40,13 @@ _PATTERNS: Final = (
     (pt.is_binary, HEX),
 )
 _SHORT = r"^[^0-9A-Za-z.]*[0-9]{1,18}[^0-9A-Za-z.]*$"
-"""Digits that a LONG has room for."""
+"""Matches as many digits as a LONG always has room for."""
 
 
 def certain_failures(column: pa.ChunkedArray, field: pa.Field, target: TargetSchema) -> Mask:
-    """Which values certainly cannot become the field's type.
+    """Return a mask of the values that certainly cannot become the field's type.
 
-    :param column: of a type that `casts.plain` leaves.
+    :param column: of a type that `casts.plain` returns.
     """
     if pt.is_list(column.type) and pt.is_list(field.type):
         return _failing_lists(column, field, target)
@@ -78,7 +78,7 @@ def _failing_texts(column: pa.ChunkedArray, kind: pa.DataType, is_decimal: bool)
 
 
 def _beyond(column: pa.ChunkedArray, kind: pa.DataType) -> Mask:
-    """Which texts are whole numbers that the type has no room for."""
+    """Return a mask of the texts that are whole numbers too large for the type."""
     digits = pc.replace_substring_regex(column, r"[^0-9]", "")
     digits = pc.if_else(pa.array(_matches(column, _SHORT)), digits, None)
     value = pc.fill_null(pc.cast(digits, pa.int64()), 0).to_numpy()
@@ -103,13 +103,13 @@ _MANY: Final = 100
 
 
 def conform(table: pa.Table, target: TargetSchema, rows: Sequence[int], verdicts: BadRowPolicy) -> pa.Table:
-    """The columns of `target`, in its order and types, without the rows that are bad.
+    """Return the columns of `target`, in its order and types, without the bad rows.
 
-    A column that the table lacks is all null; one that is not wanted is left out.
+    A column that the table lacks is all null; a column that is not in `target` is dropped.
 
-    :param rows: what people call each row.
-    :param verdicts: is told of every bad row, once for each.
-    :raises FileRejected: a whole column cannot become its type, or `verdicts` has enough.
+    :param rows: each row's number, for errors.
+    :param verdicts: receives every bad row, once.
+    :raises FileRejected: a whole column cannot become its type, or `verdicts` has too many bad rows.
     """
     bad: dict[int, pa.Field] = {}
     columns = []
@@ -139,11 +139,11 @@ def conform(table: pa.Table, target: TargetSchema, rows: Sequence[int], verdicts
 
 
 def bad_values(column: pa.ChunkedArray, cast: Cast, known: npt.NDArray[np.bool_], most: int) -> list[int]:
-    """Indices of the first values that cannot be cast, ascending.
+    """Return the indices of the first values that cannot be cast, ascending.
 
-    :param known: which values certainly cannot; the others are found by halving, and one by one where there
-        are many.
-    :param most: how many are looked for.
+    :param known: mask of the values that certainly cannot. The others are found by halving, or one by one if
+        there are many.
+    :param most: how many to look for.
     """
     certain: list[int] = np.flatnonzero(known)[:most].tolist()
     if certain:
@@ -175,7 +175,7 @@ def _no_way(source: pa.DataType, field: pa.Field, target: TargetSchema) -> TypeM
 def _without(
     column: pa.ChunkedArray, cast: Cast, wrong: list[int], field: pa.Field, most: int
 ) -> pa.ChunkedArray:
-    if len(wrong) >= most:  # more may be wrong; `verdicts` ends the file anyway
+    if len(wrong) >= most:  # more may be wrong, but `verdicts` rejects the file anyway
         return pa.chunked_array([pa.nulls(len(column), field.type)])
     try:
         return cast(column.take(pa.array(np.arange(len(column)), mask=~_all_but(len(column), wrong))))
@@ -207,7 +207,7 @@ def _verdict(record: JsonObject, field: pa.Field, row: int, target: TargetSchema
 def _records(table: pa.Table) -> list[JsonObject]:
     try:
         return list(table.to_pylist())
-    except (ValueError, OverflowError):  # text that is not UTF-8; a time that Python's calendar does not know
+    except (ValueError, OverflowError):  # text that is not UTF-8; a time outside Python's calendar
         columns = {name: table.column(name) for name in table.column_names}
         return [{name: _value(column, n) for name, column in columns.items()} for n in range(table.num_rows)]
 

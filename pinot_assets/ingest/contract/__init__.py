@@ -1,4 +1,4 @@
-"""What a driver and its workers tell each other: the build's spec, its result, why it failed.
+"""Values that a driver and its workers exchange: the build spec, its result, the reason of a failure.
 
 Imports neither Spark nor a file format.
 """

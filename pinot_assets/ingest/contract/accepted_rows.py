@@ -1,7 +1,7 @@
 """Which rows of a file its table accepts: the columns as Arrow types, and how many rows may be bad.
 
-Readers tell a `BadRowPolicy` what they find. Rows that are put aside go to a Parquet file, never away.
-Accepted rows are cut into segments.
+Readers report bad rows to a `BadRowPolicy`. Rows that are put aside go into a Parquet file and are not lost.
+`cut` divides the accepted rows into segments.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class TargetSchema:
     """The columns of a table.
 
     :ivar schema: names and types, `SegmentSpec.arrow_schema()`; multi-value columns are lists.
-    :ivar json: text columns that hold JSON: they take any value of a file that knows more than text.
+    :ivar json: text columns that hold JSON: if a file's format knows more than text, they take any value.
     :ivar decimals: text columns that hold numbers of any length (BIG_DECIMAL).
     """
 
@@ -35,7 +35,7 @@ class TargetSchema:
 
     @classmethod
     def of(cls, spec: SegmentSpec) -> Self:
-        """The columns that the segment writer takes."""
+        """Return the columns that the segment writer takes."""
         kinds = {column.name: column.data_type.value for column in spec.columns}
         return cls(
             spec.arrow_schema(),
@@ -44,17 +44,17 @@ class TargetSchema:
         )
 
     def present(self, names: list[str]) -> list[str]:
-        """Those of the table's columns that a file has."""
+        """Return the table's columns that a file has."""
         there = frozenset(names)
         return [name for name in self.schema.names if name in there]
 
     def missing(self, names: list[str]) -> tuple[str, ...]:
-        """Those that it lacks."""
+        """Return the table's columns that a file lacks."""
         there = frozenset(names)
         return tuple(name for name in self.schema.names if name not in there)
 
     def type_name(self, field: pa.Field) -> str:
-        """A column's type in Pinot's words."""
+        """Return a column's type under Pinot's name."""
         if field.name in self.json:
             return "JSON"
         kind = field.type.value_type if pt.is_list(field.type) else field.type
@@ -82,22 +82,22 @@ _SCHEMA: Final = pa.schema(
 )
 _NO_LIMIT: Final = 1 << 62
 _ENOUGH: Final = 100_000
-"""From so many bad rows on a percentage is measured by the rows read so far, too: a file that is plainly bad
-is not worth reading to its end."""
+"""From this many bad rows on, a percentage is also applied to the rows read so far: a file that is plainly
+bad need not be read to its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class BadRowAllowance:
-    """How many rows of a file may be bad: so many, or so many of a hundred."""
+    """How many rows of a file may be bad: a number, or a percentage."""
 
     rows: int | None = None
     percent: float | None = None
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """`100` or `0.5%`.
+        """Read `100` or `0.5%`.
 
-        :raises ValueError: it is neither; goes on from the key's name.
+        :raises ValueError: it is neither; its text continues a sentence that begins with the key's name.
         """
         if (match := _LIMIT.fullmatch(text.strip())) is None:
             raise ValueError("is neither a number of rows nor a percentage; write 100 or 0.5%")
@@ -112,14 +112,14 @@ class BadRowAllowance:
 
 
 class BadRowPolicy:
-    """Forgives no bad row.
+    """Accepts no bad row.
 
     :ivar missing: columns of the table that the file lacks.
     :ivar bad_rows: rows put aside so far.
-    :ivar rows: rows of the file by its reader's own count, None as long as it did not say. Bad ones are
-        included, whatever becomes of them: the file's footer says so, or its parser met them. The audit holds
-        it against what was written.
-    :ivar room: how many bad rows are worth looking for at a time.
+    :ivar rows: rows of the file as its footer or its parser counts them, None until it is known. Bad rows are
+        included, whatever happens to them. The audit compares this number with the rows that were
+        written.
+    :ivar room: how many bad rows a reader should look for at a time.
     """
 
     def __init__(self, missing_column: MissingColumn = "null") -> None:
@@ -130,20 +130,20 @@ class BadRowPolicy:
 
     @property
     def room(self) -> int:
-        """How many bad rows are worth looking for: the last of them is one too many."""
+        """Return how many bad rows a reader should look for; the last of them exceeds the limit."""
         return 1
 
     def bad(self, rows: Sequence[BadRow]) -> None:
-        """Some rows, ascending and not empty, cannot be taken.
+        """Report bad rows, in ascending order, at least one.
 
-        :raises FileRejected: that is too much for the file.
+        :raises FileRejected: the file has too many bad rows.
         """
         raise rows[0].verdict()
 
     def lacks(self, columns: tuple[str, ...]) -> None:
-        """The file lacks columns; they are null in all of its rows.
+        """Report columns that the file lacks; they are null in all of its rows.
 
-        :raises ColumnMissing: the table wants them all.
+        :raises ColumnMissing: the table requires all columns.
         """
         self.missing = columns
         if columns and self._missing_column == "fail":
@@ -154,17 +154,17 @@ class BadRowPolicy:
             )
 
     def finish(self, rows: int) -> None:
-        """The file is read to its end.
+        """Report that the file is read to its end.
 
-        :param rows: good ones.
-        :raises TooManyBadRows: measured by them, too many were bad.
+        :param rows: number of good rows.
+        :raises TooManyBadRows: compared with them, too many rows were bad.
         """
 
 
 class Quarantine(BadRowPolicy):
     """Puts bad rows aside, up to a limit.
 
-    :param path: the Parquet file to write; there is none without a bad row.
+    :param path: the Parquet file to write; it is only made if a row is bad.
     :param file: URI of the source file.
     """
 
@@ -178,13 +178,13 @@ class Quarantine(BadRowPolicy):
 
     @property
     def room(self) -> int:
-        """As `BadRowPolicy.room`."""
+        """Return the number that `BadRowPolicy.room` describes."""
         return _NO_LIMIT if self._limit.rows is None else self._limit.rows - self.bad_rows + 1
 
     def bad(self, rows: Sequence[BadRow]) -> None:
-        """Write them down; see `BadRowPolicy.bad`.
+        """Write the bad rows to the Parquet file; see `BadRowPolicy.bad`.
 
-        :raises TooManyBadRows: they are more than the limit.
+        :raises TooManyBadRows: there are more than the limit allows.
         """
         self._first = self._first or rows[0]
         self.bad_rows += len(rows)
@@ -202,7 +202,7 @@ class Quarantine(BadRowPolicy):
         self._writer.write_table(pa.table([[*column] for column in zip(*cells, strict=True)], _SCHEMA))
 
     def finish(self, rows: int) -> None:
-        """As `BadRowPolicy.finish`; also closes the Parquet file."""
+        """Close the Parquet file and apply a percentage; see `BadRowPolicy.finish`."""
         if self._writer is None:
             return
         self._writer.close()
@@ -220,9 +220,9 @@ class Quarantine(BadRowPolicy):
 
 
 class EmptyColumns:
-    """Looks at the rows of one file as they pass.
+    """Finds the columns that are null in all rows of one file.
 
-    :param columns: names of the table's.
+    :param columns: names of the table's columns.
     """
 
     def __init__(self, columns: Iterable[str]) -> None:
@@ -230,7 +230,7 @@ class EmptyColumns:
         self._rows = 0
 
     def watched(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """The same tables; a column is looked at until it shows a value."""
+        """Yield the same tables; check each column until it has a value."""
         for table in tables:
             self._rows += table.num_rows
             self._without = [
@@ -239,20 +239,20 @@ class EmptyColumns:
             yield table
 
     def missing(self, lacking: tuple[str, ...]) -> tuple[str, ...]:
-        """Columns without a value, once all rows have passed; of a file without rows those that it lacks.
+        """Return the columns without a value, after all rows have passed. Without rows, return `lacking`.
 
-        :param lacking: what the file has no column for, which may be more than the table's.
+        :param lacking: columns that the file does not have; may name more than the table's.
         """
         without = [name for name in self._without if name not in lacking] if self._rows else []
         return (*lacking, *without)
 
 
 def cut(tables: Iterator[pa.Table], max_rows: int, desired_bytes: int | None) -> Iterator[pa.Table]:
-    """Tables of as many rows as a segment may have, the last one fewer.
+    """Yield tables of as many rows as a segment may have; the last table may have fewer.
 
-    :param desired_bytes: size of a segment, measured by what its rows take in memory. Rows that come together
-        count as equally large, so that nothing but the file and its reader say where it is cut: a task run
-        twice cuts in the same places.
+    :param desired_bytes: size of a segment, measured as its rows take memory. Rows that arrive in one table
+        count as equally large. So only the file and its reader decide where it is cut: a task that runs twice
+        cuts in the same places.
     """
     pending: list[pa.Table] = []
     rows = size = 0

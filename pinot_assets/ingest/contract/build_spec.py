@@ -1,4 +1,4 @@
-"""What the session asks of a builder, and what Spark SQL makes of the rows, as plain picklable values."""
+"""What the session gives a builder, with the query of Spark SQL for the rows; plain picklable values."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pinot_assets.snapshot.receipt import Failure, Receipt, SourceFile
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Spark SQL expressions, in the order in which they are applied. With none, rows stay as they are.
+    """Spark SQL expressions, in the order in which they are applied. Without any, the rows do not change.
 
-    :ivar where: rows that stay, judged by the file's columns.
-    :ivar transforms: columns of the table made of the file's columns, all of them at once.
+    :ivar where: condition on the file's columns; rows that meet it stay.
+    :ivar transforms: columns of the table, computed from the file's columns, all at once.
     :ivar derived: columns filled where they are null, one after the other: Pinot's `transformConfigs`.
-    :ivar dropped: rows that go, judged by what the columns are then: Pinot's `filterConfig`.
+    :ivar dropped: condition on the columns after that; rows that meet it go: Pinot's `filterConfig`.
     """
 
     where: str = ""
@@ -33,9 +33,9 @@ class Query:
 
     @classmethod
     def of(cls, where: str, transforms: Mapping[str, str], table_config: JsonMapping) -> Self:
-        """The query of a table spec.
+        """Return the query of a table spec.
 
-        :param table_config: one that the segment writer takes.
+        :param table_config: a table config that the segment writer accepts.
         :raises UnsupportedFeature: its `transformConfigs` or `filterConfig` cannot be translated.
         """
         pinot = read_transforms(table_config)
@@ -49,12 +49,12 @@ class Query:
 
     @property
     def drops_rows(self) -> bool:
-        """Whether rows go that are not bad."""
+        """Whether a filter may drop rows that are not bad."""
         return bool(self.where) or self.dropped is not None
 
     @property
     def expressions(self) -> dict[str, str]:
-        """All of them, by what people call them."""
+        """Return all expressions, by the keys under which people know them."""
         named = {
             "filter": self.where,
             "filterConfig": self.dropped.sql if self.dropped else "",
@@ -69,11 +69,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class BuildSpec:
-    """What all files of one attempt have in common.
+    """The settings that all files of one attempt share.
 
     :ivar table: raw table name.
     :ivar session: session id, `cp<seq>-<nonce>`.
-    :ivar attempt: number of the attempt; stands in receipts and segment names.
+    :ivar attempt: number of the attempt; part of receipts and segment names.
     :ivar creation_time_ms: creation time written into every segment of the session, so that a task run
         twice makes the same bytes.
     :ivar schema: Pinot schema, as JSON values.
@@ -81,21 +81,21 @@ class BuildSpec:
     :ivar input_format: `csv`, `json`, `parquet`, `avro` or `orc`.
     :ivar reader: format settings (`delimiter`, `header`, `nullStringValue`, …).
     :ivar source_uri: the input directory.
-    :ivar source_props: how to reach it; names of environment variables, never secrets.
+    :ivar source_props: settings to reach it; names of environment variables, never secrets.
     :ivar staging_uri: the session's own folder in the staging area
         (`<output.segment.dir.uri>/sessions/<session>`): receipts go to `files/` below it.
-    :ivar segments_uri: where tars go (`<output.segment.dir.uri>/segments`).
-    :ivar staging_props: how to reach the staging area.
-    :ivar max_rows_per_segment: a larger file becomes several segments.
+    :ivar segments_uri: folder for tars (`<output.segment.dir.uri>/segments`).
+    :ivar staging_props: settings to reach the staging area.
+    :ivar max_rows_per_segment: most rows of a segment; a larger file becomes several segments.
     :ivar min_server: oldest Pinot server that must be able to read the segments.
-    :ivar desired_segment_bytes: about how large a segment's rows may be in memory, None if that is no matter.
-    :ivar max_bad_rows: how many rows of a file may be put aside (`100`, `0.5%`), None if a bad one fails it.
-    :ivar missing_column: what a column becomes that a file lacks: `null`, or the file fails (`fail`).
+    :ivar desired_segment_bytes: about how large a segment's rows may be in memory, None for no limit.
+    :ivar max_bad_rows: how many rows of a file may be put aside (`100`, `0.5%`); None: a bad row fails it.
+    :ivar missing_column: what happens if a file lacks a column: it is all null (`null`), or the file fails
+        (`fail`).
     :ivar policy: what the table spec may reach, on every machine that builds.
-    :ivar query: what Spark SQL makes of the rows, which Spark's own readers then read; None where they are
-        read through Arrow.
-    :ivar limits: how much of one file a worker takes in.
-    :ivar format: of the receipts.
+    :ivar query: Spark SQL for the rows; Spark's own readers then read the file. None: Arrow reads it.
+    :ivar limits: how much of one file a worker may load.
+    :ivar format: format of the receipts.
     """
 
     table: str
@@ -124,14 +124,14 @@ class BuildSpec:
 
 @dataclass(frozen=True, slots=True)
 class FileTask:
-    """One file to build: the version planned and its number in the session."""
+    """One file to build: its planned version and its number in the session."""
 
     file: SourceFile
     ordinal: int
 
 
 def segment_name(table: str, session: str, attempt: int, ordinal: int, k: int) -> str:
-    """Name of the k-th segment of one file: `<table>__<session>_<attempt>_<ordinal>_<k>`.
+    """Return the name of the k-th segment of one file: `<table>__<session>_<attempt>_<ordinal>_<k>`.
 
     Source: docs/design/session.md#segment-names, rules R16 and R17.
     """
@@ -139,11 +139,11 @@ def segment_name(table: str, session: str, attempt: int, ordinal: int, k: int) -
 
 
 def nobody(rows: int) -> None:
-    """Hears how many rows are read, and does nothing."""
+    """Ignore how many rows are read: the default of `on_rows`."""
 
 
 class Builder(Protocol):
-    """Turns files into staged segments; Spark's in production."""
+    """Turns files into staged segments; in production with Spark."""
 
     def build(
         self,
@@ -154,16 +154,16 @@ class Builder(Protocol):
     ) -> None:
         """Build all tasks; call `on_done` once for each, in any order, from the calling thread.
 
-        `on_rows` is told, from the same thread, how many rows are read of files that are not done: only when
-        a task has come further, so that it never speaks for one that hangs.
+        Call `on_rows` from the same thread with the rows read of files that are not done. Call it only when
+        a task made progress, so that a task that hangs never looks alive.
 
         One file's failure is a `Failure`, never an exception. An exception means that the builder itself
         broke (the Spark application died); the files without an `on_done` are then not built.
         """
 
     def everywhere(self, look: Callable[[], T]) -> list[T]:
-        """Run something at about every place where files are built; what they return.
+        """Call `look` at about every place where files are built; return all its results.
 
-        :param look: picklable, as its answer is.
+        :param look: picklable, and so is its result.
         :raises BuildError: the builder itself broke.
         """

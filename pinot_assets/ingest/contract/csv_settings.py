@@ -39,13 +39,13 @@ _INSTEAD: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CsvSettings:
-    """How to take a CSV file apart.
+    """How to parse a CSV file.
 
     :ivar header: the columns' names, None if the file's first row holds them.
-    :ivar skip_header: whether the first row is to be left out although `header` is given.
-    :ivar nulls: cells that are null.
-    :ivar comment: lines that start with it are left out.
-    :ivar multi_value: what stands between the values of one cell of a multi-value column, None if nothing.
+    :ivar skip_header: whether to skip the first row although `header` is given.
+    :ivar nulls: cell texts that mean null.
+    :ivar comment: first character of lines to skip.
+    :ivar multi_value: delimiter between the values in a cell of a multi-value column, None: do not split.
     """
 
     delimiter: str = ","
@@ -95,9 +95,9 @@ class CsvSettings:
         )._consistent(reader)
 
     def first_row(self, text: str) -> tuple[list[str], int]:
-        """The cells of the first row that is not blank, and how many lines are gone with it.
+        """Return the cells of the first row that is not blank, and how many lines end with it.
 
-        :raises csv.Error: there is none, or it cannot be taken apart.
+        :raises csv.Error: there is no such row, or it cannot be parsed.
         """
         rows = csv.reader(
             io.StringIO(text, newline=""),
@@ -133,7 +133,7 @@ def _flag(reader: Mapping[str, str], key: str, default: str) -> bool:
 
 
 def _names(header: str, delimiter: str) -> tuple[str, ...]:
-    """:raises ReaderSettings: there is none in it, or it cannot be taken apart."""
+    """:raises ReaderSettings: the header names no column, or it cannot be parsed."""
     try:
         names = tuple(next(csv.reader([header], delimiter=delimiter), ()))
     except (csv.Error, ValueError) as error:
@@ -151,12 +151,12 @@ def _names(header: str, delimiter: str) -> tuple[str, ...]:
 
 
 def twice(names: Iterable[str]) -> list[str]:
-    """Names that are there more than once, columns without a name left out."""
+    """Return the names that occur more than once, sorted; columns without a name do not count."""
     return sorted(name for name, count in Counter(names).items() if name and count > 1)
 
 
 def character_problem(text: str) -> str | None:
-    """What is wrong with a setting that is one character, None if nothing is."""
+    """Return what is wrong with a setting that must be one character, None if nothing is."""
     character = _meant(text)
     is_one = len(character) == 1 and character.isascii() and character not in "\r\n"
     return None if is_one else "is not a single character of ASCII"

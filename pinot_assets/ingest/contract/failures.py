@@ -1,6 +1,6 @@
-"""Why a file was not built: the failure of an error, of the machine, of a worker or executor that died.
+"""Why a file was not built: the failure for an error, for the machine, for a worker or executor that died.
 
-Libraries report trouble of the machine beside the errors of a damaged file; of a death, Spark tells.
+Libraries report trouble of the machine like errors of a damaged file; only Spark reports a death.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from pinot_assets.snapshot.receipt import BECAME_FOLDER, MACHINE, OUT_OF_MEMORY,
 
 
 class Vanished(SourceError):
-    """The file is not there any more."""
+    """The file is gone."""
 
 
 class BecameFolder(SourceError):
-    """A folder is where the file was."""
+    """A folder is now where the file was."""
 
 
 _CODES: Final[tuple[tuple[type[PinotAssetsError], str], ...]] = (
@@ -50,7 +50,7 @@ ADVICE: Final = (
     "fewer rows per segment (maxNumRecordsPerSegment, desiredSegmentSize), or more memory for workers "
     "(PINOT_ASSETS_WORKER_MEMORY, spark.executor.memoryOverhead, spark.executor.pyspark.memory)"
 )
-"""What to do about a file for which memory runs out."""
+"""What a person can do about a file for which memory runs out."""
 
 _MACHINE: Final = frozenset(
     (
@@ -75,16 +75,16 @@ _NO_MEMORY: Final = re.compile(
     r"|Out of memory: (?:malloc|realloc) of size [0-9]+ failed",  # Arrow, before it aborts
     re.MULTILINE,
 )
-"""What is written of it where there is no error of its own."""
+"""What libraries write when memory runs out, where they raise no error of their own type."""
 
 _NO_THREAD: Final = ("Unknown error: Failed to launch worker thread", "can't start new thread")
-"""Arrow's and Python's words for a limit of threads, or of their stacks' memory."""
+"""Arrow's and Python's messages when the limit of threads, or the memory for their stacks, is reached."""
 
 
 def trouble_of(error: BaseException) -> str | None:
-    """The code of a failure for which the file is not to blame; None where it may be.
+    """Return the code of a failure that is not the file's fault; None if it may be the file's fault.
 
-    Looks at what caused the error, too: a reader may have taken it for a damaged file.
+    The causes of the error are checked, too: a reader may have reported trouble as a damaged file.
     """
     for one in _causes(error):
         if isinstance(one, MemoryError) or getattr(one, "errno", None) == errno.ENOMEM:
@@ -93,7 +93,7 @@ def trouble_of(error: BaseException) -> str | None:
             return MACHINE
         if str(one).startswith(_NO_THREAD):
             return MACHINE
-        # What our own errors, and Arrow's, quote of a file is not said by a library.
+        # Our own errors and Arrow's may quote a file: a library did not write that text about memory.
         is_quoting = isinstance(one, (PinotAssetsError, pa.ArrowException, ValueError))
         if not is_quoting and tells_of_memory(str(one)):
             return OUT_OF_MEMORY
@@ -124,25 +124,25 @@ _DEAD: Final = re.compile(
 _OF_MEMORY: Final = re.compile(
     r"Container killed by YARN for exceeding|OOMKilled|exit(?:ed with)? code:? (?:52|137)\b"
 )
-"""What resource managers say: 52 is the end of a JVM without memory, 137 that of a process by SIGKILL."""
+"""What resource managers write. Exit code 52: a JVM without memory; 137: a process ended by SIGKILL."""
 _RAISED: Final = re.compile(r"^(?:Caused by: )?\S*\.PythonException\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """The end of a job by the death of what ran one of its tasks.
+    """A job ended because the worker or executor of one of its tasks died.
 
-    :ivar task: the task's place in its job, None where Spark does not say.
-    :ivar of_memory: whether it was ended because memory ran out, as far as Spark knows.
+    :ivar task: the task's index in its job, None if Spark does not say.
+    :ivar of_memory: whether it died because memory ran out, as far as Spark knows.
     """
 
     task: int | None
     of_memory: bool
 
     def failure(self, build_spec: BuildSpec, task: FileTask, how: str) -> Failure:
-        """The failure of a file whose worker, or executor, died again and again, or for its memory.
+        """Return the failure of a file whose worker or executor died again and again, or of its memory.
 
-        :param how: Spark's words, or the process's end.
+        :param how: Spark's message, or how the process ended.
         """
         code = OUT_OF_MEMORY if self.of_memory else WORKER_DIED
         reason = f"what built the file died, alone as well: {how} → see Spark's log for its end"
@@ -152,9 +152,9 @@ class Death:
 
 
 def death_of(text: str) -> Death | None:
-    """What a Spark error says of a worker that died; None where none did.
+    """Return the `Death` that a Spark error reports; None if no worker died.
 
-    :param text: the whole of it, stack traces included.
+    :param text: the whole error, stack traces included.
     """
     is_dead = _DEAD.search(text) is not None and not _RAISED.search(text)
     of_memory = tells_of_memory(text) or (is_dead and _OF_MEMORY.search(text) is not None)
@@ -165,7 +165,7 @@ def death_of(text: str) -> Death | None:
 
 
 def failure_of(build_spec: BuildSpec, task: FileTask, error: Exception) -> Failure:
-    """What went wrong with one file as its outcome; `INTERNAL` for what is none of our own errors."""
+    """Return the failure of one file for an error; its code is `INTERNAL` if the error is none of ours."""
     code, reason = _code(error), str(error)
     if not isinstance(error, PinotAssetsError):
         reason = f"{type(error).__name__}: {error}"
@@ -173,7 +173,7 @@ def failure_of(build_spec: BuildSpec, task: FileTask, error: Exception) -> Failu
         reason = f"the worker had too little memory for the file: {reason} → {ADVICE}"
     elif code == MACHINE:
         reason = f"the machine {socket.gethostname()} failed, not the file: {reason}"
-    # A damaged file may be quoted; its bytes must not steer the terminal that shows them.
+    # The error may quote a damaged file, whose bytes must not control the terminal that shows them.
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(reason.split()))
     return Failure(task.file.uri, task.ordinal, build_spec.attempt, code, text)
 

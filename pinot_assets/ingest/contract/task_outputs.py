@@ -1,9 +1,9 @@
-"""What a task leaves below its session's folder: names, versions as text, the count of cut values, signs of
-life.
+"""What a task leaves below its session's folder: object names, versions as text, counts of cut values, signs
+of life.
 
-Spark tells a driver nothing of a Python task before its end. So a task that takes long leaves an object in
-the session's folder whose name says how far it is; a listing reads all of them. A sign is given by work that
-was done (a file copied, rows read, a segment written), never by a clock: a task that hangs leaves none.
+Spark reports nothing about a Python task before its end. So a task that takes long writes an object into the
+session's folder whose name holds its progress; one listing reads all of them. A task gives a sign only after
+work (a file copied, rows read, a segment written), never by a clock: a task that hangs gives none.
 """
 
 from __future__ import annotations
@@ -35,44 +35,44 @@ _RECEIPT = re.compile(r"-([0-9]+)\.json$")
 
 
 def file_id(uri: str) -> str:
-    """Sixteen hex digits that name a file in receipts."""
+    """Return sixteen hex digits that stand for a file in the names of its objects."""
     return hashlib.sha256(uri.encode(errors="surrogateescape")).hexdigest()[:16]
 
 
 def receipt_key(uri: str, read: Fingerprint, attempt: int) -> str:
-    """Name of a receipt below the session's folder: the version *read* and the attempt (rule R12)."""
+    """Return a receipt's name below the session's folder: file, version *read* and attempt (rule R12)."""
     return f"files/{file_id(uri)}-{read.token}-{attempt}.json"
 
 
 def attempt_of(key: str) -> int:
-    """The attempt in a receipt's name; 0 for what is no receipt."""
+    """Return the attempt in a receipt's name; 0 if the name is not that of a receipt."""
     match = _RECEIPT.search(key)
     return int(match[1]) if match else 0
 
 
 def bad_rows_key(uri: str, read: Fingerprint, attempt: int) -> str:
-    """Name of a file's quarantined rows below the session's folder."""
+    """Return the name of the object with a file's bad rows, below the session's folder."""
     return f"bad-rows/{file_id(uri)}-{read.token}-{attempt}.parquet"
 
 
 CUT_VALUES = "cut"
-"""Folder of what `cut_key` names."""
+"""The folder of the objects that `cut_key` names."""
 
 
 def cut_key(uri: str, read: Fingerprint, attempt: int) -> str:
-    """Name of the count of a file's cut values below the session's folder."""
+    """Return the name of the object that counts a file's cut values, below the session's folder."""
     return f"{CUT_VALUES}/{file_id(uri)}-{read.token}-{attempt}.json"
 
 
 def version_text(read: Fingerprint) -> str:
-    """A version for a segment's custom map, which takes no comma; `version_from_text` is the inverse."""
+    """Return a version as text without commas, for a segment's custom map; inverse: `version_from_text`."""
     return urlencode({name: value for name, value in read.to_json().items() if value is not None})
 
 
 def version_from_text(text: str) -> Fingerprint:
-    """Inverse of `version_text`.
+    """Return the version that `version_text` wrote.
 
-    :raises ValueError: the text is not of a version.
+    :raises ValueError: the text is not a version.
     """
     values: dict[str, str] = dict(parse_qsl(text, keep_blank_values=True, strict_parsing=True))
     try:
@@ -87,18 +87,18 @@ def version_from_text(text: str) -> Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class CutValues(Stored):
-    """Of one file.
+    """Counts of the cut values of one file.
 
-    :ivar columns: those that lost something, by name.
+    :ivar columns: by column name; only columns with cut values.
     """
 
     columns: Mapping[str, Cut]
 
     @classmethod
     def of(cls, segments: Iterable[Iterable[ColumnStats]], number: int = FIRST) -> Self:
-        """Of the columns of all segments of the file.
+        """Add up the cut values of all segments of one file.
 
-        :param number: the format that it is written in.
+        :param number: the format in which they will be stored.
         """
         cuts: dict[str, Cut] = {}
         for column in chain.from_iterable(segments):
@@ -107,7 +107,7 @@ class CutValues(Stored):
         return cls(cuts, format=number)
 
     def to_bytes(self) -> bytes:
-        """JSON text, keys sorted."""
+        """Return JSON text, with sorted keys."""
         columns = {
             name: {"nul": cut.at_nul, "maxLength": cut.at_length} for name, cut in self.columns.items()
         }
@@ -116,11 +116,11 @@ class CutValues(Stored):
 
     @classmethod
     def from_bytes(cls, data: bytes, what: str = "a count of cut values") -> Self:
-        """Inverse of `to_bytes`; keys that are not known are left out: it is never written back.
+        """Return what `to_bytes` wrote. Unknown keys are dropped, which is safe: it is never written back.
 
-        :param what: its address, for errors.
-        :raises NeedsNewerRelease: it is of a format that this release does not know.
-        :raises ValueError: the text is none.
+        :param what: address of the object, for errors.
+        :raises NeedsNewerRelease: this release does not know the object's format.
+        :raises ValueError: the text is not a count of cut values.
         """
         try:
             value = read_json(data)
@@ -133,13 +133,13 @@ class CutValues(Stored):
 
 
 EVERY_S: Final = 15.0
-"""A sign costs two requests, and the driver looks as often."""
+"""Seconds between two signs, and between two looks of the driver. A sign costs two requests."""
 
 _LOG = logging.getLogger(__name__)
 
 
 class Heartbeat:
-    """What one task leaves behind while it works; no more than one object at a time.
+    """Leaves one task's signs of life while it works; at most one object at a time.
 
     :param staging: the session's folder.
     """
@@ -152,9 +152,9 @@ class Heartbeat:
         self._last = time.monotonic()
 
     def worked(self, rows: int = 0) -> None:
-        """A piece of work is done.
+        """Note that a piece of work is done; leave a sign if the last one is older than `EVERY_S`.
 
-        :param rows: so many more are read.
+        :param rows: how many more rows are read.
         """
         self._rows += rows
         if time.monotonic() - self._last < EVERY_S:
@@ -162,7 +162,7 @@ class Heartbeat:
         self._number += 1
         before, self._key = self._key, f"{self._stem}-{self._number}-{self._rows}"
         try:
-            self._staging.put_if_absent(self._key, b".")  # an empty one would be looked at twice
+            self._staging.put_if_absent(self._key, b".")  # a store would check an empty object twice
             if before is not None:
                 self._staging.delete(before)
         except SourceError as error:
@@ -170,23 +170,23 @@ class Heartbeat:
         self._last = time.monotonic()
 
     def counted(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """The same tables, each a piece of work."""
+        """Yield the same tables; count each as a piece of work."""
         for table in tables:
             self.worked(table.num_rows)
             yield table
 
     def close(self) -> None:
-        """The task is over."""
+        """Delete the last sign: the task is over."""
         if self._key is not None:
             with suppress(SourceError):
                 self._staging.delete(self._key)
 
 
 class HeartbeatReader:
-    """What the driver sees of them.
+    """Reads the signs of life of all tasks, for the driver.
 
     :param staging: the session's folder.
-    :param else_moved: whether work was done since it was last asked of which tasks tell nothing.
+    :param else_moved: whether work was done since its last call that no task gives a sign of.
     """
 
     def __init__(
@@ -198,9 +198,9 @@ class HeartbeatReader:
         self._last = time.monotonic()
 
     def look(self, done: Iterable[int]) -> int | None:
-        """Rows read of files that are not done, None when no work was seen since the last look.
+        """Return rows read of files not done; None if no work was seen, or if the last look is too recent.
 
-        :param done: ordinals of files that are.
+        :param done: ordinals of the files that are done.
         """
         if time.monotonic() - self._last < EVERY_S:
             return None
@@ -216,7 +216,7 @@ class HeartbeatReader:
 
 
 def _rows(keys: Iterable[str], done: frozenset[int]) -> int:
-    """Of two tasks of one file (speculation) the one that is further counts."""
+    """Sum the rows of files not done. If two tasks build one file (speculation), the further one counts."""
     furthest: dict[int, int] = {}
     for key in keys:
         ordinal, _, _, rows = (key.rsplit("/", 1)[1]).split("-")

@@ -1,1 +1,1 @@
-"""Files of each format become Arrow batches. Imports no Spark."""
+"""Read files of each format as Arrow tables. Imports no Spark."""

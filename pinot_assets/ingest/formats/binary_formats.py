@@ -1,9 +1,9 @@
-"""Parquet, ORC and Avro: the table's columns by name. Rows are counted from 1.
+"""Read Parquet, ORC and Avro: the table's columns by name. Rows are counted from 1.
 
-Parquet and ORC go through Arrow, Avro through DataFusion, whose decoder makes Arrow columns without a Python
-object per value. DataFusion is an extra (`pip install "pinot-assets[avro]"`), since it is large and few
-tables need it. It takes a file cut short for a whole one, so the file's frame is walked block by block first
-(the Avro specification, object container files).
+Arrow reads Parquet and ORC. DataFusion reads Avro: its decoder makes Arrow columns without a Python object
+per value. DataFusion is an extra (`pip install "pinot-assets[avro]"`), because it is large and few tables
+need it. It accepts a file that is cut short, so `count_rows` first walks the file's frame block by block (the
+Avro specification, object container files).
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ BATCH_ROWS: Final = 1 << 16
 def columns_of(
     names: list[str], target: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits
 ) -> list[str]:
-    """The columns to read.
+    """Return the table's columns that the file has, in the table's order.
 
-    :param names: those of the file.
-    :raises FileRejected: it has none of the table's, has one twice, or lacks one that it may not lack; or has
-        too many.
+    :param names: the file's columns.
+    :raises FileRejected: the file has none of the table's columns, has one twice, lacks one that must not be
+        missing, or has too many columns.
     """
     limits.check_columns(len(names))
     present = target.present(names)
@@ -58,7 +58,7 @@ def columns_of(
 
 
 def check_values(table: pa.Table, limits: FileLimits) -> None:
-    """Refuse a table with a value that is larger than one may be.
+    """Refuse a table with a value that is larger than the limits allow.
 
     :raises TooLarge: it has one.
     """
@@ -67,9 +67,9 @@ def check_values(table: pa.Table, limits: FileLimits) -> None:
 
 
 def _largest(column: pa.ChunkedArray) -> int:
-    """Bytes of the largest text or bytes value, 0 where there is none. Looks at offsets alone.
+    """Return the bytes of the largest text or bytes value, 0 if there is none. Reads only offsets.
 
-    Nested columns are few; what becomes of them is text of the same size at the least.
+    Structures are not measured: they are few, and become text that is at least as large.
     """
     most = 0
     for array in column.chunks:
@@ -90,23 +90,23 @@ def _largest(column: pa.ChunkedArray) -> int:
 
 @contextmanager
 def damaged(what: str) -> Iterator[None]:
-    """Errors of the library as ours.
+    """Turn errors of the library into ours.
 
     :param what: name of the format.
-    :raises Unreadable: the file is damaged. Trouble of the machine stays what it is.
+    :raises Unreadable: the file is damaged. Trouble of the machine keeps its own error.
     """
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: names of columns
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: for names of columns
         if trouble_of(error) is not None:
             raise
         raise Unreadable(f"the {what} file is damaged or cut short", why=one_line(error)) from error
 
 
 def first_parquet(path: Path, count: int, limits: FileLimits = DEFAULTS) -> pa.Table:
-    """Up to so many rows, in the file's own types; none of a file without any.
+    """Return up to `count` rows, in the file's own types; an empty table if the file has none.
 
-    :raises FileRejected: the file is damaged, or has more than it may.
+    :raises FileRejected: the file is damaged, or larger than the limits allow.
     """
     with (
         damaged("Parquet"),
@@ -122,7 +122,7 @@ def first_parquet(path: Path, count: int, limits: FileLimits = DEFAULTS) -> pa.T
 def parquet_batches(
     path: Path, target: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits
 ) -> Iterator[pa.Table]:
-    """Rows with the columns of `target` that the file has, in its own types, some at a time.
+    """Yield rows with the columns of `target` that the file has, in the file's types, in several tables.
 
     :raises FileRejected: the file is damaged, or has none of the columns.
     """
@@ -133,13 +133,13 @@ def parquet_batches(
             memory_map=True,
             page_checksum_verification=True,
             pre_buffer=False,
-            coerce_int96_timestamp_unit="us",  # nanoseconds would end in 2262, without a word
+            coerce_int96_timestamp_unit="us",  # nanoseconds would silently overflow after 2262
         ) as file,
     ):
         names = file.schema_arrow.names
         verdicts.rows = file.metadata.num_rows
         if file.metadata.num_rows == 0:
-            return  # one without columns is still an empty one (edge case E5)
+            return  # without rows, a file may also lack columns (edge case E5)
         columns = columns_of(names, target, verdicts, limits)
         check_pages(file.metadata, frozenset(columns), limits)
         for batch in file.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
@@ -147,9 +147,9 @@ def parquet_batches(
 
 
 def check_pages(metadata: pq.FileMetaData, columns: frozenset[str], limits: FileLimits) -> None:
-    """Refuse column chunks that say of themselves that they unpack to far too much.
+    """Refuse column chunks whose metadata declare that they unpack to far too much.
 
-    :raises TooLarge: one does.
+    :raises TooLarge: a chunk does.
     """
     for n in range(metadata.num_row_groups):
         group = metadata.row_group(n)
@@ -160,13 +160,13 @@ def check_pages(metadata: pq.FileMetaData, columns: frozenset[str], limits: File
 
 
 _MOST_AT_ONCE: Final = 64 << 20
-"""Bytes of a compression block as the file declares them; the default is 256 KB, the format ends at 8 MB."""
+"""Bytes. The most that a file may declare for a compression block; default 256 KB, ORC's limit 8 MB."""
 
 
 def first_orc(path: Path, count: int, limits: FileLimits = DEFAULTS) -> pa.Table:
-    """Up to so many rows of the first stripe, in the file's own types; none of a file without any.
+    """Return up to `count` rows of the first stripe, in the file's types; an empty table if there are none.
 
-    :raises FileRejected: the file is damaged, or has more than it may.
+    :raises FileRejected: the file is damaged, or larger than the limits allow.
     """
     with damaged("ORC"), pa.memory_map(str(path)) as data:
         file = paorc.ORCFile(data)
@@ -180,7 +180,7 @@ def first_orc(path: Path, count: int, limits: FileLimits = DEFAULTS) -> pa.Table
 def orc_stripes(
     path: Path, target: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits
 ) -> Iterator[pa.Table]:
-    """As `parquet_batches`, a stripe at a time."""
+    """Yield rows as `parquet_batches` does, a stripe at a time."""
     with damaged("ORC"), pa.memory_map(str(path)) as data:
         file = paorc.ORCFile(data)
         verdicts.rows = file.nrows
@@ -206,7 +206,7 @@ def _stripe(file: paorc.ORCFile, n: int, columns: list[str]) -> pa.RecordBatch:
     try:
         batch = file.read_stripe(n, columns=columns)
         if not set(columns).issubset(batch.schema.names):
-            # ORC's reader takes a.b for the member of a struct that follows, even if it is asked by number.
+            # ORC's reader takes the name a.b for a member of a struct, even if asked for it by number.
             batch = file.read_stripe(n)
         return batch.select(columns)
     except pa.ArrowInvalid as error:
@@ -223,10 +223,10 @@ _SYNC_BYTES = 16
 
 
 def count_rows(path: Path, limits: FileLimits = DEFAULTS) -> int:
-    """How many rows the blocks of a file promise, nothing of which is decoded.
+    """Return how many rows the file's blocks declare; decode nothing.
 
     :raises Unreadable: a block is cut short, or does not end with the file's mark.
-    :raises TooLarge: a block promises far more rows than its bytes can hold, one byte each.
+    :raises TooLarge: a block declares far more rows than its bytes can hold, one byte each.
     """
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         position = rows = 0
@@ -269,7 +269,7 @@ def _behind_header(data: mmap.mmap) -> int:
 
 
 def _long(data: mmap.mmap, position: int) -> tuple[int, int]:
-    """A zigzag number of variable length, and where it ends."""
+    """Return a zigzag number of variable length, and the position after it."""
     value = shift = 0
     while True:
         byte = data[position]
@@ -283,15 +283,15 @@ def _long(data: mmap.mmap, position: int) -> tuple[int, int]:
 
 
 _LOADED: Final = 64 << 20
-"""Bytes that DataFusion takes at the least once it is loaded."""
+"""Bytes that DataFusion takes at least when it is loaded."""
 _THREADS: Final = (8 << 20) + (os.cpu_count() or 1) * (4 << 20)
-"""Bytes that its threads take, one a core."""
+"""Bytes that its threads take, one thread per core."""
 
 
 def first_avro(path: Path, count: int, limits: FileLimits = DEFAULTS) -> pa.Table:
-    """Up to so many rows, in the file's own types.
+    """Return up to `count` rows, in the file's own types.
 
-    :raises FileRejected: the file is damaged, has more than it may, or DataFusion is not installed.
+    :raises FileRejected: the file is damaged, exceeds the limits, or DataFusion is not installed.
     """
     datafusion = load_datafusion()
     count_rows(path, limits)
@@ -303,7 +303,7 @@ def first_avro(path: Path, count: int, limits: FileLimits = DEFAULTS) -> pa.Tabl
 
 
 def load_datafusion() -> ModuleType:
-    """The library that reads Avro.
+    """Return the module of DataFusion, which reads Avro.
 
     :raises ReaderSettings: it is not installed, or cannot be loaded.
     """
@@ -324,12 +324,12 @@ def load_datafusion() -> ModuleType:
 
 @cache
 def _load() -> None:
-    """Load the library, here since it takes half a second and memory, and have its threads run.
+    """Load DataFusion and start its threads; only here, because that takes half a second and memory.
 
-    Where memory ends while they start, it waits for ever for those that did not. So their memory is asked for
-    beforehand, and kept from what loads, which takes all that it finds.
+    If memory ends while the threads start, DataFusion waits forever for those that did not start. So this
+    function first reserves their memory, and keeps it from the import, which takes all memory that it finds.
 
-    :raises OSError: there is too little.
+    :raises OSError: there is too little memory.
     """
     _memory(_LOADED + _THREADS).close()
     with _memory(_THREADS):
@@ -345,7 +345,7 @@ def _memory(size: int) -> mmap.mmap:
 def avro_batches(
     path: Path, target: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits
 ) -> Iterator[pa.Table]:
-    """Rows with the columns of `target` that the file has, in its own types, some at a time.
+    """Yield rows with the columns of `target` that the file has, in the file's types, in several tables.
 
     :raises FileRejected: the file is damaged, or has none of the columns.
     """
@@ -373,13 +373,13 @@ def _decoded(frame: DataFrame) -> Iterator[pa.RecordBatch]:
 
 @contextmanager
 def _damaged_avro() -> Iterator[None]:
-    """Errors of the library as ours, its panics among them.
+    """Turn DataFusion's errors into ours, its panics included.
 
-    :raises Unreadable: the file is damaged. Trouble of the machine stays what it is.
+    :raises Unreadable: the file is damaged. Trouble of the machine keeps its own error.
     """
     try:
         yield
-    except BaseException as error:  # a panic of Rust is no Exception, and its errors have no class
+    except BaseException as error:  # a Rust panic is no Exception, and DataFusion has no error class
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         if isinstance(error, Exception) and trouble_of(error) is not None:

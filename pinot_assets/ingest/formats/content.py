@@ -1,4 +1,4 @@
-"""A file's bytes, unpacked, a block at a time. First bytes say what a file is, its name does not count."""
+"""A file's bytes, unpacked, in blocks. A file's first bytes decide what it is; its name does not count."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pinot_assets.ingest.contract.failures import trouble_of
 from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 BLOCK_BYTES: Final = 4 << 20
-"""How much of a text file is read at a time, unpacked. A row of CSV must fit into it, and Arrow reads up to
-32 of them ahead."""
+"""Bytes of a text file, unpacked, that are read at a time. A row of CSV must fit into them; Arrow reads up to
+32 such blocks ahead."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 _PACKED: Final = {
     "gzip": re.compile(rb"\x1f\x8b"),
     "bz2": re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)"),  # text may begin with BZh
-    "zstd": re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),  # the latter is to be skipped
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),  # the latter: a skippable frame
 }
 _FORMATS: Final = {b"PAR1": "parquet", b"Obj\x01": "avro", b"ORC": "orc"}
 _NAMES: Final = {"parquet": "a Parquet file", "avro": "an Avro file", "orc": "an ORC file"}
@@ -38,16 +38,16 @@ _OTHER_KINDS: Final = {
 _PACKED_NAME: Final = re.compile(r"\.(gz|gzip|bz2|zst|zstd|snappy|lz4|xz|zip|br|z)$", re.IGNORECASE)
 _START: Final = 1 << 13
 _DOCUMENT: Final = re.compile(rb"\{|\[\s*[{\]]")
-"""How JSON documents start, or the array around them."""
+"""Matches the start of a JSON document, or of the array around documents."""
 
 
 def check_not_torn(name: str, size: int, input_format: str) -> None:
-    """Refuse a file of 0 bytes that should have some: text without rows may have none, nothing else.
+    """Refuse a file of 0 bytes if its kind cannot be empty: only plain text without rows can be.
 
-    A torn upload would otherwise take the rows of the file's last version away.
+    Otherwise a torn upload would remove the rows of the file's last version.
 
-    :param name: the file's name or URI; its copy here has another one.
-    :raises Unreadable: it has none.
+    :param name: the file's name or URI; its local copy has another name.
+    :raises Unreadable: it has 0 bytes and should have some.
     """
     if size:
         return
@@ -65,9 +65,9 @@ def check_not_torn(name: str, size: int, input_format: str) -> None:
 
 
 def text_blocks(path: Path, input_format: str, limits: FileLimits = DEFAULTS) -> Iterator[bytes]:
-    """A text file unpacked, without blank blocks at its start and a byte order mark; none if it is blank.
+    """Yield a text file unpacked, without blank blocks and byte order mark at its start; nothing if blank.
 
-    :raises Unreadable: it is damaged or cut, or plainly of another kind than the format says.
+    :raises Unreadable: it is damaged or cut, or plainly of another kind than the format.
     :raises TooLarge: it unpacks to too much.
     """
     blocks = _blocks(path, limits)
@@ -79,7 +79,7 @@ def text_blocks(path: Path, input_format: str, limits: FileLimits = DEFAULTS) ->
 
 
 def plain_file(path: Path, input_format: str, limits: FileLimits = DEFAULTS) -> Path | None:
-    """A file of a binary format, unpacked beside itself where it is packed; None if it is blank.
+    """Return a file of a binary format; a packed one is unpacked beside itself. None if it is blank.
 
     :raises Unreadable: it is damaged or cut, or does not start as the format does.
     :raises TooLarge: it unpacks to too much.
@@ -98,9 +98,9 @@ def plain_file(path: Path, input_format: str, limits: FileLimits = DEFAULTS) -> 
 
 
 def format_of(path: Path) -> str | None:
-    """What a file is by its first bytes: `parquet`, `avro`, `orc`, `json` or `csv`; None if it is blank.
+    """Return a file's kind by its first bytes: `parquet`, `avro`, `orc`, `json` or `csv`; None if blank.
 
-    :raises Unreadable: it is damaged, or nothing that is read here.
+    :raises Unreadable: it is damaged, or of a kind that is not read here.
     """
     first = next(_blocks(path, DEFAULTS), b"").removeprefix(_BOM).lstrip()
     if not first:
@@ -113,25 +113,25 @@ def format_of(path: Path) -> str | None:
 
 
 def packing(path: Path) -> str | None:
-    """How a file is packed: `gzip`, `bz2` or `zstd`."""
+    """Return how a file is packed: `gzip`, `bz2` or `zstd`; None if it is not."""
     with path.open("rb") as file:
         start = file.read(10)
     return next((kind for kind, magic in _PACKED.items() if magic.match(start)), None)
 
 
 class Readable(io.RawIOBase):
-    """Blocks as a file that Arrow reads: every read gives what was asked for, but for the last."""
+    """Blocks as a file for Arrow: every read returns as many bytes as asked for, except the last."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
         self._left = b""
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """So many bytes, fewer only at the end."""
+        """Return `size` bytes, fewer only at the end."""
         parts, count = [self._left], len(self._left)
         while count < size or size < 0:
             if (block := next(self._blocks, None)) is None:
@@ -153,7 +153,7 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _blocks(path: Path, limits: FileLimits) -> Iterator[bytes]:
-    """The file unpacked; every block is whole but the last."""
+    """Yield the file unpacked; every block except the last has `BLOCK_BYTES`."""
     packed, unpacked = path.stat().st_size, 0
     is_packed = packing(path) is not None
     try:
@@ -189,10 +189,10 @@ def _magic(start: bytes, table: dict[bytes, str]) -> bytes:
 def _check_text(block: bytes, input_format: str) -> None:
     start = block[:_START]
     kind = _OTHER_KINDS.get(_magic(start, _OTHER_KINDS))
-    if kind is None and (b"\0" in start or not _is_utf_8(start)):  # ORCID may be the name of a column
+    if kind is None and (b"\0" in start or not _is_utf_8(start)):  # a text may begin with ORCID, a column
         kind = _NAMES.get(_FORMATS.get(_magic(start, _FORMATS), ""))
     if kind is None and b"\0" in start and not _is_utf_8(start):
-        kind = "binary or UTF-16 text"  # a stray zero byte in UTF-8 text is a value like others
+        kind = "binary or UTF-16 text"  # in UTF-8 text, a stray zero byte is a normal value
     if kind is not None:
         raise Unreadable(
             f"the file is {kind}, not {input_format}",

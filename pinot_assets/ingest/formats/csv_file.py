@@ -1,11 +1,11 @@
-"""CSV through Arrow, a block at a time.
+"""Read CSV through Arrow, a block at a time.
 
-All cells come as text and are then cast column by column: that costs no more than Arrow's own conversion
-while it parses, and says of every single value whether it fits.
+Arrow parses all cells as text; then each column is cast. That costs no more than Arrow's own conversion
+while it parses, and shows for every single value whether it fits.
 
 An empty cell is null, in text columns too and quoted or not, as in Pinot's `CSVRecordExtractor`. Nothing else
-is: Arrow's own list (`NA`, `null`, `nan`, …) is off. Blanks around the names of columns do not count.
-Rows are counted from the file's first, header included, blank lines and comments left out.
+is null: Arrow's own list (`NA`, `null`, `nan`, …) is off. Blanks around column names are ignored.
+Rows are counted from the file's first, header included, without blank lines and comments.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read_csv(
     verdicts: BadRowPolicy,
     limits: FileLimits = DEFAULTS,
 ) -> Iterator[pa.Table]:
-    """Rows as the columns of `target`, some at a time.
+    """Yield the rows as the columns of `target`, in several tables.
 
     :param blocks: the file, see `text_blocks`.
     :raises FileRejected: names column and row.
@@ -66,11 +66,11 @@ def read_csv(
 
 
 class _Rows:
-    """The rows below the header.
+    """Reads the rows below the header.
 
-    A last row of our own, with the mark in its last cell, tells that no quote was left open: Arrow takes an
-    open quote (a file cut in the middle, a stray quote) for a long cell that ends with the file, and the rows
-    in it would be lost without a word.
+    It appends a row with a mark in its last cell; if the mark is read back, no quote was left open. Arrow
+    takes an open quote (a file cut in the middle, a stray quote) for a long cell that ends with the file, and
+    would silently lose the rows in it.
     """
 
     def __init__(
@@ -81,21 +81,21 @@ class _Rows:
         verdicts: BadRowPolicy,
         first: int,
     ) -> None:
-        # No column of a table begins with #, so the others do not get into the way.
+        # No column of a table begins with #, so the file's other columns get names that cannot clash.
         self._known = frozenset(target.schema.names)
         self._lists = frozenset(field.name for field in target.schema if pt.is_list(field.type))
         self._names = [name if name in self._known else f"#{n}" for n, name in enumerate(names)]
         self._target, self._settings, self._verdicts = target, settings, verdicts
         self._foreign = ForeignBytes()
-        self._next = first  # number of the row that comes next
+        self._next = first  # number of the next row
         self._first = first
-        self._torn: list[BadRow] = []  # with too few or too many cells, or text behind a closing quote
-        self._behind: dict[str, bytes] = {}  # the latter, by what Arrow has instead of them
+        self._torn: list[BadRow] = []  # rows with too few or too many cells, or text after a closing quote
+        self._behind: dict[str, bytes] = {}  # rows with such text, by the text that replaced them
         self._behind_count = 0
-        self._met = 0  # rows that Arrow met, those and the mark included
+        self._met = 0  # rows that Arrow parsed, torn ones and the mark included
 
     def read(self, body: Iterator[bytes]) -> Iterator[pa.Table]:
-        """The rows, in the table's types."""
+        """Yield the rows, in the table's types."""
         last = self._names[-1]
         held: pa.Table | None = None
         for table in self._tables(body):
@@ -132,7 +132,7 @@ class _Rows:
                 convert_options=pacsv.ConvertOptions(
                     include_columns=[*dict.fromkeys([*known, names[-1]])],
                     column_types=dict.fromkeys({*known, names[-1]}, text),
-                    check_utf8=False,  # conform does, and says where
+                    check_utf8=False,  # `conform` checks it and names the row
                     null_values=list(settings.nulls),
                     strings_can_be_null=True,
                 ),
@@ -144,21 +144,21 @@ class _Rows:
             self._refuse(error)
 
     def _set_aside(self, row: bytes) -> bytes:
-        """What Arrow gets for a row with text behind a closing quote: one with too many cells."""
+        """Return Arrow's replacement for a row with text after a closing quote: too many cells."""
         self._behind_count += 1
         instead = f"{_BEHIND}{self._behind_count}{self._settings.delimiter * len(self._names)}"
         self._behind[instead] = row
         return instead.encode()
 
     def _on_torn(self, row: pacsv.InvalidRow) -> str:
-        """Called by Arrow for a row with the wrong number of cells."""
+        """Note a row with the wrong number of cells; Arrow calls this."""
         self._torn.append(self._torn_row(row))
         self._met += 1
         return "error" if _END in row.text or len(self._torn) >= self._verdicts.room else "skip"
 
     def _torn_row(self, row: pacsv.InvalidRow) -> BadRow:
         number = row.number + self._first - 1
-        # A file may hold that mark, too: only what was put there is looked up.
+        # A file may contain that mark, too, so look only for replacements that were really made.
         if (aside := self._behind.pop(row.text.rstrip("\r\n"), None)) is not None:
             text = aside.decode(errors="surrogateescape")
             why = f"has text behind a closing quote: {shown(text)}"
@@ -208,10 +208,10 @@ class _Rows:
 
 
 def split_cells(column: pa.ChunkedArray, delimiter: str) -> pa.ChunkedArray:
-    """Texts as lists of text.
+    """Split texts into lists of text.
 
-    As `StringUtils.split`: delimiters side by side are one, and none makes an empty value. Bytes that are not
-    UTF-8 stay what they are; `conform` says where they stand.
+    As `StringUtils.split`: delimiters side by side count as one, and no value is empty. Bytes that are not
+    UTF-8 do not change; `conform` reports their row.
     """
     instead = delimiter.replace("\\", r"\\")
     texts = pc.replace_substring_regex(column, f"({re.escape(delimiter)})+", instead)
@@ -227,7 +227,7 @@ def _open_quote(row: int) -> Unreadable:
 
 
 def _header(start: bytes, settings: CsvSettings) -> tuple[list[str], int, int]:
-    """The names of the file's columns; rows and bytes to leave out before the data."""
+    """Return the names of the file's columns; then how many rows and bytes precede the data."""
     if settings.header is not None and not settings.skip_header:
         return [name.strip() for name in settings.header], 0, 0
     lines = start[:_HEADER_BYTES].splitlines(keepends=True)

@@ -1,13 +1,13 @@
-"""The text of a CSV file before a parser has it.
+"""Change or check the text of a CSV file before a parser reads it.
 
-Arrow does not know comments (`without_comments`). It makes `xy` of a cell with text behind its closing
-quote, `"x"y`, and something else of most texts whose quotes are escaped in a way that is not set. Such a row
-is bad (commons-csv refuses it, too): see `Quotes`. A quote opens a cell at its first character alone,
-elsewhere it is a character like others. Blanks may follow the quote that closes a cell.
+Arrow does not know comments (`without_comments`). From a cell with text after its closing quote, `"x"y`,
+Arrow makes `xy`; if quotes are escaped in a way that is not set, it misreads most texts. Such a row is bad
+(commons-csv refuses it, too): see `Quotes`. A quote opens a cell only as its first character; elsewhere it
+is an ordinary character. Blanks may follow the quote that closes a cell.
 
-Arrow does not mind bytes that are not UTF-8, but it tells of a row with too many cells only what is UTF-8,
-and gives the file up otherwise: see `ForeignBytes`. And Spark's reader takes some files in another way than
-they are meant: see `scan_csv`.
+Arrow accepts bytes that are not UTF-8. But when it reports a row with too many cells, that row has to be
+UTF-8, or Arrow fails on the file: see `ForeignBytes`. Spark's reader silently reads some files differently
+from what their writer meant: see `scan_csv`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _ROW_END: Final = rb"(?:\r\n|\n|\r)"
 
 
 def cell_pattern(settings: CsvSettings, behind: bytes | None = None) -> bytes:
-    """A cell as Arrow takes it.
+    """Return a pattern for a cell as Arrow reads it.
 
-    :param behind: what may follow a closing quote; None for whatever Arrow takes.
+    :param behind: pattern of what may follow a closing quote; None: whatever Arrow accepts.
     """
     quote, delimiter = re.escape(settings.quote.encode()), re.escape(settings.delimiter.encode())
     plain, quoted = rb"[^%b\r\n]++" % delimiter, rb"[^%b]++|%b%b" % (quote, quote, quote)
@@ -47,9 +47,9 @@ def cell_pattern(settings: CsvSettings, behind: bytes | None = None) -> bytes:
 
 
 class Quotes:
-    """The rows of one file, looked at before a parser has them.
+    """Checks the rows of one file before a parser reads them.
 
-    :param block_bytes: what the parser takes at a time; no row may be longer than two of that.
+    :param block_bytes: the parser's block size; no row may be longer than two blocks.
     """
 
     def __init__(self, settings: CsvSettings, block_bytes: int = BLOCK_BYTES) -> None:
@@ -64,25 +64,25 @@ class Quotes:
         self._row = re.compile(rb"(?:%b)(?=%b)" % (any_row, _ROW_END))
 
     def first_bad(self, rows: bytes) -> bytes | None:
-        """The first row with text behind a closing quote, if there is one.
+        """Return the first row with text after a closing quote, None if there is none.
 
-        :param rows: whole ones.
+        :param rows: whole rows.
         """
-        data = rows + b"\n"  # what the last row may lack
+        data = rows + b"\n"  # the last row may lack its end
         match = self._row.match(data, _end(self._good, data, 0))
         return None if match is None else match[0]
 
     def checked(self, blocks: Iterator[bytes], instead: Callable[[bytes], bytes]) -> Iterator[bytes]:
-        """The same rows.
+        """Yield the same rows, with the bad ones replaced.
 
-        :param blocks: of rows, from the start of one on.
-        :param instead: gives what stands for a row that has text behind a closing quote.
+        :param blocks: the file's bytes, from the start of a row.
+        :param instead: returns the replacement of a row that has text after a closing quote.
         """
         rest = b""
         for block in blocks:
             data = rest + block if rest else block
             if len(rest) > self._longest:
-                yield data  # which the parser refuses
+                yield data  # too long; the parser refuses it
                 yield from blocks
                 return
             if (end := self._regular_end(data)) is None:
@@ -92,13 +92,13 @@ class Quotes:
                 yield data[:end]
             rest = data[end:]
         if rest:
-            # What the last row lacks is its end; a quote that is left open is Arrow's to tell.
+            # The last row may lack only its line end. If it lacks a closing quote, Arrow reports that.
             done, end = self._walked(rest + b"\n", instead)
             last = b"".join(done) + rest[end:]
             yield last.removesuffix(b"\n") if end > len(rest) else last
 
     def _regular_end(self, data: bytes) -> int | None:
-        """Where the last whole row ends, 0 if none does; None if a quote is not where it should be."""
+        """Return where the last whole row ends, 0 if none does; None if a quote is in a wrong place."""
         if self._escaped is not None and self._escape in data:
             data = self._escaped.sub(b"__", data)
         if self._quote not in data:
@@ -112,11 +112,11 @@ class Quotes:
         return _outer_end(data, codes, places)
 
     def _stands(self, beside: npt.NDArray[np.uint8]) -> bool:
-        """Whether there is an end of a cell, or the other half of a doubled quote, beside each quote."""
+        """Whether each quote is beside a cell's end, or beside the other half of a doubled quote."""
         return bool(np.isin(beside, (self._delimiter[0], self._quote[0], *_LINE_ENDS)).all())
 
     def _walked(self, data: bytes, instead: Callable[[bytes], bytes]) -> tuple[list[bytes], int]:
-        """The whole rows at the start of some data, and where they end."""
+        """Return the whole rows at the start of the data, bad ones replaced, and where they end."""
         done: list[bytes] = []
         position = 0
         while True:
@@ -132,9 +132,9 @@ class Quotes:
 
 
 def _outer_end(data: bytes, codes: npt.NDArray[np.uint8], places: npt.NDArray[np.intp]) -> int:
-    """Where the last line ends at which no cell is open.
+    """Return where the last line ends that leaves no cell open; 0 if there is none.
 
-    :param places: of quotes.
+    :param places: positions of the quotes.
     """
     end = 1 + max(data.rfind(b"\n"), data.rfind(b"\r"))
     if np.searchsorted(places, end) % 2 == 0:
@@ -144,13 +144,13 @@ def _outer_end(data: bytes, codes: npt.NDArray[np.uint8], places: npt.NDArray[np
     return int(ends[-1]) if len(ends) else 0
 
 
-_COMMENT_END: Final = rb"(?:\n|\r\n|\r(?=[^\n]))"  # whether a last \r is all of it, the next block knows
+_COMMENT_END: Final = rb"(?:\n|\r\n|\r(?=[^\n]))"  # a \r at the end of a block needs the next block
 
 
 def without_comments(blocks: Iterator[bytes], settings: CsvSettings) -> Iterator[bytes]:
-    """The blocks without lines that start with `settings.comment`, but for those inside of a quoted cell.
+    """Yield the blocks without lines that start with `settings.comment`, except inside a quoted cell.
 
-    Rows end where Arrow ends them: a quote opens a cell at its start alone, elsewhere it is a character.
+    Rows end where Arrow ends them: a quote opens a cell only at its start, elsewhere it is a character.
 
     :raises Unreadable: a row is longer than a block.
     """
@@ -176,7 +176,7 @@ def without_comments(blocks: Iterator[bytes], settings: CsvSettings) -> Iterator
 
 
 def _patterns(settings: CsvSettings) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """Whole rows, and whole comments, as many as follow each other; both may be none."""
+    """Return two patterns: as many whole rows, or whole comments, as follow each other; maybe none."""
     assert settings.comment is not None
     comment, delimiter = (re.escape(text.encode()) for text in (settings.comment, settings.delimiter))
     cell = cell_pattern(settings)
@@ -186,29 +186,29 @@ def _patterns(settings: CsvSettings) -> tuple[re.Pattern[bytes], re.Pattern[byte
 
 def _end(pattern: re.Pattern[bytes], data: bytes, position: int) -> int:
     match = pattern.match(data, position)
-    assert match is not None  # the patterns match nothing, too
+    assert match is not None  # the patterns also match an empty text
     return match.end()
 
 
 _PRIVATE: Final = 0x10F700
-_ESCAPED: Final = re.compile("[\udc80-\udcff]")  # what `surrogateescape` makes of a byte
+_ESCAPED: Final = re.compile("[\udc80-\udcff]")  # the characters that `surrogateescape` decodes a byte to
 _PRIVATE_TEXT: Final = re.compile(f"[{chr(_PRIVATE + 0x80)}-{chr(_PRIVATE + 0xFF)}]")
 _PRIVATE_BYTES: Final = re.compile(rb"\xf4\x8f[\x9e\x9f][\x80-\xbf]")
 
 
 class ForeignBytes:
-    """Bytes that are not UTF-8, of one file; the parser may be ahead of the rows that are looked at.
+    """Carries one file's bytes that are not UTF-8 through the parser, which may be ahead of the rows read.
 
-    They go through it as characters of a private plane, one for each byte, and come out as what they were. A
-    file that uses those characters itself, beside bytes that are not UTF-8, loses rows to the verdict "is not
-    UTF-8", and no value.
+    Each such byte passes the parser as a character of a private plane, and is restored after it. If a file
+    also uses those characters itself, its rows may be refused as "is not UTF-8"; no value is changed
+    silently.
     """
 
     def __init__(self) -> None:
         self._has_any = False
 
     def hidden(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """The same blocks, every byte of them UTF-8."""
+        """Yield the same blocks, with all bytes made UTF-8."""
         rest = b""
         for block in blocks:
             data = rest + block if rest else block
@@ -227,13 +227,13 @@ class ForeignBytes:
             yield self._hidden(rest.decode(errors="surrogateescape"))
 
     def shown(self, text: str) -> str:
-        """A text of the parser, with the bytes as Python escapes them."""
+        """Return a text of the parser, with the bytes as Python escapes them (`surrogateescape`)."""
         if not self._has_any:
             return text
         return _PRIVATE_TEXT.sub(lambda match: chr(ord(match[0]) - _PRIVATE + 0xDC00), text)
 
     def restored(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Texts of the parser with the bytes as they stand in the file."""
+        """Return texts of the parser with the bytes of the file in them."""
         if not self._has_any:
             return column
         mask = pc.fill_null(pc.match_substring_regex(column, _PRIVATE_TEXT.pattern), False)
@@ -258,15 +258,15 @@ _SHOWN: Final = {_CR: r"\r", _LF: r"\n", _CRLF: r"\r\n"}
 
 
 def scan_csv(blocks: Iterable[bytes], settings: CsvSettings) -> None:
-    """Look through a whole file for what Spark's reader would take in another way than it is meant.
+    """Refuse a file that Spark's reader would read differently from what its writer meant.
 
-    It takes a quote that is never closed for a long cell, and a cell with text behind its closing quote for
-    one without quotes, which ends at the first delimiter in it. And it takes the first line end of the file,
-    quoted or not, for that of all lines: with another one a carriage return would stay in the last cell of
-    each row.
+    Spark takes a quote that is never closed for a long cell. It takes a cell with text after its closing
+    quote for one without quotes, which ends at the first delimiter in it. And it takes the first line end of
+    the file, quoted or not, for that of all lines: if others differ, a carriage return would stay in the last
+    cell of each row.
 
-    :param blocks: of its text.
-    :raises Unreadable: a quote is left open, text stands behind one that closes a cell, or line ends differ.
+    :param blocks: blocks of the file's text.
+    :raises Unreadable: a quote is left open, text follows a closing quote, or line ends differ.
     """
     scan = _Scan(settings)
     text = scan.noting_first(blocks)
@@ -286,7 +286,7 @@ def _refuse(row: bytes) -> NoReturn:
 
 
 class _Scan:
-    """What was seen so far, block by block."""
+    """Counts quotes and compares line ends, block by block."""
 
     def __init__(self, settings: CsvSettings) -> None:
         self._quote = settings.quote.encode()
@@ -299,7 +299,7 @@ class _Scan:
         self._is_open = False
 
     def noting_first(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """The same blocks, whose first line end counts for all."""
+        """Yield the same blocks; remember the first line end, with which all others are compared."""
         held = b""
         for block in blocks:
             if not self._end:
@@ -310,19 +310,19 @@ class _Scan:
         self._end = self._end or held
 
     def take(self, block: bytes) -> None:
-        """The next block.
+        """Check the next block.
 
-        :raises Unreadable: it has line ends that differ.
+        :raises Unreadable: its line ends differ from the first one.
         """
         block = self._held + block
         if self._escaped is not None:
             block = self._escaped.sub(b"  ", block)
-        # What is cut in two by the end of the block is looked at with the next one.
+        # A pair that the end of the block cuts in two is checked with the next block.
         self._held = next((mark for mark in self._pairs if block.endswith(mark)), b"")
         self._look(block[: len(block) - len(self._held)])
 
     def finish(self) -> None:
-        """The file ends.
+        """Check the end of the file.
 
         :raises Unreadable: a quote is left open.
         """
@@ -353,7 +353,7 @@ class _Scan:
 
 
 def _ends_of(block: bytes) -> bytes | None:
-    """The one kind of line end in a block, nothing if there is none, None if there are several."""
+    """Return the one kind of line end in a block, b"" if it has none, None if it has several kinds."""
     lf, cr = block.count(_LF), block.count(_CR)
     if not cr:
         return _LF if lf else b""

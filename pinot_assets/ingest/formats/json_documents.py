@@ -1,8 +1,8 @@
-"""The documents of a JSON file, as bytes before a parser has them and as Python's parser finds them.
+"""Find the documents of a JSON file: in its bytes before a parser reads them, and with Python's parser.
 
-Blocks are cut between documents, and an array around all of them is taken off (`document_blocks`). What
-follows the first value of a line, which Spark's reader leaves out without a word, is found by a look at the
-bytes (`check_lines`); Python's parser says which of the lines that look like it are such.
+`document_blocks` cuts blocks between documents and removes an array around all of them. `check_lines` finds
+lines that continue after their first value, which Spark's reader drops silently. It first finds suspicious
+lines in the bytes; Python's parser then decides.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.ingest.formats.json_values import parsed
 
 DOCUMENT_BYTES: Final = 64 << 20
-"""A longer document is refused."""
+"""The most bytes of a document; a longer one is refused."""
 
 _STEP: Final = np.zeros(256, dtype=np.int8)
 _STEP[[ord("{"), ord("[")]] = 1
@@ -31,7 +31,7 @@ _BLANKS: Final = np.frombuffer(b" \t\r\n", np.uint8)
 
 
 def document_blocks(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The file, each block ending between two documents where a line break tells where that is.
+    """Yield the file in blocks that end between two documents, where a line break shows the place.
 
     :param blocks: the file, not blank at its start.
     :raises Unreadable: an array around the documents is broken, or a document is too long.
@@ -46,13 +46,13 @@ def document_blocks(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def enough_for(rest: bytes) -> int:
-    """How many bytes to have before it is worth while to parse what was no whole document once more.
+    """Return how many bytes to collect before an incomplete document is parsed again.
 
-    That starts from its first byte each time, so the text is to double: a long one is parsed a few times, not
-    once for each block.
+    Each parse starts at the document's first byte, so the text has to double: then a long document is parsed
+    a few times, and not once per block.
 
-    :param rest: what there is of the document.
-    :raises Unreadable: it is too long.
+    :param rest: the part of the document that is there.
+    :raises Unreadable: the document is too long.
     """
     _check_length(rest)
     return min(2 * len(rest), DOCUMENT_BYTES + 1)
@@ -62,7 +62,7 @@ def _of_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
     rest = b""
     for block in blocks:
         data = rest + block
-        # No text value holds a line break, so this one stands between two documents, or between members.
+        # A JSON text holds no line break, so this one is between two documents, or between members.
         end = data.rfind(b"}\n{") + 2
         end = end if end > 1 else data.rfind(b"\n") + 1
         rest = data[end:]
@@ -74,7 +74,7 @@ def _of_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _of_array(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The elements of an array, its opening bracket taken off, with line breaks between them."""
+    """Yield an array's elements, with line breaks between them; its opening bracket is already removed."""
     rest, first = b"", True
     for block in blocks:
         data = bytearray(rest + block)
@@ -100,9 +100,9 @@ def _of_array(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _outer(text: bytearray) -> tuple[np.ndarray, int | None]:
-    """Where commas stand behind the elements of an array, and the bracket that closes it.
+    """Return the positions of the commas after the array's elements, and of the bracket that closes it.
 
-    Elements are objects; what else may stand there is left to whoever parses it.
+    Elements are objects; the parser checks whether there is anything else.
 
     :raises Unreadable: there is no comma between two of them.
     """
@@ -116,7 +116,7 @@ def _outer(text: bytearray) -> tuple[np.ndarray, int | None]:
     behind = places[:upto][ends] + 1
     behind = _not_blank(data, behind)
     is_comma = data[behind] == _COMMA
-    for place in behind[~is_comma]:  # one at most: the bracket
+    for place in behind[~is_comma]:  # only the closing bracket may remain
         if not len(closing) or place != places[upto]:
             raise Unreadable(
                 "the array of rows is broken",
@@ -126,7 +126,7 @@ def _outer(text: bytearray) -> tuple[np.ndarray, int | None]:
 
 
 def _marked(text: bytes | bytearray, marks: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """A text without its escapes, and the places in it of bytes to which `marks` gives a 1."""
+    """Return a text without its escapes, and the positions of the bytes to which `marks` gives a 1."""
     plain = text
     if b"\\" in text:  # an escaped quote opens and closes nothing
         plain = text.replace(b"\\\\", b"__").replace(b'\\"', b"__")
@@ -134,7 +134,7 @@ def _marked(text: bytes | bytearray, marks: bytes) -> tuple[np.ndarray, np.ndarr
 
 
 def _not_blank(data: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """For each place the first that is not blank, from there on; those are left out that have none."""
+    """Return for each position the first non-blank one from there on; drop positions that have none."""
     places = places[places < len(data)]
     if not np.isin(data[places], _BLANKS).any():
         return places
@@ -161,7 +161,7 @@ BLANKS: Final = re.compile(r"[ \t\r\n]*")
 
 
 def members_of(text: str) -> Iterator[JsonObject]:
-    """The documents of a text up to the first that is none."""
+    """Yield the documents of a text, up to the first thing that is no document."""
     position = 0
     while (position := BLANKS.match(text, position).end()) < len(text):  # type: ignore[union-attr]
         try:
@@ -174,7 +174,7 @@ def members_of(text: str) -> Iterator[JsonObject]:
 
 
 def is_document(line: bytes) -> bool:
-    """Whether a file's first line is a whole document, or broken rather than unfinished."""
+    """Whether a file's first line is a whole document, or is broken rather than unfinished."""
     try:
         value, _ = parsed(line.decode(errors="surrogateescape").strip(), 0)
     except (ValueError, RecursionError):
@@ -183,27 +183,27 @@ def is_document(line: bytes) -> bool:
 
 
 def key_pattern(name: str) -> re.Pattern[bytes]:
-    """Finds a member's name, or what looks like it, as people write it: with and without escapes."""
+    """Return a pattern for a member's name, or what looks like it, with and without JSON escapes."""
     texts = {json.dumps(name), json.dumps(name, ensure_ascii=False)}
     return re.compile("|".join(re.escape(text) for text in sorted(texts)).encode())
 
 
 _LINE_MARKS: Final = bytes(byte in b'{}[]"\r\n' for byte in range(256))
 _END: Final = re.compile(rb"[\r\n]")
-_REST: Final = re.compile(rb"[ \t]*+(?=[^ \t\r\n])")  # found where a line goes on
+_REST: Final = re.compile(rb"[ \t]*+(?=[^ \t\r\n])")  # matches where a line has more text
 _SPARKS_OWN: Final = re.compile(
     r""""(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|[+-]?\bINF\b|\+Infinity\b""", re.DOTALL
 )
-"""Texts as Spark takes them, and numbers that it knows and JSON does not."""
+"""Quoted texts that Spark accepts, and number names that Spark knows and JSON does not."""
 
 
 def check_lines(lines: bytes, first: int) -> int:
-    """Whether no line has more than one value.
+    """Check that no line has more than one value.
 
-    :param lines: whole ones, but for the last of a file.
-    :param first: what people call the first of them.
-    :returns: how many they are, but for the last if nothing ends it.
-    :raises Unreadable: one has more, or something behind its value that is none.
+    :param lines: whole lines; only the last line of a file may lack its end.
+    :param first: number of the first line, for errors.
+    :returns: how many line ends there are.
+    :raises Unreadable: a line has more than one value, or text after its value.
     """
     for start in _suspects(lines):
         end = _END.search(lines, start)
@@ -222,9 +222,9 @@ def _ends(lines: bytes) -> int:
 
 
 def _suspects(lines: bytes) -> Iterator[int]:
-    """Where lines start that go on behind a bracket which closes all that the line has opened.
+    """Yield the start of each line that has text after a bracket which closes all that the line opened.
 
-    A line is judged by itself: one with an odd number of quotes must not turn the next one inside out.
+    Each line is checked on its own: an odd number of quotes in one must not invert the next one.
     """
     data, places = _marked(lines, _LINE_MARKS)
     marks = data[places]
@@ -252,10 +252,10 @@ def _goes_on(data: np.ndarray, behind: np.ndarray) -> np.ndarray:
 
 
 def _behind(line: str) -> str:
-    """What follows the first value of a line; nothing if Spark will find the line broken itself."""
+    """Return the text after the first value of a line; "" if Spark itself will find the line broken."""
     for text in (line, _SPARKS_OWN.sub('""', line)):
         start = BLANKS.match(text)
-        assert start is not None  # it matches nothing, too
+        assert start is not None  # the pattern also matches an empty text
         try:
             _, stop = parsed(text, start.end())
         except (ValueError, RecursionError):

@@ -1,9 +1,9 @@
-"""JSON documents, one after the other or in one array: Arrow where it can, Python's parser where it cannot.
+"""Read JSON documents, one after the other or in one array: with Arrow, or with Python's parser.
 
-Arrow is about ten times faster but knows one kind of value per column, keeps no object's text and does not
-say in which row a value failed. So its refusal is never final: the block is then read document by document,
-which accepts what Pinot accepts without loss and names row and column of what nobody can accept.
-Rows are counted from 1, blank lines left out.
+Arrow is about ten times faster, but it knows one kind of value per column, does not keep an object's text,
+and does not say in which row a value failed. So its refusal is never final: Python's parser then reads the
+block document by document. That accepts what Pinot accepts without loss, and names row and column of other
+values. Rows are counted from 1, without blank lines.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _LOOK_AHEAD: Final = 1 << 16
 def read_json(
     blocks: Iterator[bytes], target: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits = DEFAULTS
 ) -> Iterator[pa.Table]:
-    """Documents as the columns of `target`; a missing member is null, an unknown one is left out.
+    """Yield the documents as the columns of `target`; missing members are null, unknown ones are dropped.
 
     :param blocks: the file, see `text_blocks`.
     :raises FileRejected: names column and row.
     """
-    reader = _Reader(target, verdicts, limits)
+    reader = _JsonReader(target, verdicts, limits)
     held, enough = b"", 1
     for block in document_blocks(blocks):
         if len(held) >= enough:
@@ -59,10 +59,10 @@ class _NotForArrow(Exception):
     pass
 
 
-class _Reader:
-    """Where one file's reading stands.
+class _JsonReader:
+    """Reads one file, block by block.
 
-    :ivar rest: the start of a document whose end comes with the next block.
+    :ivar rest: the start of a document that ends in a later block.
     """
 
     def __init__(self, target: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits = DEFAULTS) -> None:
@@ -70,13 +70,13 @@ class _Reader:
         self._target, self._verdicts, self._limits = target, verdicts, limits
         self._plan = [(f, converter(f, target)) for f in target.schema]
         self._row, self._line = 1, 1
-        self._by_line: bool | None = None  # whether every document stands on a line of its own
-        self._unseen = {name: key_pattern(name) for name in target.schema.names}  # no document had them
-        self._known: bool | None = None  # whether a document has a member that is wanted; None without any
+        self._by_line: bool | None = None  # whether every document has its own line
+        self._unseen = {name: key_pattern(name) for name in target.schema.names}  # in no document so far
+        self._known: bool | None = None  # whether a document has a wanted member; None before the first one
         self._names = ""
 
     def read(self, block: bytes, *, is_last: bool = False) -> pa.Table:
-        """The rows of one block; what it holds of a document whose end it lacks is `rest` then."""
+        """Return the rows of one block; put a document that does not end in it into `rest`."""
         self.rest = b""
         if self._by_line is None:
             self._by_line = is_document(block.lstrip().partition(b"\n")[0])
@@ -89,7 +89,7 @@ class _Reader:
                     break
             self._look(table, block)
         except MemoryError:
-            raise  # one of Arrow's is an ArrowException, too; Python's parser would need more
+            raise  # Arrow's is also an ArrowException, but Python's parser would need even more memory
         except (pa.ArrowException, ValueError, OverflowError, RecursionError, _NotForArrow, FileRejected):
             table = self._by_python(block, is_last)
         self._line += block.count(b"\n") - self.rest.count(b"\n")
@@ -97,9 +97,9 @@ class _Reader:
         return table
 
     def finish(self) -> None:
-        """What only the whole file tells.
+        """Check what only the whole file shows.
 
-        :raises FileRejected: it has none of the columns, or lacks one that it may not lack.
+        :raises FileRejected: the file has none of the columns, or lacks one that must not be missing.
         """
         self._verdicts.rows = self._row - 1
         if self._row == 1:
@@ -111,7 +111,7 @@ class _Reader:
         self._verdicts.lacks(tuple(self._unseen))
 
     def _look(self, table: pa.Table, block: bytes) -> None:
-        """Which columns a block that Arrow read has; one may be there and null in all of its documents."""
+        """Note the columns of a block that Arrow read; a column may be present and null in all documents."""
         self._appeared([name for name in self._unseen if table.column(name).null_count < table.num_rows])
         if any(key.search(block) for key in self._unseen.values()):
             for members in members_of(block.decode(errors="surrogateescape")):
@@ -130,11 +130,11 @@ class _Reader:
     # --- by Arrow ------------------------------------------------------------------------------------
 
     def _by_arrow(self, block: bytes) -> pa.Table:
-        # Most documents are short; the rest of the block need not become text for the first one.
+        # Most documents are short, so for the first one do not decode the whole block.
         if (first := next(members_of(block[:_LOOK_AHEAD].decode(errors="surrogateescape")), None)) is None:
             raise _NotForArrow
         self._limits.check_columns(len(first))
-        # What Arrow makes of an object is not its text, so these columns alone are read document by document.
+        # Arrow does not keep the text of an object, so Python reads only these columns, document by document.
         own = [
             f
             for f in self._target.schema
@@ -157,7 +157,7 @@ class _Reader:
         return conform(table, self._target, range(table.num_rows), BadRowPolicy())
 
     def _texts(self, block: bytes, fields: list[pa.Field]) -> dict[str, pa.Array]:
-        """JSON columns of a block that Arrow read otherwise."""
+        """Return the JSON columns of a block whose other columns Arrow read."""
         if not fields:
             return {}
         plan = [(field.name, converter(field, self._target)) for field in fields]
@@ -194,9 +194,9 @@ class _Reader:
         return conform(pa.table(arrays), self._target, rows, self._verdicts)
 
     def _cells(self, row: int, members: JsonObject, text: str, bad: list[BadRow]) -> list[JsonValue] | None:
-        """The row's values; None if one is wrong.
+        """Return the row's values; None if one is wrong, which is then added to `bad`.
 
-        :param text: of its document.
+        :param text: the row's document.
         """
         cells = []
         for field, convert in self._plan:
@@ -216,8 +216,8 @@ class _Reader:
     def _documents(
         self, block: bytes, is_last: bool, bad: list[BadRow]
     ) -> Iterator[tuple[int, JsonObject, str]]:
-        """Row, members and text of a block's documents; what is none goes to `bad`, what is not complete to
-        `rest`."""
+        """Yield row, members and text of a block's documents. What is no document goes to `bad`, a document
+        without its end to `rest`."""
         text = block.decode(errors="surrogateescape")
         position, row, end = 0, self._row, len(text)
         while (position := BLANKS.match(text, position).end()) < end:  # type: ignore[union-attr]
@@ -240,7 +240,7 @@ class _Reader:
             row, position = row + 1, stop
 
     def _skip(self, text: str, position: int, row: int, error: Exception, bad: list[BadRow]) -> int:
-        """Where to go on behind a document that cannot be parsed."""
+        """Return the position after a document that cannot be parsed; add it to `bad`."""
         if isinstance(error, RecursionError):
             why = "values are nested too deeply"
         else:
@@ -252,7 +252,7 @@ class _Reader:
         if self._by_line:
             self._add(bad, bad_row)
             return stop
-        # Where objects take several lines, nobody can say where the next one begins.
+        # Where objects span several lines, it cannot be known where the next one begins.
         if bad:
             self._verdicts.bad(bad)
         raise bad_row.verdict()
@@ -271,7 +271,7 @@ def _guessed(field: pa.Field, value: object) -> pa.DataType:
 
 
 def _holds_constants(column: pa.ChunkedArray) -> bool:
-    """Whether there may be `NaN` or `Infinity` among numbers, which Arrow takes and JSON does not know."""
+    """Whether numbers may include `NaN` or `Infinity`, which Arrow accepts but JSON does not know."""
     if pt.is_list(column.type):
         column = pc.list_flatten(column)
     return pt.is_floating(column.type) and pc.all(pc.is_finite(column)).as_py() is False

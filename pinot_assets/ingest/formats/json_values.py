@@ -1,4 +1,4 @@
-"""Values of JSON documents in the table's types, in Python: what Arrow refuses, and what is wrong with it."""
+"""Convert values of JSON documents to the table's types in Python, for blocks that Arrow refuses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pinot_assets.segment.column.decimals import MAX_DIGITS, is_storable
 Convert = Callable[[JsonValue], JsonValue]
 
 NOT_UTF_8: Final = re.compile("[\udc80-\udcff]")
-"""What bytes that are not UTF-8 are decoded to (`surrogateescape`)."""
+"""Matches the characters to which `surrogateescape` decodes bytes that are not UTF-8."""
 
 _DIGITS: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
@@ -26,7 +26,7 @@ _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
 class Real:
-    """A number with fraction or exponent, as it is written: a float would have lost some of it."""
+    """A number with fraction or exponent, kept as text: a float could lose digits."""
 
     __slots__ = ("text",)
 
@@ -38,16 +38,16 @@ class Real:
 
 
 def parsed(text: str, position: int) -> tuple[JsonValue, int]:
-    """The JSON value at a place of a text, numbers with a fraction as `Real`, and where it ends.
+    """Return the JSON value at a position of a text, and where it ends. Numbers with a fraction are `Real`.
 
-    :raises ValueError: there is none.
+    :raises ValueError: there is no JSON value.
     :raises RecursionError: it is nested too deeply.
     """
     try:
         return _DECODER.raw_decode(text, position)
     except json.JSONDecodeError:
         raise
-    except ValueError:  # a number of more digits than Python makes an int of
+    except ValueError:  # a number with more digits than Python converts to an int
         return _LONG_NUMBERS.raw_decode(text, position)
 
 
@@ -59,9 +59,9 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separato
 
 
 def converter(field: pa.Field, target: TargetSchema) -> Convert:
-    """A function that gives a value, not None, the column's type, and is a ValueError where it cannot.
+    """Return a function that converts a value (not None) to the column's type, or raises ValueError.
 
-    Timestamps and bytes come as text: one place knows how to read that.
+    It returns timestamps and bytes as text, because only `casts` knows how to read them.
     """
     if not pt.is_list(field.type):
         return _single(field.type, field.name, target)
@@ -76,19 +76,19 @@ def converter(field: pa.Field, target: TargetSchema) -> Convert:
 
 
 def arrow_type(field: pa.Field) -> pa.DataType:
-    """The type of what `converter` makes."""
+    """Return the Arrow type of what `converter`'s function returns."""
     kind = field.type.value_type if pt.is_list(field.type) else field.type
     raw = pa.string() if pt.is_timestamp(kind) or pt.is_binary(kind) else kind
     return pa.list_(raw) if pt.is_list(field.type) else raw
 
 
 def json_text(value: JsonValue) -> str:
-    """A value as compact JSON, its numbers as they were written."""
+    """Return a value as compact JSON, with its numbers as they were written."""
     try:
         text = _ENCODER.encode(value)
     except TypeError:
         text = _written(value)
-    text.encode()  # half a surrogate pair is a ValueError
+    text.encode()  # raises ValueError for half a surrogate pair
     return text
 
 
@@ -118,7 +118,7 @@ def _integer(value: JsonValue, limit: int) -> int:
 
 
 def _whole(value: Real, limit: int) -> int:
-    """A number with fraction or exponent that is whole nevertheless, as 1.0 and 1e3 are."""
+    """Return the whole number that a number with fraction or exponent is, such as 1.0 or 1e3."""
     try:
         exact = Decimal(value.text)
     except InvalidOperation:
@@ -133,7 +133,7 @@ def _floating(value: JsonValue) -> float:
         return float(value.text)
     if type(value) is str and (not value.strip().isascii() or "_" in value):
         raise ValueError
-    if type(value) not in (int, str):  # a float is what Python, not JSON, takes NaN and Infinity for
+    if type(value) not in (int, str):  # a float here is NaN or Infinity, which are Python's, not JSON's
         raise ValueError
     return float(value)
 
@@ -149,12 +149,12 @@ def _boolean(value: JsonValue) -> bool:
 
 def _string(value: JsonValue) -> str:
     if type(value) is str:
-        value.encode()  # half a surrogate pair is a ValueError
+        value.encode()  # raises ValueError for half a surrogate pair
         return value
     if type(value) is bool:
         return "true" if value else "false"
     if type(value) is not int:
-        raise ValueError  # people do not agree on how a float is written
+        raise ValueError  # a float has no one text: programs write it differently
     return str(value)
 
 

@@ -1,4 +1,4 @@
-"""One file as Arrow tables in the types of the segment writer. All of it, or an error that says where."""
+"""Read one file as Arrow tables in the segment writer's types: all of it, or an error that says where."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 _BINARY: Final = {"avro": avro_batches, "orc": orc_stripes, "parquet": parquet_batches}
 FORMATS: Final = ("csv", "json", *_BINARY)
-"""What `inputFormat` may be."""
+"""The values that `inputFormat` may have."""
 
 
 def check_reader(input_format: str, reader: Mapping[str, str]) -> None:
-    """Whether files can be read with these settings, before any is.
+    """Check, before any file is read, that files can be read with these settings.
 
     :raises ReaderSettings: they cannot.
     """
@@ -57,18 +57,18 @@ def read_batches(
     verdicts: BadRowPolicy,
     limits: FileLimits = DEFAULTS,
 ) -> Iterator[pa.Table]:
-    """Read one file, plain or packed by gzip, bzip2 or zstd, some rows at a time.
+    """Read one file, plain or packed by gzip, bzip2 or zstd; yield several tables.
 
-    Columns go by name. One that the file lacks is all null, one that the table lacks is left out; a file
-    with none of the table's columns is refused. A blank file has no rows, whatever its format (edge case E5);
-    whether a file of 0 bytes may be blank is for its name to say (`content.check_not_torn`).
+    Columns are matched by name. A column that the file lacks is all null, one that the table lacks is
+    dropped; a file with none of the table's columns is refused. A blank file has no rows in any format
+    (edge case E5); by the name, `content.check_not_torn` decides whether a file of 0 bytes may be blank.
 
     :param path: a local file; a packed one of a binary format is unpacked beside it.
     :param input_format: one of `FORMATS`.
     :param reader: format settings, see `CsvSettings`.
-    :param verdicts: is told what is wrong, and says when it is too much.
+    :param verdicts: receives bad rows, and rejects the file if there are too many.
     :returns: tables of exactly `target.schema`; some may be empty.
-    :param limits: how much of a file may be taken in.
+    :param limits: how much of a file may be loaded.
     :raises FileRejected: the file or the settings are wrong; names row and column where there is one.
     """
     check_reader(input_format, reader)

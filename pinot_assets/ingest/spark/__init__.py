@@ -1,1 +1,1 @@
-"""Spark: sessions, jobs, SQL of a spec. Only here is pyspark imported."""
+"""Spark: sessions, jobs, SQL of a table spec. Besides this package, only `build` imports pyspark."""

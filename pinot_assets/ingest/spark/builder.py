@@ -1,14 +1,14 @@
-"""The builder of production: one Spark task per file, in the Python workers of Spark's executors.
+"""The production builder: one Spark task per file, in the Python workers of Spark's executors.
 
-Files are read there through Arrow, in one job for all; where the build spec has a query, by Spark itself
-(`file_jobs`).
+Workers read files through Arrow, in one job for all files; if the build spec has a query, Spark reads them
+itself (`file_jobs`).
 
-The result of a task travels twice. An accumulator brings it while the job still runs, so that ten thousand
-files show their progress; the job's own result brings all of them at the end and is what counts.
+The result of a task travels twice. An accumulator delivers it while the job still runs, so that ten thousand
+files show their progress; the job's own result delivers all of them at the end and is the one that counts.
 
-Spark retries a task whose worker died, and gives up the whole job when it died too often. The file of that
-task is then built in a process of its own, with no other file beside it: if that process dies, too, the file
-fails, with what ended the process. The others go on in another job.
+Spark retries a task whose worker died, and gives up the whole job if workers die too often. Then this module
+builds the file of that task in its own process, with no other file beside it. If that process dies, too, the
+file fails, and the failure names how the process ended. Another job builds the other files.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from pinot_assets.source.factory import open_store
 
 _LOOK_S: Final = 0.2  # how often the driver looks for finished files
 _JOBS: Final = 3
-"""Jobs that may die before each file that is left gets a process of its own: that costs a second of CPU a
-file, another job four dead workers."""
+"""So many jobs may die; then each remaining file is built in its own process. A process costs a second of CPU
+a file, another job four dead workers."""
 
 
 class JobDied(Exception):
-    """Spark gave a job up because what ran one of its tasks died.
+    """Spark gave up a job because a worker or executor of one of its tasks died.
 
-    :ivar death: what is known of it.
-    :ivar why: Spark's own words.
+    :ivar death: what Spark says about the death.
+    :ivar why: Spark's own message.
     """
 
     def __init__(self, death: Death, why: str) -> None:
@@ -58,9 +58,9 @@ class JobDied(Exception):
 def in_spite_of_deaths(
     run: Callable[[Sequence[FileTask], Build], Results], build_spec: BuildSpec, tasks: Sequence[FileTask]
 ) -> Results:
-    """Run jobs until every file has a result, one that kills its workers included.
+    """Run jobs until every file has a result. A file that kills its workers fails.
 
-    :param run: a job; its `JobDied` is survived, any other error ends everything.
+    :param run: runs one job; a `JobDied` from it starts another job, any other error ends everything.
     :raises BuildError: jobs die, and Spark does not say of which file.
     """
     left = {task.ordinal: task for task in tasks}
@@ -94,10 +94,10 @@ def in_spite_of_deaths(
 
 
 def run_job(context: SparkContext, build_spec: BuildSpec, tasks: Sequence[FileTask], build: Build) -> Results:
-    """One Spark job.
+    """Run one Spark job; yield its results, and None after every wait.
 
-    :raises JobDied: Spark gave it up for a task whose worker died.
-    :raises BuildError: Spark gave it up.
+    :raises JobDied: Spark gave the job up because a task's worker died.
+    :raises BuildError: Spark gave the job up for another reason.
     """
     group = f"{build_spec.session}-{build_spec.attempt}-{uuid.uuid4().hex[:8]}"
     files = f"{build_spec.table}: {plural(len(tasks), 'file')} of session {build_spec.session}"
@@ -105,7 +105,7 @@ def run_job(context: SparkContext, build_spec: BuildSpec, tasks: Sequence[FileTa
     finished: Accumulator[list[FileResult]] = context.accumulator([], Finished())
 
     def collect() -> list[FileResult]:
-        # Job group and description belong to the thread that starts the job.
+        # Spark binds job group and description to the thread that starts the job.
         context.setJobGroup(group, description, interruptOnCancel=True)
         run = partial(build_in_worker, build_spec, build, finished)
         return context.parallelize(tasks, len(tasks)).map(run).collect()
@@ -120,11 +120,11 @@ def run_job(context: SparkContext, build_spec: BuildSpec, tasks: Sequence[FileTa
                 passed_on += len(arrived)
                 yield from arrived
                 yield None
-            yield from finished.value[passed_on:]  # a job that died has no result of its own
+            yield from finished.value[passed_on:]  # a job that died returns no result itself
             yield from _outcome(job, description)
         finally:
-            while not job.done():  # again and again: the thread may just be starting its job
-                with suppress(Exception):  # Spark may be what failed
+            while not job.done():  # repeat: the thread may start its job just after a cancel
+                with suppress(Exception):  # this may run because Spark itself failed
                     context.cancelJobGroup(group)
                 wait([job], timeout=_LOOK_S)
 
@@ -143,7 +143,7 @@ def _outcome(job: Future[list[FileResult]], description: str) -> list[FileResult
 
 
 def cause_of(error: Exception) -> str:
-    """The line of a Py4J error that says what went wrong; the rest is two stack traces."""
+    """Return the line of a Py4J error that names the cause; the rest is two stack traces."""
     lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
     named = [line for line in lines if line.startswith("org.apache.spark.SparkException")]
     return (named or lines or [type(error).__name__])[0][:500]
@@ -155,11 +155,11 @@ T = TypeVar("T")
 class SparkBuilder:
     """A `Builder` (see there) on a Spark session.
 
-    A worker that dies is first a matter for Spark (`spark.task.maxFailures`). The file that it dies of again
-    and again fails alone, and the others are built. The package must be installed where the executors run.
+    Spark retries a task whose worker dies (`spark.task.maxFailures`). A file that kills its worker every time
+    fails alone, and the others are built. The package must be installed where the executors run.
 
-    :param session_factory: gives the session when the first file is to be built by SQL.
-    :param context_factory: gives the context where no SQL is asked for; the session's where not given.
+    :param session_factory: returns the session; called when SQL has to build the first file.
+    :param context_factory: returns the context for work without SQL; without it, the session's is used.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class SparkBuilder:
     ) -> None:
         """Build all tasks, largest files first; see `Builder.build`.
 
-        :raises BuildError: Spark gave the job up for no file's sake. What `on_done` was told stays true.
+        :raises BuildError: Spark gave the job up, and no file is the cause. Results given to `on_done` stay.
         """
         if not tasks:
             return
@@ -209,7 +209,7 @@ class SparkBuilder:
                     on_done(result)
 
     def everywhere(self, look: Callable[[], T]) -> list[T]:
-        """One task for each core that the executors have now.
+        """Run `look` in one task for each core that the executors have now; return the results.
 
         :raises BuildError: Spark gave the job up.
         """
@@ -225,7 +225,7 @@ class SparkBuilder:
                 hint="see Spark's UI or log; pinot-assets must be installed where the executors run",
             ) from error
         finally:
-            with suppress(OSError, Py4JError):  # Spark may be what failed
+            with suppress(OSError, Py4JError):  # this may run because Spark itself failed
                 context.setJobDescription(None)  # type: ignore[arg-type]
 
 

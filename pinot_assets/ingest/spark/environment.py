@@ -1,7 +1,7 @@
 """The Spark that the environment asks for: any master, properties as `spark-submit` takes them.
 
 PINOT_ASSETS_SPARK_MASTER names the master, PINOT_ASSETS_SPARK_PROPERTIES a file in the style of
-`spark-defaults.conf`. Neither is looked at before a session is made.
+`spark-defaults.conf`. Both are read only when a session is made or its settings are checked.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def environment_session(
     profile: Profile | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The session of this process, started on first use.
+    """Return the session of this process, started on first use.
 
-    :param own: settings that go before those of the environment.
-    :param profile: `local` starts a small Spark in this process where nothing is set at all;
-        PINOT_ASSETS_PROFILE where not given.
+    :param own: settings that override those of the environment.
+    :param profile: with `local`, and without any setting, a small Spark starts in this process; default:
+        PINOT_ASSETS_PROFILE.
     :raises PinotAssetsError: no master is set, or the file of properties cannot be used.
     :raises LocalStackError: there is no Java for a Spark in this process, or it is too old.
     """
@@ -60,7 +60,7 @@ def environment_context(
     profile: Profile | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> SparkContext:
-    """The context of this process, as `environment_session` but without what SQL needs."""
+    """Return the context of this process; as `environment_session`, but without what SQL needs."""
     if (settings := _asked(own, profile, environ)) is None:
         from pinot_assets.ingest.spark.jvm import local_context
 
@@ -74,7 +74,7 @@ def environment_context(
 
 @contextmanager
 def _jvm(settings: Mapping[str, str]) -> Iterator[None]:
-    """This process's JVM, started where there is none: around what makes a context of it."""
+    """Start this process's JVM if it has none; make the context inside of this block."""
     from pinot_assets.ingest.spark.jvm import (
         forget_what_is_gone,
         start_jvm,
@@ -92,25 +92,25 @@ def _jvm(settings: Mapping[str, str]) -> Iterator[None]:
 def _asked(
     own: Mapping[str, str] | None, profile: Profile | None, environ: Mapping[str, str] | None
 ) -> dict[str, str] | None:
-    """What Spark is asked for; None for the small one of this process."""
+    """Return the settings for Spark; None if this process starts its own small Spark."""
     env = os.environ if environ is None else environ
     profile = profile or load_profile(env)
     settings = {**environment_settings(env), **(own or {})}
     if not settings and profile is Profile.LOCAL:
         return None
     master = _checked_master(settings.get("spark.master"), profile)
-    # PySpark asks the environment alone for the workers' Python. On this machine it is our own.
+    # PySpark takes the workers' Python only from the environment. On this machine it is our own Python.
     python = settings.get("spark.pyspark.python") or (sys.executable if master.startswith("local") else None)
     if python:
         os.environ.setdefault("PYSPARK_PYTHON", python)
-    # A copy of resources/ or sensors/ in a worker's folder must not be imported there.
+    # A worker must not import a copy of resources/ or sensors/ from its folder.
     named = {"spark.app.name": APP_NAME, "spark.executorEnv.PYTHONSAFEPATH": "1", **settings}
-    # Whatever is set: nothing of the environment gets into an expression.
+    # Always off: an expression must not contain variables of the environment.
     return named | {"spark.sql.variable.substitute": "false"}
 
 
 def environment_settings(environ: Mapping[str, str]) -> dict[str, str]:
-    """Spark's settings of the file of properties, and the master, which goes before the file's.
+    """Return Spark's settings from the file of properties; the master of the environment overrides it.
 
     :raises PinotAssetsError: the file cannot be read, or a line is no property; never shows a value.
     """
@@ -120,9 +120,9 @@ def environment_settings(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_settings(environ: Mapping[str, str], profile: Profile) -> bool:
-    """Whether the environment asks for a Spark, looked at without starting it.
+    """Whether the environment asks for a Spark; checks its settings without starting it.
 
-    :raises PinotAssetsError: as `environment_session`, but for what only a start tells.
+    :raises PinotAssetsError: as `environment_session`, except errors that only a start can show.
     """
     settings = environment_settings(environ)
     if settings or profile is not Profile.LOCAL:

@@ -1,7 +1,7 @@
-"""The one place where a text becomes Spark SQL: `filter`, `transforms`, and Pinot's functions as translated.
+"""The only place where a text becomes Spark SQL: `filter`, `transforms`, and Pinot's functions, translated.
 
-Spark would run code, read files and put variables of the environment into it (`pinot_assets.expressions`). So
-a text is refused here before Spark sees it, whoever made it, and once more by the tree that Spark made of it.
+Spark would run code, read files and insert environment variables (`pinot_assets.expressions`). So this module
+refuses a text before Spark sees it, whoever wrote it, and checks the tree again that Spark parsed from it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pinot_assets.ingest.spark.reader import use_in_thread
 
 
 def compiled(sql: str) -> Column:
-    """An expression as a column.
+    """Return an expression as a Spark column.
 
-    :raises BuildError: it says what no expression may say.
+    :raises BuildError: it contains what no expression may contain.
     """
     try:
         check_spark_expression(sql)
@@ -33,11 +33,11 @@ def compiled(sql: str) -> Column:
 
 
 def parsed(session: SparkSession, name: str, sql: str) -> JavaObject:
-    """An expression as Spark's parser reads it; no column or table is looked up.
+    """Return the tree of an expression from Spark's parser; columns and tables are not looked up.
 
     :param session: a `reading_session`.
-    :param name: what people call it: `filter`, `transforms.day`.
-    :raises BuildError: it is no Spark SQL, or says what no expression may say.
+    :param name: the key under which people know it: `filter`, `transforms.day`.
+    :raises BuildError: it is no Spark SQL, or contains what no expression may contain.
     """
     try:
         check_spark_expression(sql)
@@ -54,7 +54,7 @@ def parsed(session: SparkSession, name: str, sql: str) -> JavaObject:
 
 
 def first_line(error: Exception) -> str:
-    """What Spark says, without its plans and stack traces."""
+    """Return Spark's message, without its plans and stack traces."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = [line[line.index("[") :] for line in lines if ": [" in line or line.startswith("[")]
     java = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
@@ -62,12 +62,12 @@ def first_line(error: Exception) -> str:
 
 
 def items_of(sequence: JavaObject) -> list[JavaObject]:
-    """What a `Seq` of Scala's holds."""
+    """Return the items of a Scala `Seq`."""
     return [sequence.apply(n) for n in range(sequence.size())]
 
 
 def _check_tree(session: SparkSession, tree: JavaObject) -> None:
-    """Refuse by what Spark has read, should it ever be something else than what was read here."""
+    """Refuse by the tree that Spark parsed, in case Spark reads the text differently than the first check."""
     jvm: JavaObject = session._jvm
     if tree.containsPattern(jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION()):
         raise reads_table("a subquery")
@@ -89,8 +89,8 @@ def _nodes(tree: JavaObject) -> Iterator[JavaObject]:
 
 @contextmanager
 def _active(session: SparkSession) -> Iterator[None]:
-    """Have the session's settings count in this thread: Spark's parser takes those of the thread's session,
-    that of substitution as well, whichever session it was taken from."""
+    """Apply the session's settings in this thread. Spark's parser takes those of the thread's session,
+    variable substitution included, whichever session the parser came from."""
     classes: JavaObject = getattr(SparkSession, "_get_j_spark_session_class", lambda jvm: jvm.SparkSession)
     sessions = classes(session._jvm)
     before = sessions.getActiveSession()

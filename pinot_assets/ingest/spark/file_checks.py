@@ -1,10 +1,10 @@
-"""What Spark's readers take without a word, or die of, found by a look at a file beforehand.
+"""Check a file for what Spark's readers accept silently, or die of, before they read it.
 
-They put U+FFFD for what is not UTF-8, pack a file out by its name, hold a JSON array or a row of any length
-in memory, take the first JSON value of a line alone (`check_lines`), and have ways of their own with quotes
-and line ends of CSV (`scan_csv`). They hold a page and the values of many rows of a binary file several times
-in the memory of their JVM. One that dies of that takes the jobs of all other files with it, so what can be
-told beforehand is.
+They replace bytes that are not UTF-8 by U+FFFD, choose the decompression by the file's name, load a JSON
+array or a row of any length into memory, take only the first JSON value of a line (`check_lines`), and read
+quotes and line ends of CSV in their own way (`scan_csv`). Of a binary file they hold a page, and the values
+of many rows, several times in the JVM's memory. A JVM that dies of that ends the jobs of all other files, so
+these checks find it beforehand.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from pinot_assets.ingest.formats.json_documents import check_lines
 from pinot_assets.settings.file_limits import DEFAULTS, RATIO, FileLimits
 
 LONGEST_ROW: Final = 64 << 20
-"""Bytes of a JSON object, as in the direct reader."""
+"""The most bytes of a JSON object, as in the direct reader."""
 
 _SUFFIXES: Final = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 
 def check_packing(local: Path, uri: str, input_format: str) -> None:
-    """Whether Spark will read the file as it is packed.
+    """Check that Spark will decompress the file correctly.
 
-    :param local: its copy here.
+    :param local: the local copy.
     :raises Unreadable: it will not.
     """
     packed = packing(local)
@@ -56,7 +56,7 @@ def check_packing(local: Path, uri: str, input_format: str) -> None:
 
 
 def footer_rows(local: Path, input_format: str) -> int | None:
-    """How many rows a file says that it has; None for text, which does not.
+    """Return how many rows a file declares; None for text formats, which declare none.
 
     :raises Unreadable: it is damaged.
     """
@@ -69,7 +69,7 @@ def footer_rows(local: Path, input_format: str) -> int | None:
 
 
 def check_binary(local: Path, input_format: str) -> None:
-    """Whether a Parquet or ORC file is whole; nothing is said of others.
+    """Check that a Parquet or ORC file is whole; do not check other formats.
 
     :raises Unreadable: it is not.
     """
@@ -86,7 +86,7 @@ def check_binary(local: Path, input_format: str) -> None:
 
 
 def check_csv(local: Path, settings: CsvSettings, limits: FileLimits = DEFAULTS) -> None:
-    """Whether Spark will find in a CSV file what is in it.
+    """Check that Spark will read a CSV file as it is meant.
 
     :raises Unreadable: it would not, or the file is damaged.
     """
@@ -94,12 +94,12 @@ def check_csv(local: Path, settings: CsvSettings, limits: FileLimits = DEFAULTS)
 
 
 def check_json(local: Path, limits: FileLimits = DEFAULTS) -> None:
-    """Whether Spark will find in a JSON file what is in it: one object a line, and nothing behind it.
+    """Check that Spark will read all of a JSON file: one object a line, and nothing after it.
 
     :raises Unreadable: it would not, or the file is damaged.
     """
     line, is_first = 1, True
-    held: list[bytes] = []  # of a line that goes on
+    held: list[bytes] = []  # of a line that continues in the next block
     for block in _utf8(text_blocks(local, "json", limits)):
         if is_first and block.lstrip()[:1] == b"[":
             raise Unreadable("Spark would hold a JSON array in memory as a whole", hint=f"write {_LINES}")
@@ -143,10 +143,10 @@ _ROWS: Final = 1 << 10
 
 
 def check_sizes(local: Path, input_format: str, columns: frozenset[str], limits: FileLimits) -> None:
-    """Whether the values of a Parquet or ORC file may be so large; nothing is said of others.
+    """Check that no value of a Parquet or ORC file is too large; do not check other formats.
 
-    :param columns: those that are read.
-    :raises TooLarge: one is larger, or a part of the file unpacks to far too much.
+    :param columns: the columns that Spark will read.
+    :raises TooLarge: a value is too large, or a part of the file unpacks to far too much.
     :raises Unreadable: the file is damaged.
     """
     if input_format == "parquet":
@@ -158,7 +158,7 @@ def check_sizes(local: Path, input_format: str, columns: frozenset[str], limits:
 def _check_parquet(local: Path, columns: frozenset[str], limits: FileLimits) -> None:
     with damaged("Parquet"), pq.ParquetFile(local, memory_map=True, pre_buffer=False) as file:
         check_pages(file.metadata, columns, limits)
-        # Where all values of a row group together are no larger than one may be, none is.
+        # If all values of a column chunk together are within the limit of one value, none exceeds it.
         groups = (file.metadata.row_group(n) for n in range(file.metadata.num_row_groups))
         chunks = (group.column(m) for group in groups for m in range(group.num_columns))
         candidates = {
@@ -176,7 +176,7 @@ def _check_orc(local: Path, columns: frozenset[str], limits: FileLimits) -> None
         return
     with damaged("ORC"), pa.memory_map(str(local)) as data:
         file = paorc.ORCFile(data)
-        # Times need not be Arrow's, whose range is smaller than Spark's.
+        # Read text columns only: Arrow would fail on times that are in Spark's range but not in its own.
         texts = [field.name for field in file.schema if field.name in columns and _holds_text(field.type)]
         for n in range(file.nstripes) if texts else ():
             check_values(pa.Table.from_batches([file.read_stripe(n, columns=texts)]), limits)

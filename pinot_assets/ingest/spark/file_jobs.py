@@ -1,11 +1,11 @@
-"""Files that Spark reads itself: one job per file, so that one file's trouble stays its own.
+"""Files that Spark reads itself: one job per file, so that an error in one file fails only that file.
 
-A JVM that dies, of memory mostly, takes the jobs of all files with it: in this process the only one there is.
-So another Spark is started. The files that were under way are built in it one by one; under whichever Spark
-ends again, that file fails, and all others are built.
+A JVM that dies, usually for lack of memory, ends the jobs of all files, because one process has one JVM.
+Then this module starts Spark again and builds the files that were under way one by one. If Spark ends again
+under a file, that file fails, and all others are built.
 
-While a JSON file is read for its columns' types, and while a filter leaves nothing of the rows, no task of
-Python's has anything to do: those signs of life are Spark's alone. Executors tell with every heartbeat.
+While Spark infers the types of a JSON file, or while a filter drops all rows, no Python task works and leaves
+a sign of life. `ReadCounts` then uses Spark's own counters, which executors send with every heartbeat.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ _Sign = tuple[int, ...]
 
 
 class ReadCounts:
-    """What the jobs of one group have read.
+    """Counts what the jobs of one group have read.
 
-    :param group: the jobs' group.
+    :param group: Spark's job group.
     """
 
     def __init__(self, context: SparkContext, group: str) -> None:
@@ -73,19 +73,19 @@ class ReadCounts:
         self._last: frozenset[_Sign] = frozenset()
 
     def moved(self) -> bool:
-        """Whether a job was begun, a task ended or anything was read since this was last asked."""
+        """Whether a stage began, a task ended or more input was read since the last call."""
         signs = frozenset(self._signs())
         fresh, self._last = signs - self._last, signs
         return bool(fresh)
 
     def _signs(self) -> Iterator[_Sign]:
-        with suppress(Exception):  # jobs end and their records go meanwhile; what is gone gives no sign
+        with suppress(Exception):  # a job that ends meanwhile loses its record: it then gives no sign
             tracker = self._context.statusTracker()
             store: JavaObject = self._context._jsc.sc().statusStore()
             active = {*tracker.getActiveJobsIds()}.intersection(tracker.getJobIdsForGroup(self._group))
             jobs = (tracker.getJobInfo(job) for job in sorted(active))
             for stage in [stage for job in jobs if job is not None for stage in job.stageIds]:
-                with suppress(Exception):  # not begun
+                with suppress(Exception):  # the stage has not begun
                     data = store.lastStageAttempt(stage)
                     tasks = data.numCompleteTasks(), data.numFailedTasks()
                     yield stage, data.attemptId(), *tasks, data.inputBytes(), data.inputRecords()
@@ -93,18 +93,18 @@ class ReadCounts:
 
 T = TypeVar("T")
 _MOST_JOBS: Final = 64
-"""A thread of the driver for each file under way. Never as many as there are cores: a cluster that grows with
-its work has few of them when a build begins, and grows only if it is asked for more."""
+"""The driver uses one thread per file under way. Do not use the number of cores: a cluster with dynamic
+allocation has few cores when a build begins, and gets more only if more jobs wait."""
 _LOOK_S: Final = 0.2
 _SPARKS: Final = (PySparkException, Py4JError)
-_WARNINGS: Final = Lock()  # Python's filters belong to the process
+_WARNINGS: Final = Lock()  # Python's warning filters are global to the process
 
 
 class SparkEnded(BuildError):
-    """Spark takes no jobs any more: its JVM died, or its cluster ended the application.
+    """Spark takes no more jobs: its JVM died, or its cluster ended the application.
 
     :ivar under_way: ordinals of the files that had begun and were not done.
-    :ivar code: what the JVM returned, None where that is not known.
+    :ivar code: the JVM's exit code, None if it is not known.
     """
 
     def __init__(self, why: str) -> None:
@@ -114,9 +114,9 @@ class SparkEnded(BuildError):
 
 
 class SparkFiles:
-    """The jobs of one build in one Spark.
+    """Builds files by jobs in one running Spark.
 
-    :param query: what is made of the rows.
+    :param query: the SQL that Spark applies to the rows.
     :raises BuildError: Spark lacks a reader, pandas is missing, or an expression is not SQL.
     """
 
@@ -131,7 +131,7 @@ class SparkFiles:
         )
         self._group = f"{build_spec.session}-{build_spec.attempt}-{uuid.uuid4().hex[:8]}"
         self.moved = ReadCounts(session.sparkContext, self._group).moved
-        # PySpark logs every refused expression with its whole stack trace; the error says it once.
+        # PySpark logs the whole stack trace of every refused expression; our error already names the cause.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         check_readers(self._session, build_spec)
         check_expressions(self._session, query, build_spec.table)
@@ -141,16 +141,16 @@ class SparkFiles:
         self._under_way: set[int] = set()
 
     def results(self, tasks: Sequence[FileTask]) -> Results:
-        """Every file's result, as they finish, and None after every look. Leaving early cancels the jobs.
+        """Yield each file's result when it is done, None after every wait. An early exit cancels the jobs.
 
-        :raises SparkEnded: Spark is gone.
+        :raises SparkEnded: Spark takes no more jobs.
         """
         known = {task.ordinal: task for task in tasks}
         suspects = []
         try:
             for result in as_they_finish(self._build, tasks, self._cancel):
                 if isinstance(result, Failure) and result.code in (OUT_OF_MEMORY, WORKER_DIED):
-                    suspects.append(known[result.ordinal])  # maybe for the others beside it
+                    suspects.append(known[result.ordinal])  # perhaps a file built beside it used the memory
                 else:
                     yield result
             for task in suspects:
@@ -160,7 +160,7 @@ class SparkFiles:
             raise
 
     def _cancel(self) -> None:
-        with suppress(Exception):  # Spark may be what failed
+        with suppress(Exception):  # this may run because Spark itself failed
             self._session.sparkContext.cancelJobGroup(self._group)
 
     def _build(self, task: FileTask) -> FileResult:
@@ -169,7 +169,7 @@ class SparkFiles:
         if isinstance(result, Failure) and result.code == "CHANGED_DURING_READ":
             result = self._once(task)
         if isinstance(result, Failure) and is_stopped(self._session.sparkContext):
-            raise SparkEnded(result.reason)  # whatever it is that the file failed of
+            raise SparkEnded(result.reason)  # the stopped Spark explains any failure of the file
         self._under_way.discard(task.ordinal)
         return result
 
@@ -184,7 +184,7 @@ class SparkFiles:
                 return version
             frame = open_file(self._session, self._build_spec, uri, self._texts)
             same_file(uri, version, size_for_spark(self._session, uri))
-            if frame is None:  # the direct reader says whether it is blank or none at all
+            if frame is None:  # Spark cannot tell a blank file from a broken one; the direct reader can
                 return self._in_task(partial(confirm_blank, self._build_spec, version), task)
             return self._written(task, version, frame)
         except PinotAssetsError as error:
@@ -196,7 +196,7 @@ class SparkFiles:
                 return death.failure(self._build_spec, task, first_line(error))
             if isinstance(error, _SPARKS):
                 return self._judged(task, first_line(error))
-            return failure_of(self._build_spec, task, error)  # the other files go on
+            return failure_of(self._build_spec, task, error)  # fails this file only
 
     def _written(self, task: FileTask, version: Fingerprint, frame: DataFrame) -> FileResult:
         missing = missing_columns(frame, self._query, self._columns)
@@ -208,7 +208,7 @@ class SparkFiles:
         return cast(FileResult, pickle.loads(row[0]))
 
     def _judged(self, task: FileTask, why: str) -> FileResult:
-        """Spark failed: whether the file is to blame is for its bytes to say, not for Spark's errors."""
+        """Return the failure after Spark failed. A task checks the file: Spark's error names no culprit."""
         try:
             return self._in_task(partial(find_fault, self._build_spec, why), task)
         except _SPARKS as error:
@@ -224,11 +224,11 @@ class SparkFiles:
 def as_they_finish(
     build: Callable[[FileTask], FileResult], tasks: Sequence[FileTask], cancel: Callable[[], object]
 ) -> Results:
-    """Run `build` for all tasks in threads: every result, and None after every look.
+    """Run `build` for all tasks in threads; yield each result, and None after every wait.
 
-    :param build: its error ends everything.
-    :param cancel: ends what `build` waits for; called until no thread is left, when the caller leaves early
-        and after an error.
+    :param build: an exception from it ends the whole run.
+    :param cancel: ends what `build` waits for. If the caller leaves early, or after an error, it is called
+        again and again until no thread runs.
     """
     with ThreadPoolExecutor(min(len(tasks), _MOST_JOBS)) as pool:
         jobs: list[Future[FileResult]] = [pool.submit(build, task) for task in tasks]
@@ -242,15 +242,15 @@ def as_they_finish(
             left = {job for job in jobs if not job.cancel()}
             while left:
                 left = wait(left, timeout=_LOOK_S).not_done
-                if left:  # again and again: a thread may just be starting its job
+                if left:  # repeat: a thread may start its job just after a call of cancel
                     cancel()
 
 
 def same_file(uri: str, version: Fingerprint, size: int) -> None:
-    """Spark has settings of its own for a store: they may lead to another file of this name.
+    """Check that Spark finds the same file: its own store settings may lead to another file of this name.
 
-    :param size: bytes of the one that it finds.
-    :raises SourceChanged: it is another one.
+    :param size: bytes of the file that Spark finds.
+    :raises SourceChanged: the sizes differ.
     """
     if size != version.size:
         raise SourceChanged(
@@ -270,15 +270,15 @@ def _require_pandas() -> None:
 
 
 _ENDS: Final = 5
-"""Ends of Spark, one after the other, without a file built between them: then it is not the files'."""
+"""If Spark ends so often in a row and no file is built between, the files are not the cause."""
 _OF_MEMORY: Final = (52, 137, -9)
-"""How a JVM ends without memory (`SparkExitCode`), and by the kernel's hand."""
+"""Exit codes of a JVM without memory: 52 of Spark (`SparkExitCode`), 137 and -9 of the kernel's SIGKILL."""
 
 
 class RestartedFiles:
-    """The jobs of one build.
+    """Builds files by jobs, and starts Spark again when it ended.
 
-    :param start: gives the jobs of a Spark, which it starts where there is none.
+    :param start: returns the `SparkFiles` of a running Spark, and starts a Spark if there is none.
     :raises BuildError: see `SparkFiles`.
     """
 
@@ -289,14 +289,14 @@ class RestartedFiles:
         self._files: SparkFiles | None = start()
 
     def results(self) -> Results:
-        """Every file's result, as they finish, and None after every look. Leaving early cancels the jobs.
+        """Yield each file's result when it is done, None after every wait. An early exit cancels the jobs.
 
         :raises BuildError: Spark does not start again, or ends whatever it builds.
         """
         yield from in_spite_of_ends(self._run, self._build_spec, self._tasks)
 
     def moved(self) -> bool:
-        """Whether Spark came further since this was last asked, where no task tells."""
+        """Whether Spark made progress since the last call, by its own counters (no Python task needed)."""
         return self._files is not None and self._files.moved()
 
     def _run(self, tasks: Sequence[FileTask]) -> Results:
@@ -313,10 +313,10 @@ class RestartedFiles:
 def in_spite_of_ends(
     run: Callable[[Sequence[FileTask]], Results], build_spec: BuildSpec, tasks: Sequence[FileTask]
 ) -> Results:
-    """Run until every file has a result, one under which Spark ends included.
+    """Run until every file has a result. A file under which Spark ends fails.
 
-    :param run: builds files with one Spark; a `SparkEnded` where that ends.
-    :raises SparkEnded: it ends again and again, and nothing is built.
+    :param run: builds files with one Spark; raises `SparkEnded` when that Spark ends.
+    :raises SparkEnded: Spark ended five times (`_ENDS`) in a row, and built no file between.
     """
     left = {task.ordinal: task for task in tasks}
     suspects: list[FileTask] = []

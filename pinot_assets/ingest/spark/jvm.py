@@ -1,20 +1,20 @@
-"""The JVM of the Spark in this process: its start, its folder, what is left of both when either is gone.
-And a small Spark on it, for one machine: the demo, tests, `dagster dev`.
+"""The JVM of this process's Spark: how it starts, its folder, and what remains when JVM or process are gone.
+Also a small Spark on that JVM for one machine: the demo, tests, `dagster dev`.
 
-A JVM that is up ends when its standard input does, which is a pipe from this process. Only once it has ended
-can its folder go, and this process may have been killed. So a tiny shell waits for the end of its own
-standard input, too, then for the JVM, which it ends where that does not, and removes the folder.
+A running JVM ends when its standard input ends, which is a pipe from this process. Its folder can be removed
+only after the JVM ended, and this process may be killed before. So a tiny shell waits for the end of its own
+standard input, then for the JVM, kills the JVM if it does not end, and removes the folder.
 
-A JVM that still starts may never come to reading its input: PySpark, interrupted, removes the folder in
-which the JVM is to leave its address, and a JVM that cannot leave it fails without an end. So until it is up
-another shell watches (see `deaf_shell`). It needs no number, which this process could be killed before it
-tells. What it reads from is a pipe, and all that PySpark starts inherits the end that is read: who has that
-pipe open is to end. The end that is written stays in this process, and in its child up to the moment in which
-that becomes Spark's script.
+A JVM that still starts may never read its input: an interrupted PySpark removes the folder in which the JVM
+has to write its address, and a JVM that cannot write it fails without ever ending. So until the JVM is up,
+another shell watches (see `deaf_shell`). The shell needs no process id: this process could be killed before
+it passes one on. The shell reads from a pipe, and all processes that PySpark starts inherit the read end: the
+shell kills whoever has that pipe open. The write end stays in this process, and in its child until the moment
+when the child becomes Spark's script.
 
-PySpark keeps the JVM and the context that it started for as long as the process lives: `watch`, a notebook, a
-code server. A JVM that was killed (out of memory, by a person) and an application that its cluster ended are
-given to whoever asks next, and refuse every call. See `forget_what_is_gone`.
+PySpark keeps the JVM and the context for as long as the process lives (`watch`, a notebook, a code server).
+If the JVM was killed (out of memory, by a person) or its cluster ended the application, PySpark still returns
+both to the next caller, and they refuse every call. See `forget_what_is_gone`.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from pinot_assets.core.files import locked_folder
 from pinot_assets.core.this_machine import deaf_shell, find_java
 from pinot_assets.errors import BuildError
 
-# A JVM gets twenty seconds. Its number is looked at again before it is killed: it must still be a JVM with
-# this folder in its command line. Where this process was killed before it wrote the number down, the JVM is
-# ended while it starts (`jvm`), or has come up in that instant and ends by itself: five seconds.
+# The shell gives the JVM twenty seconds. Before the kill it checks that the process id still belongs to a JVM
+# with this folder in its command line. If this process was killed before it wrote the id down, the JVM either
+# is ended while it starts (`jvm`), or has just come up and ends by itself: five seconds.
 _AFTERWARDS: Final = r"""
 cat >/dev/null
 cd /
@@ -61,14 +61,14 @@ rm -rf -- "$1"
 """
 
 _HELD: Final[list[object]] = []
-"""Locks, pipes and shells that end with this process; a shell that still runs warns when it is dropped."""
+"""Locks, pipes and shells to keep until this process ends: Python warns when it drops a running shell."""
 
 
 @cache
 def spark_home() -> Path:
-    """The folder of this process's Spark: made when first asked for, removed when this process is gone.
+    """Return the folder of this process's Spark: made on the first call, removed when this process is gone.
 
-    Where even the shell that does it was killed, whoever makes the next temporary folder removes it.
+    If the shell that removes it was killed, too, whoever makes the next temporary folder removes it.
     """
     home, lock = locked_folder("spark")
     _HELD.extend((lock, deaf_shell(_AFTERWARDS, str(home))))
@@ -76,13 +76,13 @@ def spark_home() -> Path:
 
 
 def remember_jvm(home: Path, pid: int) -> None:
-    """Write down which JVM the folder is of."""
+    """Write the JVM's process id into its folder."""
     (home / "jvm.new").write_text(f"{pid}\n")
     (home / "jvm.new").rename(home / "jvm")
 
 
 def clear_of_jvm(home: Path) -> None:
-    """Remove what a JVM left there that has ended while this process goes on."""
+    """Remove the folders that an ended JVM left in `home`, while this process continues."""
     for left in home.iterdir():
         if left.is_dir():
             shutil.rmtree(left, ignore_errors=True)
@@ -90,7 +90,7 @@ def clear_of_jvm(home: Path) -> None:
 
 @contextmanager
 def silent_on_pandas() -> Iterator[None]:
-    """PySpark looks at pandas, which nothing here uses, and complains of its version."""
+    """Hide PySpark's warnings about the version of pandas, which nothing here uses."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, message=r".*pandas")
         yield
@@ -98,8 +98,8 @@ def silent_on_pandas() -> Iterator[None]:
 
 @contextmanager
 def temporary_files_in(home: Path) -> Iterator[None]:
-    """Let this process's temporary files be made in that folder: PySpark leaves one where it is killed while
-    its JVM starts."""
+    """Let this process make its temporary files in that folder: PySpark leaves one behind if it is killed
+    while its JVM starts."""
     usual = tempfile.tempdir
     tempfile.tempdir = str(home)
     try:
@@ -110,10 +110,10 @@ def temporary_files_in(home: Path) -> Iterator[None]:
 
 @contextmanager
 def usual_signals() -> Iterator[None]:
-    """Let children that start in here end on SIGTERM, although this process was told to ignore it (`nohup`,
-    some supervisors): a JVM, and the Python daemon that it starts, would inherit that. And leave what this
-    process does on Ctrl-C as it was: a Spark context puts a handler of its own in its place."""
-    if threading.current_thread() is not threading.main_thread():  # others may not change it
+    """Let children that start in here end on SIGTERM. If this process ignores it (`nohup`, some supervisors),
+    a JVM and the Python daemon that it starts would inherit that. Afterwards restore this process's handlers:
+    a Spark context replaces the handler of Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield
         return
     interrupted, ended = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
@@ -140,10 +140,10 @@ do sleep 0.1; done
 
 
 def start_jvm(settings: Mapping[str, str]) -> None:
-    """Start the JVM that PySpark will use for the next context, unless this process has one.
+    """Start the JVM that PySpark will use for the next context, unless this process has a JVM.
 
-    :param settings: Spark's; those that a JVM takes when it starts.
-    :raises PySparkRuntimeError: it ends before it is up.
+    :param settings: Spark's settings; those that a JVM takes when it starts.
+    :raises PySparkRuntimeError: the JVM ends before it is up.
     """
     with SparkContext._lock:
         if SparkContext._gateway is None:
@@ -155,13 +155,13 @@ def start_jvm(settings: Mapping[str, str]) -> None:
 
 @contextmanager
 def _ended_unless_up() -> Iterator[int]:
-    """A descriptor: whatever inherits it ends where this block does not come to its end."""
+    """Yield a file descriptor; every process that inherits it is killed if this block does not finish."""
     inherited, write_end = os.pipe()
     with deaf_shell(_UNTIL_UP, str(inherited), stdin=inherited), open(write_end, "wb") as watching:
         try:
             yield inherited
         finally:
-            os.close(inherited)  # before the other end: this process is not to end
+            os.close(inherited)  # before the other end, or the shell would kill this process
         watching.write(b"up\n")
 
 
@@ -169,13 +169,13 @@ _ENDING_S: Final = 20.0
 
 
 def forget_what_is_gone() -> bool:
-    """Let the next that asks PySpark for a context start another one, if the one of this process is gone.
+    """Forget this process's context if it is gone, so that PySpark starts another one for the next caller.
 
-    :returns: whether it was the JVM that has ended.
+    :returns: whether the JVM had ended.
     """
     gateway: JavaGateway | None = SparkContext._gateway
     context = SparkContext._active_spark_context
-    # Of a JVM that is not this process's own child (`spark-submit`) nothing is known: both end together.
+    # A JVM that is no child of this process (`spark-submit`) cannot be polled; both end together.
     process = getattr(gateway, "proc", None)
     if gateway is not None and process is not None and process.poll() is not None:
         if context is not None:
@@ -192,7 +192,7 @@ def forget_what_is_gone() -> bool:
 
 
 def is_stopped(context: SparkContext) -> bool:
-    """Whether a context takes no jobs any more."""
+    """Whether a context takes no more jobs."""
     if (java := context._jsc) is None:
         return True
     try:
@@ -202,9 +202,9 @@ def is_stopped(context: SparkContext) -> bool:
 
 
 def exit_of_jvm() -> int | None:
-    """What the JVM of this process returned, once it has; None of one that goes on, or is not its own.
+    """Return the exit code of this process's JVM; None if the JVM still runs or is not its child.
 
-    One that dies stops its context first, so it is waited for.
+    Wait up to 20 seconds for it (`_ENDING_S`): a dying JVM stops its context before it ends.
     """
     if (process := getattr(SparkContext._gateway, "proc", None)) is None:
         return None
@@ -215,7 +215,7 @@ def exit_of_jvm() -> int | None:
 
 
 def _stop(context: SparkContext) -> None:
-    """Take it out of PySpark's hands. Where its JVM does not answer, the first call only forgets the JVM."""
+    """Make PySpark forget the context. If its JVM does not answer, the first call only forgets the JVM."""
     with warnings.catch_warnings(), suppress(OSError, Py4JError):
         warnings.simplefilter("ignore", RuntimeWarning)
         context.stop()
@@ -237,17 +237,17 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 
 
 def local_session(app_name: str, cores: int) -> SparkSession:
-    """The session of this process, on `local_context`, or on the context that is there already."""
+    """Return the session of this process, on the context that is there, or else on a `local_context`."""
     with _own_jvm(app_name, cores) as settings:
         return SparkSession.builder.config(map={**settings}).getOrCreate()
 
 
 def local_context(app_name: str, cores: int) -> SparkContext:
-    """The context of this process, started on first use: on 127.0.0.1, without UI, silent but for errors.
+    """Return the context of this process, started on first use: on 127.0.0.1, no UI, only errors logged.
 
-    Where no SQL is asked for it does: a session costs another two seconds of CPU.
+    It suffices for work without SQL: a session costs another two seconds of CPU.
 
-    :param cores: Python workers at a time. A worker that dies is retried, up to three times a file.
+    :param cores: Python workers at a time. Spark retries a dead worker's task, up to three times a file.
     :raises LocalStackError: there is no Java, or it is too old.
     :raises BuildError: the JVM ends while it starts.
     """
@@ -257,8 +257,8 @@ def local_context(app_name: str, cores: int) -> SparkContext:
 
 @contextmanager
 def _own_jvm(app_name: str, cores: int) -> Iterator[dict[str, str]]:
-    """Settings for a JVM that is gone, and its folder with it, soon after this process: around its start."""
-    find_java()  # Spark's own script would only say that its gateway exited
+    """Start a JVM that ends soon after this process, with its folder; yield the settings of its Spark."""
+    find_java()  # without Java, Spark's own script would only say that its gateway exited
     home = spark_home()
     if forget_what_is_gone():
         clear_of_jvm(home)
@@ -270,7 +270,7 @@ def _own_jvm(app_name: str, cores: int) -> Iterator[dict[str, str]]:
                 remember_jvm(home, jvm.pid)
             yield settings
     except PySparkRuntimeError as error:
-        # Of a JVM that ended at once Spark only says that its gateway exited.
+        # If the JVM ended at once, PySpark only says that its gateway exited.
         if "JAVA_GATEWAY_EXITED" not in str(error):
             raise
         options = os.environ.get("PYSPARK_SUBMIT_ARGS")
@@ -297,11 +297,11 @@ def _settings(app_name: str, cores: int, home: Path) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.memory": "512m",  # the rows are in the Python workers, not in the JVM
+        "spark.driver.memory": "512m",  # the Python workers hold the rows, not the JVM
         "spark.driver.extraJavaOptions": (
             f"-Dlog4j2.configurationFile={log4j.as_uri()} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
         ),
-        # A copy of resources/ or sensors/ in the working folder must not be imported by a worker.
+        # A worker must not import a copy of resources/ or sensors/ from the working folder.
         "spark.executorEnv.PYTHONSAFEPATH": "1",
         "spark.python.daemon.module": "pinot_assets.build.worker_daemon",
         "spark.sql.catalogImplementation": "in-memory",

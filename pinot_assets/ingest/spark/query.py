@@ -1,11 +1,11 @@
-"""A `Query` on a file's DataFrame.
+"""Apply a `Query` to a file's DataFrame.
 
-Refused unless it gives the same rows every time and keeps the file one partition throughout.
+Refuse it unless it gives the same rows every time and keeps the file as one partition throughout.
 
-Pinot's `transformConfigs` and `filterConfig` are applied as its record transformers apply them. A column is
-filled where it is null, and what is there stays what it is. So the file's values and the made ones travel
-side by side, each in a type of its own, and become one column where both have the table's type (`tasks`): a
-common SQL type of BIGINT and DOUBLE would round what stands in the file.
+Pinot's `transformConfigs` and `filterConfig` are applied as Pinot's record transformers apply them. A
+transform fills a column only where it is null; a value from the file stays as it is. So file values and made
+values travel in two columns, each with its own type. `tasks` merges them when both have the table's type: a
+common SQL type of BIGINT and DOUBLE would round the file's values.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from pinot_assets.ingest.spark.expression import compiled, first_line, items_of,
 from pinot_assets.ingest.spark.tasks import CORRUPT, END, MADE, ROW
 from pinot_assets.segment.config.transforms import Translation, quoted
 
-_FILES: Final = "#file's "  # before the name of a column: its values in the file
+_FILES: Final = "#file's "  # prefix of a column's name: the column's values in the file
 _INSTANTS: Final = (TimestampType, TimestampNTZType)
 _PLAIN: Final = (NumericType, StringType, BooleanType, *_INSTANTS)
-_CERTAIN_TEXT: Final = (StringType, IntegralType, BooleanType)  # the text of others is a matter of taste
+_CERTAIN_TEXT: Final = (StringType, IntegralType, BooleanType)  # Java and Spark print other types differently
 _HINT: Final = "make the column with transforms in fileIngestion instead"
 
 
@@ -54,15 +54,15 @@ class ExpressionFailed(FileRejected):
 
 
 def apply_pinot(frame: DataFrame, query: Query, broken: Column) -> DataFrame:
-    """Fill the columns of `transformConfigs`, then leave out the rows of `filterConfig`.
+    """Fill the columns of `transformConfigs`, then drop the rows of `filterConfig`.
 
-    :param broken: rows that stay, whatever is said of them.
-    :returns: with more columns, which `table_columns` knows to choose from.
-    :raises ExpressionFailed: what Pinot would make of a column is not certain.
+    :param broken: true for the rows that Spark could not parse; no filter drops them.
+    :returns: the frame with more columns, from which `table_columns` selects.
+    :raises ExpressionFailed: the value that Pinot would make of a column is not certain.
     """
     steps = [made for _, made in query.derived] + ([query.dropped] if query.dropped else [])
     for step in steps:
-        _check_texts(frame, step)  # of the file's types; below, of those that functions gave
+        _check_texts(frame, step)  # the file's types here; in the loop below, those that functions gave
     frame = _epochs(frame, {*dict(query.derived), *_read(steps)})
     for n, (column, made) in enumerate(query.derived):
         _check_texts(frame, made)
@@ -81,7 +81,7 @@ def apply_pinot(frame: DataFrame, query: Query, broken: Column) -> DataFrame:
 
 
 def table_columns(frame: DataFrame, target: TargetSchema) -> list[Column]:
-    """The table's columns: the file's values under their names, the made ones with `MADE` before it."""
+    """Return the table's columns: file values under their names, made values under names with `MADE`."""
     columns = []
     for name in target.schema.names:
         has_made = MADE + name in frame.columns
@@ -98,7 +98,7 @@ def _read(steps: Iterable[Translation]) -> set[str]:
 
 
 def _epochs(frame: DataFrame, names: set[str]) -> DataFrame:
-    """Times as epoch milliseconds in the columns that Pinot's functions read or fill."""
+    """Turn times into epoch milliseconds, in the columns that Pinot's functions read or fill."""
     for field in frame.schema:
         if field.name not in names:
             continue
@@ -124,17 +124,17 @@ def _check_texts(frame: DataFrame, step: Translation) -> None:
 
 
 def _filled(frame: DataFrame, column: str, made: Translation, broken: Column) -> DataFrame:
-    """With what is made of a column, and the column as the steps that follow see it, where there is such."""
+    """Add the made values of a column; if they share a type with the file's, merge both for later steps."""
     value = compiled(made.sql)
     if column not in frame.columns:
         frame = frame.withColumn(MADE + column, F.when(~broken, value))
         return frame.withColumn(column, F.col(quoted(MADE + column)))
     files, own = F.col(quoted(_FILES + column)), F.col(quoted(MADE + column))
-    # Where the file has a value, Pinot does not look at the function: there it must not fail either.
+    # Pinot does not call the function where the file has a value: there it must not fail here either.
     value = F.when(~broken & F.col(quoted(column)).isNull(), value)
     frame = frame.withColumns({_FILES + column: F.col(quoted(column)), MADE + column: value})
     one, other = frame.schema[_FILES + column].dataType, frame.schema[MADE + column].dataType
-    # Whether a common type holds every value of both.
+    # Merge only if a common type holds every value of both.
     if one == other or (isinstance(one, IntegralType) and isinstance(other, IntegralType)):
         return frame.withColumn(column, F.coalesce(files, own))
     if isinstance(one, StringType) and isinstance(other, _CERTAIN_TEXT):
@@ -143,9 +143,9 @@ def _filled(frame: DataFrame, column: str, made: Translation, broken: Column) ->
 
 
 def _converted(frame: DataFrame, name: str, target: TargetSchema) -> Column:
-    """A made column as Pinot's `DataTypeTransformer` takes it: fractions are cut off for whole numbers.
+    """Return a made column as Pinot's `DataTypeTransformer` converts it: whole numbers lose their fraction.
 
-    Source: `PinotDataType.DOUBLE.toLong`, but that what does not fit is an error.
+    Source: `PinotDataType.DOUBLE.toLong`; but here a value that does not fit is an error.
     """
     kind = target.schema.field(name).type
     item = kind.value_type if pt.is_list(kind) else kind
@@ -170,14 +170,14 @@ _MOVING: Final = re.compile(
         r?(['"])\s*(?:now|today|tomorrow|yesterday)\b.*?\1""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
-"""Literals of Spark's that are another moment every day, and constants like others once they are parsed."""
+"""Spark's literals with another value every day; after parsing they look like any other constant."""
 
 
 def check_expressions(session: SparkSession, query: Query, table: str) -> None:
-    """Whether all of them are SQL that may run and says the same every day, before any file is looked at.
+    """Check, before any file is read, that all expressions are valid SQL that gives the same every day.
 
-    :param table: whose they are, for the error.
-    :raises BuildError: one is not.
+    :param table: the table's name, for the error.
+    :raises BuildError: an expression is not.
     """
     for name, sql in query.expressions.items():
         if (literal := moving_literal(sql)) is not None:
@@ -186,20 +186,20 @@ def check_expressions(session: SparkSession, query: Query, table: str) -> None:
 
 
 def moving_literal(sql: str) -> str | None:
-    """The first literal like `date'today'` in an expression."""
+    """Return the first literal like `date'today'` in an expression, None if it has none."""
     match = _MOVING.search(sql)
     return None if match is None else match[0]
 
 
 def columns_read(session: SparkSession, query: Query, target: TargetSchema) -> tuple[str, ...]:
-    """Columns of the expressions, and columns of the table that none of them makes."""
+    """Return the table's columns that no expression makes, then the columns that expressions read."""
     made = {*query.transforms, *dict(query.derived)}
     read = [name for key, sql in query.expressions.items() for name in _references(parsed(session, key, sql))]
     return tuple(dict.fromkeys([*(c for c in target.schema.names if c not in made), *read]))
 
 
 def untouched_json(session: SparkSession, query: Query, target: TargetSchema) -> frozenset[str]:
-    """JSON columns that are to be what stands in the file: no expression reads them, or makes them."""
+    """Return the JSON columns to keep as the file's text: no expression reads or makes them."""
     if not target.json:
         return frozenset()
     trees = [parsed(session, key, sql) for key, sql in query.expressions.items()]
@@ -210,10 +210,10 @@ def untouched_json(session: SparkSession, query: Query, target: TargetSchema) ->
 
 
 def missing_columns(frame: DataFrame, query: Query, used: Sequence[str]) -> tuple[str, ...]:
-    """What the file lacks.
+    """Return which columns the file lacks.
 
-    :param used: `columns_read`.
-    :raises Unreadable: it has none of all that.
+    :param used: the result of `columns_read`.
+    :raises Unreadable: the file has none of them.
     """
     made = {*query.transforms, *dict(query.derived)}
     ours = {*made, "_metadata"} if query.derived or query.dropped else {"_metadata"}
@@ -228,9 +228,9 @@ def missing_columns(frame: DataFrame, query: Query, used: Sequence[str]) -> tupl
 
 
 def shaped(frame: DataFrame, query: Query, missing: Iterable[str], target: TargetSchema) -> DataFrame:
-    """One partition with the wanted columns, `ROW`, `CORRUPT` and `END`; the last row is the mark.
+    """Return one partition with the wanted columns, `ROW`, `CORRUPT` and `END`; the last row is the mark.
 
-    :raises ExpressionFailed: an expression is wrong for this file, or not the same every time.
+    :raises ExpressionFailed: an expression is wrong for this file, or gives another value each time.
     """
     try:
         _check(_query(frame, F.lit(0), query, missing, target))
@@ -251,7 +251,7 @@ def _query(
     frame = frame.select("*", number.alias(ROW))
     if CORRUPT not in frame.columns:
         frame = frame.withColumn(CORRUPT, F.lit(None).cast("string"))
-    broken = F.col(quoted(CORRUPT)).isNotNull()  # such a row is told of, whatever the expressions say
+    broken = F.col(quoted(CORRUPT)).isNotNull()  # such a row is reported, whatever the expressions say
     members = _members(frame.sparkSession, query)
     frame = frame.withColumns({name: F.lit(None).cast(_null_type(members.get(name, {}))) for name in missing})
     if query.where:
@@ -264,7 +264,7 @@ def _query(
 
 
 def _members(session: SparkSession, query: Query) -> JsonObject:
-    """The names that expressions read, as a tree: `a.b` and `a.c` are {a: {b, c}}."""
+    """Return the names that expressions read, as a tree: `a.b` and `a.c` become {a: {b: {}, c: {}}}."""
     tree: JsonObject = {}
     for name, sql in query.expressions.items():
         for path in _paths(parsed(session, name, sql)):
@@ -275,7 +275,7 @@ def _members(session: SparkSession, query: Query) -> JsonObject:
 
 
 def _null_type(members: JsonObject) -> str:
-    """The type of a column that is not there: expressions that read its members are to find them."""
+    """Return the SQL type of a missing column: a struct with the members that expressions read, or text."""
     if not members:
         return "string"
     return f"struct<{','.join(f'{quoted(name)}:{_null_type(below)}' for name, below in members.items())}>"
@@ -305,7 +305,7 @@ def _unsteady(kind: type[BuildError], what: str) -> BuildError:
 
 
 def _inner(plan: JavaObject) -> Iterator[JavaObject]:
-    """The plan's nodes but for the file itself."""
+    """Yield the plan's nodes except the leaf, which is the file itself."""
     if children := items_of(plan.children()):
         yield plan
     for child in children:
@@ -313,18 +313,18 @@ def _inner(plan: JavaObject) -> Iterator[JavaObject]:
 
 
 def _references(expression: JavaObject) -> Iterator[str]:
-    """First parts of the names of columns in a parsed expression."""
+    """Yield the first part of each column name in a parsed expression."""
     return (path[0] for path in _paths(expression))
 
 
 def _paths(expression: JavaObject) -> Iterator[list[str]]:
-    """Names of columns in a parsed expression, part by part."""
+    """Yield each column name in a parsed expression, as a list of its parts."""
     for name, leaf in _leaves(expression):
         if name == "UnresolvedAttribute":
             yield items_of(leaf.nameParts())
 
 
 def _leaves(expression: JavaObject) -> Iterator[tuple[str, JavaObject]]:
-    """With the names of their classes."""
+    """Yield each leaf of the expression's tree after the name of its class."""
     for leaf in items_of(expression.collectLeaves()):
         yield leaf.getClass().getSimpleName(), leaf

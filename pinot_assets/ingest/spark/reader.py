@@ -1,7 +1,7 @@
-"""Spark's own readers, set up so that they lose nothing in silence.
+"""Spark's own readers, set up so that they lose no value silently.
 
-Times are UTC, a value that does not fit is an error (ANSI), names are what they are (case counts), dates are
-Gregorian throughout, and a file is one partition whatever its size.
+Times are UTC, a value that does not fit is an error (ANSI), names are case-sensitive, dates are Gregorian
+throughout, and a file is one partition whatever its size.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from pinot_assets.ingest.spark.tasks import CORRUPT
 from pinot_assets.source.allowed_places import refused_by_spark
 from pinot_assets.source.uris import parse_root
 
-_WHOLE_FILE: Final = 1 << 60  # no file is larger, and with the same cost of opening no two share a partition
+_WHOLE_FILE: Final = 1 << 60  # no file is larger; with an equal open cost no two files share a partition
 SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
     "spark.sql.columnNameOfCorruptRecord": CORRUPT,
-    "spark.sql.csv.parser.columnPruning.enabled": "false",  # a row is judged by all of its cells
+    "spark.sql.csv.parser.columnPruning.enabled": "false",  # checks each row by all of its cells
     "spark.sql.execution.arrow.maxBytesPerBatch": str(32 << 20),  # in the JVM's memory; Spark 4
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.maxPartitionBytes": str(_WHOLE_FILE),
     "spark.sql.files.openCostInBytes": str(_WHOLE_FILE),
-    "spark.sql.json.enableExactStringParsing": "true",  # Spark 4: of an object, the text that stands there
-    "spark.sql.icu.caseMappings.enabled": "false",  # upper and lower are Java's
+    "spark.sql.json.enableExactStringParsing": "true",  # Spark 4: keeps the text of an object as it is
+    "spark.sql.icu.caseMappings.enabled": "false",  # upper and lower as Java does them
     "spark.sql.legacy.allowNegativeScaleOfDecimal": "true",  # 1e5 in JSON; see exact_types
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.orc.mergeSchema": "false",
@@ -58,9 +58,9 @@ SETTINGS: Final = {
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.sources.ignoreDataLocality": "true",
-    "spark.sql.variable.substitute": "false",  # nothing of the environment gets into an expression
+    "spark.sql.variable.substitute": "false",  # keeps the environment's variables out of expressions
 }
-"""What the session that reads is set to, whatever the user's own session says."""
+"""Settings of the session that reads, whatever the user's own session has."""
 
 _MOST_DIGITS: Final = 38
 _S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
@@ -68,7 +68,7 @@ _COMMON: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
 
 
 def reading_session(session: SparkSession) -> SparkSession:
-    """A session of its own on the same Spark."""
+    """Return a new session for reading, on the same Spark."""
     own = session.newSession()
     for key, value in SETTINGS.items():
         own.conf.set(key, value)
@@ -76,19 +76,19 @@ def reading_session(session: SparkSession) -> SparkSession:
 
 
 def use_in_thread(session: SparkSession) -> None:
-    """Have its settings count in this thread: casts are ANSI or not as they are when they are made.
+    """Make the session's settings apply in this thread: Spark reads ANSI mode when a cast is created.
 
-    Otherwise those of the session that the thread found count, with which a text that is no number is null.
+    Otherwise the thread's earlier session applies, where a text that is no number may become null.
     """
     classes = getattr(SparkSession, "_get_j_spark_session_class", lambda jvm: jvm.SparkSession)  # 4, and 3.5
     classes(session._jvm).setActiveSession(session._jsparkSession)
 
 
 def check_readers(session: SparkSession, build_spec: BuildSpec) -> None:
-    """Whether Spark has what it takes to read the build spec's files.
+    """Check that Spark can read the build spec's files.
 
-    :raises BuildError: it is not set up for their store, or a jar is missing.
-    :raises SettingError: the policy refuses that Spark opens it.
+    :raises BuildError: Spark cannot reach their store, or a jar is missing.
+    :raises SettingError: the policy does not let Spark open it.
     """
     hadoop_path(build_spec.source_uri)
     for refusal in refused_by_spark(
@@ -104,7 +104,7 @@ def check_readers(session: SparkSession, build_spec: BuildSpec) -> None:
             hint="add hadoop-aws of Spark's Hadoop version and set spark.hadoop.fs.s3a.*, or leave out "
             "transforms, filter and engine: spark",
         )
-    # Spark 4 has some of the classes without the data source.
+    # Spark 4 ships some classes of Avro without the data source, so look for the data source itself.
     formats = jvm.org.apache.spark.sql.execution.datasources.DataSource
     conf = session._jsparkSession.sessionState().conf()
     is_avro = build_spec.input_format == "avro"
@@ -120,22 +120,22 @@ def check_readers(session: SparkSession, build_spec: BuildSpec) -> None:
 def open_file(
     session: SparkSession, build_spec: BuildSpec, uri: str, texts: frozenset[str] = frozenset()
 ) -> DataFrame | None:
-    """A file's rows, nothing of them read but what says the columns' names and types.
+    """Return a file's rows; read only what names and types of the columns need.
 
     CSV: all columns are text. JSON: types as Spark infers them, decimals exactly; with a column `CORRUPT`.
 
-    :param texts: columns of JSON files whose values are taken as the text that stands there, where this Spark
-        can do that: as a structure, an object has the members of all rows and none of their order.
-    :returns: None if the file has no columns: a blank one.
-    :raises Unreadable: its columns cannot be told.
-    :raises TooLarge: it has too many of them.
+    :param texts: columns of JSON files to keep as the file's text, if this Spark can (4 and later). As a
+        structure, an object would get the members of all rows and lose their order.
+    :returns: None if the file has no columns: it is blank.
+    :raises Unreadable: its columns cannot be found out.
+    :raises TooLarge: it has too many columns.
     """
     path = hadoop_path(uri)
     if path.rpartition("/")[2].startswith(("_", ".")):
         raise Unreadable("Spark leaves out files whose names start with _ or .", hint="name it otherwise")
     reader = session.read.option("__globPaths__", "false")
     if build_spec.input_format == "json":
-        # Spark 3.5 writes an object's text anew, its fractions as doubles.
+        # Spark 3.5 would write an object's text anew, with its fractions as doubles.
         keeps_texts = int(session.version.partition(".")[0]) >= 4
         frame = _json(reader, path, texts if keeps_texts else frozenset())
     elif build_spec.input_format == "csv":
@@ -154,9 +154,9 @@ def open_file(
 
 
 def size_for_spark(session: SparkSession, uri: str) -> int:
-    """Bytes of a file as Spark's own file system tells them.
+    """Return the size of a file in bytes, as Spark's own file system reports it.
 
-    :raises Py4JError: it cannot.
+    :raises Py4JError: the file system reports no size.
     """
     jvm: JavaObject = session._jvm
     path = jvm.org.apache.hadoop.fs.Path(hadoop_path(uri))
@@ -165,9 +165,9 @@ def size_for_spark(session: SparkSession, uri: str) -> int:
 
 
 def hadoop_path(uri: str) -> str:
-    """A file's URI as Hadoop spells it: nothing is percent-encoded.
+    """Return a file's URI as Hadoop spells it, without percent-encoding.
 
-    :raises BuildError: Spark cannot reach such a store.
+    :raises BuildError: Spark is not set up for such a store.
     """
     scheme, _, rest = uri.partition("://")
     if scheme not in ("file", "s3"):
@@ -179,11 +179,11 @@ def hadoop_path(uri: str) -> str:
 
 
 def _json(reader: DataFrameReader, path: str, texts: frozenset[str]) -> DataFrame | None:
-    # Its parser takes texts of 20 MB by itself; a line is as long as the task allows. No encoding is said
-    # (the task found UTF-8): then the parser has bytes, and of those alone it gives an object's text as
-    # it stands.
+    # By default Spark's parser takes texts up to 20 MB; a line may be as long as the task's check allows. Do
+    # not set an encoding (the task's check found UTF-8): only then the parser works on bytes, and only from
+    # bytes does it return an object's text unchanged.
     reader = reader.options(**_COMMON, multiLine=False, maxStringLen=LONGEST_ROW)
-    # Hadoop leaves out lines that are longer; the task has found them in the bytes.
+    # Hadoop silently drops longer lines; the task has already refused them in the bytes.
     reader = reader.option("mapreduce.input.linerecordreader.line.maxlength", str(2 * LONGEST_ROW))
     schema = reader.option("prefersDecimal", True).json(path).schema
     if not schema.fields:
@@ -200,10 +200,10 @@ def _json(reader: DataFrameReader, path: str, texts: frozenset[str]) -> DataFram
 
 
 def exact_types(decimals: DataType, plain: DataType) -> DataType:
-    """Types of JSON with decimals for its fractions.
+    """Return the types of a JSON file, with exact decimals for its fractions.
 
-    :param decimals: as Spark infers them where it prefers decimals: for text of digits, too.
-    :param plain: as it does otherwise.
+    :param decimals: types that Spark infers if it prefers decimals; text of digits is decimal, too.
+    :param plain: types that Spark infers otherwise.
     """
     if isinstance(decimals, StructType) and isinstance(plain, StructType):
         return StructType(
@@ -240,7 +240,7 @@ def _csv(reader: DataFrameReader, build_spec: BuildSpec, path: str) -> DataFrame
     }
     has_header = settings.header is None or settings.skip_header
     if (names := settings.header) is None:
-        # With a schema Spark neither infers one, which takes the name for a pattern, nor reads on.
+        # Without a schema Spark would infer one: it would take the name for a pattern and read further.
         cells = reader.options(**options, header=False).schema(f"first string, `{CORRUPT}` string")
         first = cells.csv(path).head(1)
         if not first:
@@ -256,7 +256,7 @@ def _csv(reader: DataFrameReader, build_spec: BuildSpec, path: str) -> DataFrame
 
 
 def _header(cell: str | None, row: str | None, settings: CsvSettings) -> tuple[str, ...]:
-    """Names of a first row that was read as one of a single cell: it is torn where it has more."""
+    """Return the names in a first row, read as a row of one cell: with more cells, Spark calls it corrupt."""
     if row is None:
         return (cell or "",)
     try:
@@ -266,7 +266,7 @@ def _header(cell: str | None, row: str | None, settings: CsvSettings) -> tuple[s
 
 
 def _has(look_up: Callable[[], object], absent: type[Exception]) -> bool:
-    """Whether Spark has what is looked up; any other error than `absent` comes out."""
+    """Whether `look_up` succeeds; False on an `absent` error, any other error is raised."""
     try:
         look_up()
     except absent:

@@ -1,8 +1,8 @@
-"""What runs in the Python workers of Spark's executors; imports neither SQL of Spark's nor its driver's side.
+"""Functions for the Python workers of Spark's executors. Imports neither Spark SQL nor its driver side.
 
-A file that Spark reads itself arrives as one Arrow stream, whose rows are written here. They are in memory
-for one segment at a time. Spark ends the stream in the same way when it is done and when its reader fails, so
-the last row is a mark of our own: without it nothing that is left is written.
+A file that Spark reads itself arrives as one Arrow stream; this module writes its rows, with one segment in
+memory at a time. Spark ends the stream in the same way after success and after a reader's error. So the
+driver appends a mark as the last row. If it is missing, the file fails, and no receipt is written.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ from pinot_assets.snapshot.receipt import Failure, FileResult, Fingerprint, Rece
 from pinot_assets.source.factory import open_store
 
 ROW: Final = "#row"
-"""Number of the row in the file, from 0. No column of a table begins with #, so these are free."""
+"""Column with the row's number in the file, from 0. Tables have no column that begins with #: no clash."""
 CORRUPT: Final = "#corrupt"
-"""Text of a row that Spark could not take apart, null for others."""
+"""Column with the text of a row that Spark could not parse; null in other rows."""
 END: Final = "#end"
-"""True in the last row, which is none of the file's."""
+"""Column that is true in the last row only, which is the mark and not a row of the file."""
 MADE: Final = "#transformConfigs of "
-"""Before the name of a column: what Pinot's transformConfigs put where the file has none."""
+"""Prefix of a column's name: the values that Pinot's transformConfigs make where the file has none."""
 
 Build = Callable[[BuildSpec, FileTask], FileResult]
 Results = Generator[FileResult | None, None, None]
-"""Every file's result, some twice, and None after every look. Leaving early cancels the jobs."""
+"""Yields each file's result, some twice, and None after every wait. An early exit cancels the jobs."""
 
 RESULT: Final = "result binary"
-_POSITION: Final = (1 << 33) - 1  # below the partition's number, in monotonically_increasing_id
+_POSITION: Final = (1 << 33) - 1  # monotonically_increasing_id has the partition's number above these bits
 
 
 class SparkFailed(FileRejected):
-    """Spark gave the file up: its reader, an expression or an executor failed."""
+    """Spark gave the file up because its reader, an expression or an executor failed."""
 
     code = "SPARK"
 
@@ -67,11 +67,11 @@ class Finished(AccumulatorParam[list[FileResult]]):
     """Results of finished tasks, in the order of their arrival at the driver."""
 
     def zero(self, value: list[FileResult]) -> list[FileResult]:  # noqa: ARG002  # Spark's signature
-        """What each task begins with."""
+        """Return the empty list with which each task begins."""
         return []
 
     def addInPlace(self, value1: list[FileResult], value2: list[FileResult]) -> list[FileResult]:
-        """What has arrived with one more."""
+        """Return the first list, extended by the second."""
         value1.extend(value2)
         return value1
 
@@ -81,7 +81,7 @@ def build_in_worker(
 ) -> FileResult:
     """Build one file that is read through Arrow.
 
-    :param finished: tells the driver while other files of the job are still built.
+    :param finished: reports the result to the driver while the job still builds other files.
     """
     limit_memory(build_spec.limits.worker_bytes)
     result = build(build_spec, task)
@@ -90,12 +90,12 @@ def build_in_worker(
 
 
 def look_at_file(build_spec: BuildSpec, columns: frozenset[str], task: FileTask) -> Fingerprint | Failure:
-    """Look at a file before Spark's readers have it; run in a task of its own.
+    """Check a file before Spark's readers open it; run this in its own task.
 
-    Whatever a JVM would die of, or take for something else, is to be found here.
+    This check has to find anything that a JVM would die of or would read as something else.
 
-    :param columns: what will be read of it.
-    :returns: the version that was looked at, or what is wrong with the file.
+    :param columns: the columns that Spark will read.
+    :returns: the version that was checked, or the file's failure.
     """
     limit_memory(build_spec.limits.worker_bytes)
 
@@ -107,32 +107,32 @@ def look_at_file(build_spec: BuildSpec, columns: frozenset[str], task: FileTask)
 
 
 def spark_failed(why: str) -> SparkFailed:
-    """What is said when nothing is wrong with a file that Spark gave up.
+    """Return the error for a file that Spark gave up although nothing is wrong with it.
 
-    :param why: what Spark said.
+    :param why: Spark's own message.
     """
     return SparkFailed("Spark gave the file up", why=why, hint="see Spark's log for the rest")
 
 
 def find_fault(build_spec: BuildSpec, why: str, task: FileTask) -> Failure:
-    """The failure of a file that Spark gave up, from a look into it; run in a task of its own."""
+    """Check a file that Spark gave up, and return its failure; run this in its own task."""
     limit_memory(build_spec.limits.worker_bytes)
     outcome = look_at(build_spec, task, lambda local: check_binary(local, build_spec.input_format))
     return outcome if isinstance(outcome, Failure) else failure_of(build_spec, task, spark_failed(why))
 
 
 def confirm_blank(build_spec: BuildSpec, version: Fingerprint, task: FileTask) -> Receipt | Failure:
-    """Build a file in which Spark finds no columns, if it has no rows indeed; run in a task of its own.
+    """Build a file in which Spark finds no columns, if it really has no rows; run this in its own task.
 
-    :param version: what was looked at before Spark had it.
-    :returns: the receipt of no rows, or the file's failure.
+    :param version: the version that was checked before Spark read it.
+    :returns: a receipt of no rows, or the file's failure.
     """
     limit_memory(build_spec.limits.worker_bytes)
 
     def rows(local: Path, read: Fingerprint, target: TargetSchema, _: BadRowPolicy) -> Iterator[pa.Table]:
         _same_version(task, read, version)
         check_content(build_spec, task, local)
-        # With verdicts of its own: a row put aside would be one that the query never saw.
+        # A separate policy: if it put a row aside, the query would never have seen that row.
         for table in read_batches(
             local,
             target,
@@ -159,12 +159,12 @@ def write_file(
     columns: tuple[str, ...],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """What Spark's `mapInArrow` runs, once per file: write the rows.
+    """Write the rows of one file; Spark's `mapInArrow` runs this once per file.
 
-    :param version: what was looked at before Spark had it.
-    :param missing: columns that the file lacks, of the table and of the expressions.
-    :param columns: names of what arrives. PySpark takes names for expressions, so there they are numbers.
-    :returns: one row with the receipt or failure.
+    :param version: the version that was checked before Spark read it.
+    :param missing: columns of the table and of the expressions that the file lacks.
+    :param columns: names of the incoming columns. PySpark takes names for expressions: they come as numbers.
+    :returns: one row with the pickled receipt or failure.
     """
     limit_memory(build_spec.limits.worker_bytes)
 
@@ -178,7 +178,7 @@ def write_file(
         if (footer := footer_rows(local, build_spec.input_format)) is not None:
             verdicts.rows = footer
         elif build_spec.query is None or not build_spec.query.drops_rows:
-            verdicts.rows = numbered  # of text; a filter may have taken the last ones
+            verdicts.rows = numbered  # for text formats; not after a filter, which may drop the last rows
         source = open_store(build_spec.source_uri, build_spec.source_props, build_spec.policy)
         _same_version(task, version_of(source, task.file.uri), version)
 
@@ -195,7 +195,7 @@ def _same_version(task: FileTask, now: Fingerprint, version: Fingerprint) -> Non
 
 
 def check_content(build_spec: BuildSpec, task: FileTask, local: Path) -> None:
-    """Whether Spark will find in a file what is in it.
+    """Check that Spark's reader will read what the file contains.
 
     :raises Unreadable: it will not.
     """
@@ -209,12 +209,12 @@ def check_content(build_spec: BuildSpec, task: FileTask, local: Path) -> None:
 def _rows(
     batches: Iterator[pa.RecordBatch], build_spec: BuildSpec, target: TargetSchema, verdicts: BadRowPolicy
 ) -> Generator[pa.Table, None, int]:
-    """The good rows of all batches before the mark; returns how many rows Spark's reader numbered."""
+    """Yield the good rows of all batches before the mark; return how many rows Spark's reader numbered."""
     ended = False
     numbered = 0
     for batch in batches:
         table = pa.Table.from_batches([batch])
-        last = pc.max(table.column(ROW)).as_py()  # the mark has none
+        last = pc.max(table.column(ROW)).as_py()  # null in the mark
         numbered = numbered if last is None else max(numbered, (last & _POSITION) + 1)
         if ended:
             raise BuildError("Spark gave rows after the end of the file")
@@ -234,7 +234,7 @@ def _rows(
 
 
 def _split(table: pa.Table, build_spec: BuildSpec, target: TargetSchema) -> pa.Table:
-    """Cells of multi-value columns as lists of text; in CSV alone."""
+    """Split the cells of multi-value columns into lists of text, for CSV only."""
     if build_spec.input_format != "csv":
         return table
     delimiter = CsvSettings.from_reader(build_spec.reader).multi_value
@@ -259,7 +259,7 @@ def _good(table: pa.Table, target: TargetSchema, verdicts: BadRowPolicy) -> pa.T
 
 
 def _with_made(table: pa.Table, target: TargetSchema) -> TargetSchema:
-    """With the made columns beside the file's, in the same types."""
+    """Return the target schema with the made columns (`MADE`) added, in the types of the table's columns."""
     made = [name for name in target.schema.names if MADE + name in table.column_names]
     fields = [target.schema.field(name).with_name(MADE + name) for name in made]
     return TargetSchema(
@@ -270,7 +270,7 @@ def _with_made(table: pa.Table, target: TargetSchema) -> TargetSchema:
 
 
 def _filled(table: pa.Table, target: TargetSchema) -> pa.Table:
-    """The made values where the file's are null."""
+    """Return the target's columns, with the made value wherever the file's value is null."""
     columns = [
         pc.coalesce(table.column(name), table.column(MADE + name))
         if MADE + name in table.column_names

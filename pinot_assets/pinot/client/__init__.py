@@ -1,1 +1,1 @@
-"""HTTP and gRPC to controllers, brokers and servers. Nothing else speaks to them."""
+"""HTTP and gRPC to controllers, brokers and servers. All calls to them go through this package."""

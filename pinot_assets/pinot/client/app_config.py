@@ -1,4 +1,4 @@
-"""What a controller, server or broker is set to, as its `/appconfigs` says it."""
+"""The settings of a controller, server or broker, as its `/appconfigs` shows them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pinot_assets.errors import PinotError
 class AppConfig:
     """Settings of one process.
 
-    Names are looked up whatever their case: some releases answer in lower case. The values do not show in a
-    log: credentials of the deep store may be among them.
+    The case of a name does not matter, because some releases answer in lower case. The `repr` leaves the
+    values out, so that logs never show them: credentials of the deep store may be among them.
 
     :ivar values: name in lower case → value.
     """
@@ -24,25 +24,25 @@ class AppConfig:
 
     @classmethod
     def from_json(cls, reply: JsonMapping | None) -> Self:
-        """Read the answer of `/appconfigs`; its environment variables and JVM arguments are left alone."""
+        """Read the answer of `/appconfigs`, without its environment variables and JVM arguments."""
         return cls.of((reply or {}).get("pinotConfig") or {})
 
     @classmethod
     def of(cls, values: JsonMapping) -> Self:
-        """Settings by name."""
+        """Return these settings, their names in lower case, without those that are None."""
         return cls({str(name).lower(): str(value) for name, value in values.items() if value is not None})
 
     def text(self, name: str) -> str | None:
-        """What it is set to; None for nothing."""
+        """Return the value of a setting; None if it is missing or empty."""
         return self.values.get(name.lower()) or None
 
     def flag(self, name: str, default: bool) -> bool:
-        """A yes or no."""
+        """Whether a setting is true; the default if it is missing or empty."""
         value = self.text(name)
         return default if value is None else value.lower() == "true"
 
     def number(self, name: str, default: int) -> int:
-        """A whole number; the default where Pinot could not read it either."""
+        """Return a setting as a whole number; the default if it is missing or no number for Pinot either."""
         try:
             return int(self.text(name) or default)
         except ValueError:
@@ -50,7 +50,7 @@ class AppConfig:
 
 
 def config_or_why(ask: Callable[[], AppConfig]) -> AppConfig | str:
-    """What a process is set to, or why it does not say."""
+    """Return a process's settings, or the reason why it does not send them."""
     try:
         return ask()
     except PinotError as error:
@@ -58,7 +58,7 @@ def config_or_why(ask: Callable[[], AppConfig]) -> AppConfig | str:
 
 
 def configs_or_why(answers: Mapping[str, AppConfig | PinotError]) -> dict[str, AppConfig | str]:
-    """The same of several processes, by name."""
+    """Return the settings of several processes by name, or the reason of one that does not send them."""
     return {name: _why(one) if isinstance(one, PinotError) else one for name, one in answers.items()}
 
 

@@ -1,4 +1,4 @@
-"""Queries, whole or not at all: an exception in the reply, a silent server, a missing result are errors."""
+"""Complete answers of a broker; an exception, a silent server or a missing result is an error."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pinot_assets.pinot.client.client_pool import ClientPool
 from pinot_assets.pinot.client.http import CallKind, HttpCall
 
 SPARE_SEGMENTS = 100
-"""Asked for beside those that a table has: some may come meanwhile, and a broker may show what has gone."""
+"""Spare rows in a query's LIMIT: segments may arrive meanwhile, and a broker may still list deleted ones."""
 
 
-# TABLE_DOES_NOT_EXIST and BROKER_RESOURCE_MISSING of Pinot's QueryErrorCode.
+# TABLE_DOES_NOT_EXIST and BROKER_RESOURCE_MISSING in Pinot's QueryErrorCode.
 NO_ROUTING = (190, 410)
 
 
 class NoResult(PinotError):
-    """The broker has nothing to ask: the table is empty, or has no routing yet (seen for a moment after it
-    was created, and after its segments went ONLINE)."""
+    """The broker has nothing to query: the table is empty or has no routing yet. The latter was seen for a
+    moment after a table was created, and after its segments went ONLINE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class QueryResult:
     :ivar columns: names, in order.
     :ivar types: Pinot's column data types (`LONG`, `STRING`, …).
     :ivar rows: JSON values.
-    :ivar servers: number of servers that were asked, all of which answered.
-    :ivar total_docs: documents in the segments that were routed to.
+    :ivar servers: number of servers that the broker asked; all of them answered.
+    :ivar total_docs: documents in the segments to which the query was routed.
     """
 
     columns: tuple[str, ...]
@@ -56,10 +56,10 @@ class Broker:
         """Run a query.
 
         :param options: Pinot's query options, e.g. `{"timeoutMs": "5000"}`.
-        :param deadline: seconds; None is that of an ordinary call.
-        :raises NoResult: no routing for the table, or no result table and no exception.
-        :raises PinotError: an exception in the reply, a server that did not answer, a cut-off GROUP BY, or
-            segments that were left out.
+        :param deadline: seconds; None is the deadline of an ordinary call.
+        :raises NoResult: the table has no routing, or the reply has no result table and no exception.
+        :raises PinotError: the reply has an exception, a server did not answer, a GROUP BY was cut off, or
+            segments were left out.
         :raises PinotUnreachable: no answer.
         """
         body = {"sql": sql}
@@ -73,13 +73,13 @@ class Broker:
         return _result(self.url, reply)
 
     def visible_segments(self, table: str, there: int) -> frozenset[str]:
-        """Names of the segments that this broker sends a query to.
+        """Return the names of the segments to which this broker routes queries.
 
-        Asked with a query on the virtual column `$segmentName`, because the broker's own
-        `/debug/routingTable` fails on 0.11.
+        It queries the virtual column `$segmentName`, because the broker's own `/debug/routingTable` fails
+        on 0.11.
 
         :param there: how many segments the table has.
-        :raises PinotError: no whole answer.
+        :raises PinotError: the answer is not complete.
         """
         sql = f'SELECT DISTINCT $segmentName FROM "{table}_OFFLINE"'
         return frozenset(str(name) for (name,) in self.of_segments(sql, there))
@@ -87,14 +87,14 @@ class Broker:
     def of_segments(
         self, sql: str, there: int, options: Mapping[str, str] | None = None
     ) -> tuple[tuple[JsonValue, ...], ...]:
-        """All rows of a query that has one for each segment; none where there is nothing to ask.
+        """Return all rows of a query that has one row for each segment; none if there is nothing to query.
 
-        No more are asked for than there may be: a broker with a limit of its own
-        (`pinot.broker.query.response.limit`) refuses a query that asks for more, however few rows it has.
+        The LIMIT is no higher than the number of rows can be: a broker with its own limit
+        (`pinot.broker.query.response.limit`) refuses a query with a higher LIMIT, however few rows it has.
 
         :param sql: without LIMIT.
         :param there: how many segments the table has.
-        :raises PinotError: no whole answer; or as many rows as were asked for, so that some may be missing.
+        :raises PinotError: the answer is not complete; or it has LIMIT rows, so that some may be missing.
         """
         limit = there + SPARE_SEGMENTS
         try:
@@ -110,9 +110,9 @@ class Broker:
         return rows
 
     def rows(self, table: str) -> int:
-        """How many rows a query of the OFFLINE table sees.
+        """Return how many rows a query of the OFFLINE table sees.
 
-        :raises PinotError: no whole answer.
+        :raises PinotError: the answer is not complete.
         """
         try:
             ((rows,),) = self.query(f'SELECT COUNT(*) FROM "{table}_OFFLINE"').rows
@@ -121,7 +121,7 @@ class Broker:
         return int(rows)
 
     def rebuild_routing(self, table: str) -> None:
-        """Read lineage and ideal state of the table again. Idempotent."""
+        """Make the broker read lineage and ideal state of the table again. Idempotent."""
         path = f"/routing/{quote(table, safe='')}_OFFLINE"
         self._client.send(HttpCall("PUT", path, CallKind.READ, self._deadline))
 

@@ -1,13 +1,13 @@
-"""Which addresses are spoken to, with our credentials, and the client of each.
+"""Decides which addresses get our credentials, and keeps one client for each of them.
 
-A controller tells where brokers, servers and the lead of a table are. What it tells is believed for our
-credentials only if the address was configured, or if the ZooKeeper that was configured names it as an
-instance of the cluster: else whoever answers in a controller's place could have a password sent anywhere.
+A controller names the addresses of brokers, servers and a table's lead. An address gets our credentials only
+if it was configured, or if the configured ZooKeeper names it as an instance of the cluster. Otherwise anyone
+who answers in the controller's place could make us send a password anywhere.
 
-Of several controllers, uploads go to the one that writes the table's ideal state anyway. Another one does it,
-too, but then competes with the lead for every write. The lead is only used when it is seen to work on the
-same ZooKeeper: what a controller calls its address may mean something else from here (`localhost`), or
-nothing.
+If there are several controllers, uploads go to the lead, which writes the table's ideal state anyway. Another
+controller writes it, too, but competes with the lead for every write. We use the lead only after we saw that
+it works on the same ZooKeeper: a controller's own address may mean another machine from here (`localhost`),
+or none.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from pinot_assets.errors import PinotAssetsError, PinotError
 from pinot_assets.pinot.client.http import CallKind, HttpCall, HttpClient, quoted
 
 ADDRESSES: Final = "PINOT_ADDRESSES"
-"""The variable that lists addresses which get credentials, where ZooKeeper does not name them."""
+"""The variable that lists addresses which get credentials although ZooKeeper does not name them."""
 
 LOOK_AGAIN_SECONDS: Final = 10.0
-"""An instance that ZooKeeper does not name may just be joining the cluster."""
+"""How soon ZooKeeper is read again: an instance that it does not name may just be joining the cluster."""
 
 
 class Guard:
-    """Of one connection. Reads ZooKeeper when it first has to, and again when an address is unknown."""
+    """Checks addresses for one connection. Reads ZooKeeper only for an address that it does not know yet."""
 
     def __init__(self, connection: PinotConnection, clock: Callable[[], float] = time.monotonic) -> None:
         self._connection = connection
@@ -48,15 +48,15 @@ class Guard:
         self._configured = {origin for url in configured if (origin := origin_of(url)) is not None}
 
     def require(self, url: str) -> None:
-        """See that an address may be spoken to with what the connection sends along.
+        """Check that the connection may send its credentials to an address.
 
-        :raises PinotError: it may not; says what would allow it.
+        :raises PinotError: it may not; the hint names the setting that would allow it.
         """
         if refusal := self.refusal(url):
             raise refusal
 
     def refusal(self, url: str) -> PinotError | None:
-        """Why an address gets no credentials; None if it does, or where there are none to send."""
+        """Return why an address gets no credentials; None if it may, or if there are none to send."""
         if self._connection.auth is None or origin_of(url) in self._configured:
             return None
         address, host = (origin_of(url) or "").partition("://")[2], urlsplit(url).hostname or ""
@@ -93,9 +93,9 @@ class Guard:
 
 
 class ClientPool:
-    """One client for each base URL, made when first used. Thread-safe.
+    """One client for each base URL, made at its first use. Thread-safe.
 
-    :ivar guard: which addresses get the connection's credentials; no client is made for another one.
+    :ivar guard: decides which addresses get the connection's credentials; the others get no client.
     """
 
     def __init__(self, connection: PinotConnection, transport: httpx.BaseTransport | None = None) -> None:
@@ -106,9 +106,9 @@ class ClientPool:
         self._lock = Lock()
 
     def at(self, base_url: str) -> HttpClient:
-        """The client of that address.
+        """Return the client of that address.
 
-        :raises PinotError: it is to get no credentials, and the connection has some.
+        :raises PinotError: the address may not get the connection's credentials.
         """
         with self._lock:
             if base_url not in self._clients:
@@ -117,7 +117,7 @@ class ClientPool:
             return self._clients[base_url]
 
     def close(self) -> None:
-        """Close them all."""
+        """Close all clients."""
         with self._lock:
             for client in self._clients.values():
                 client.close()
@@ -125,11 +125,11 @@ class ClientPool:
 
 
 TRY_AGAIN_SECONDS = 60.0
-"""A lead that could not be used may be starting; to ask it costs a connection's deadline."""
+"""A lead that could not be used may just be starting; each trial may take `Timeouts.connect` seconds."""
 
 
 class LeadControllers:
-    """Finds the lead of a table; remembers how many controllers there are and whose address can be used."""
+    """Finds a table's lead; remembers whether there are several controllers, and which can be used."""
 
     def __init__(self, clients: ClientPool, clock: Callable[[], float] = time.monotonic) -> None:
         self._clients = clients
@@ -139,7 +139,7 @@ class LeadControllers:
         self._refused: dict[str, float] = {}
 
     def of(self, table: str) -> str:
-        """Base URL for uploads: that of the table's lead, or the configured one where it cannot be used."""
+        """Return the base URL for uploads: the table's lead, or the configured one if that cannot be used."""
         configured = self._clients.connection.controller_url
         try:
             if self._several is None:
@@ -151,15 +151,15 @@ class LeadControllers:
             url = lead_of(reply, urlsplit(configured).scheme)
         except PinotError:
             return configured
-        return url if url is not None and self._is_usable(url, table) else configured
+        return url if url is not None and self._ask_if_usable(url, table) else configured
 
-    def _is_usable(self, url: str, table: str) -> bool:
-        """Whether it may be asked: our credentials go along with every call."""
+    def _ask_if_usable(self, url: str, table: str) -> bool:
+        """Whether we may call that address: every call carries our credentials."""
         connection = self._clients.connection
         if url in self._usable:
             return True
         here, host = urlsplit(connection.controller_url).hostname or "", urlsplit(url).hostname or ""
-        # What a controller calls loopback is its own machine, not ours.
+        # A controller's loopback address is its own machine, not ours.
         is_its_own = may_be_loopback(host) and not may_be_loopback(here)
         if url == connection.controller_url or is_its_own or self._clients.guard.refusal(url) is not None:
             return False
@@ -173,7 +173,7 @@ class LeadControllers:
 
 
 def lead_of(reply: JsonMapping | None, scheme: str) -> str | None:
-    """The address in an answer of `/leader/tables/<table>`; None where no controller leads."""
+    """Return the address in an answer of `/leader/tables/<table>`; None if no controller leads."""
     for entry in ((reply or {}).get("leadControllerEntryMap") or {}).values():
         host, _, port = str(entry.get("leadControllerId") or "").removeprefix("Controller_").rpartition("_")
         if host and whole_number(port) is not None:
@@ -182,13 +182,13 @@ def lead_of(reply: JsonMapping | None, scheme: str) -> str | None:
 
 
 def same_cluster(clients: ClientPool, known: str, other: str, table: str) -> bool:
-    """Whether both controllers show the same birth of the table's node in ZooKeeper, which no two clusters
-    share. False, too, where one of them does not tell."""
+    """Whether both controllers show the same creation of the table's node in ZooKeeper, which two clusters
+    never share. Also False if one of them does not show it."""
     try:
         cluster = clients.at(known).get_json("/cluster/info")["clusterName"]
         path = f"/{cluster}/IDEALSTATES/{table}_OFFLINE"
         here = clients.at(known).get_json("/zk/stat", path=path)
-        # Short: an address may lead nowhere from here.
+        # A short deadline, because an address may lead nowhere from here.
         short = clients.connection.timeouts.connect
         call = HttpCall("GET", "/zk/stat", CallKind.READ, short, params={"path": path})
         there = clients.at(other).send_json(call)

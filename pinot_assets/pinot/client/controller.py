@@ -1,9 +1,9 @@
-"""The controller's REST API about segments and their lineage. OFFLINE tables only.
+"""The controller's REST API for tables, segments and their lineage. Segments of OFFLINE tables only.
 
-Two traps are answered here. Up to 0.11 `GET /segments/{table}` reads the property store, which lists a
-deleted segment for some seconds more, and what a failed upload left behind, so what is *in the table* is read
-from the ideal state. And a lineage refusal may say nothing but "Failed to update the segment lineage", so the
-reason is looked up.
+It works around two traps. Up to 0.11 `GET /segments/{table}` reads the property store, which also lists
+deleted segments for some seconds, and what a failed upload left; so we read the ideal state to know what is
+*in the table*. And Pinot may refuse a lineage call with "Failed to update the segment lineage" alone; so we
+look the reason up ourselves.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pinot_assets.pinot.lineage import (
 
 
 class TableCalls(Closing):
-    """The part of `Controller` that knows no segments. Thread-safe; close it, or use it in a `with`.
+    """The calls of `Controller` that concern no segments. Thread-safe; close it, or use it in a `with`.
 
     Errors of every method: see `pinot_assets.pinot.api.PinotClient`.
     """
@@ -56,30 +56,30 @@ class TableCalls(Closing):
     # --- cluster ---------------------------------------------------------------------------------
 
     def version(self) -> str:
-        """Version of the controller, e.g. `0.11.0`; empty where it names none."""
+        """Return the controller's version, e.g. `0.11.0`; empty if it names none."""
         components = self._get("/version")
         named = components.get("pinot-controller", next(iter(components.values()), ""))
         return str(named).partition("-")[0]
 
     def controller_setting(self, name: str) -> str | None:
-        """A setting of the controller itself, as its configuration says it; None where it says nothing."""
+        """Return a setting of the controller from its configuration, in lower case; None if it is not set."""
         value = (self._get("/appconfigs").get("pinotConfig") or {}).get(name)
         return None if value is None else str(value).lower()
 
     def instances(self) -> tuple[str, ...]:
-        """Names of all instances: controllers, brokers, servers."""
+        """Return the names of all instances: controllers, brokers, servers."""
         return tuple(self._get("/instances")["instances"])
 
     def instance(self, name: str) -> JsonObject:
-        """One instance: `hostName`, `port`, `adminPort`, …
+        """Return one instance: `hostName`, `port`, `adminPort`, …
 
-        :raises PinotNotFound: there is none of that name.
+        :raises PinotNotFound: there is no instance of that name.
         """
         value: JsonObject = self._get(f"/instances/{quoted(name)}")
         return value
 
     def servers_of(self, table: str) -> tuple[str, ...]:
-        """Names of the servers of the table's tenants, sorted."""
+        """Return the names of the servers of the table's tenants, sorted."""
         parts = self._get(f"/tables/{quoted(table)}/instances", type="server")["server"]
         return tuple(sorted({str(name) for part in parts for name in part["instances"]}))
 
@@ -112,7 +112,7 @@ class TableCalls(Closing):
 
     def validate_table(self, schema: JsonMapping, config: JsonMapping) -> None:
         """See `PinotClient.validate_table`."""
-        # Of the two together: `/tables/validate` wants the schema to be there, which a new table's is not.
+        # This call takes both together; `/tables/validate` needs the schema to be stored already.
         half = str(config.get("tableType", "OFFLINE")).lower()
         body = {"tableName": raw_name(config), "schema": dict(schema), half: dict(config)}
         self._client.send(HttpCall("POST", "/tableConfigs/validate", CallKind.READ, json=body))
@@ -133,7 +133,7 @@ class TableCalls(Closing):
         return value
 
     def offline_tables(self) -> tuple[str, ...]:
-        """Raw names of all OFFLINE tables, sorted."""
+        """Return the raw names of all OFFLINE tables, sorted."""
         names = self._get("/tables", type="offline")["tables"]
         return tuple(sorted(str(name).removesuffix("_OFFLINE") for name in names))
 
@@ -154,7 +154,7 @@ class TableCalls(Closing):
 
     def table_bytes(self, table: str) -> int:
         """See `PinotClient.table_bytes`."""
-        # From 1.0 on a size may leave out replaced segments and the list of them; the quota counts them all.
+        # From 1.0 on a size may leave out replaced segments, as the list does; the quota counts them all.
         with self._not_found_if_absent(table):
             reply = self._get(
                 f"/tables/{quoted(table)}/size", includeReplacedSegments="true", verbose="false"
@@ -166,8 +166,8 @@ class TableCalls(Closing):
 
     @contextmanager
     def _not_found_if_absent(self, table: str, kind: str = "OFFLINE") -> Iterator[None]:
-        """Makes a refusal `PinotNotFound` where there is no such table: 1.5 stumbles over the missing table
-        (asked for its size), or first misses something else (its schema, on an update)."""
+        """Turn a refusal into `PinotNotFound` if there is no such table: 1.5 answers with another error to
+        the question for its size, and first misses its schema at an update."""
         try:
             yield
         except PinotError as refusal:
@@ -177,7 +177,7 @@ class TableCalls(Closing):
 
 
 def raw_name(config: JsonMapping) -> str:
-    """The name of a config's table, without its type."""
+    """Return the name of a config's table, without its type."""
     return str(config["tableName"]).removesuffix("_OFFLINE").removesuffix("_REALTIME")
 
 
@@ -190,15 +190,15 @@ class Controller(TableCalls):
     # --- segments --------------------------------------------------------------------------------
 
     def ideal_state(self, table: str) -> Replicas:
-        """What Pinot wants: segment → instance → state."""
+        """Return the state that Pinot wants: segment → instance → state."""
         return self._view(table, "idealstate")
 
     def external_view(self, table: str) -> Replicas:
-        """What servers report: segment → instance → state; empty where there is no such table either."""
+        """Return what servers report: segment → instance → state; empty also if there is no such table."""
         try:
             return self._view(table, "externalview")
         except PinotNotFound:
-            # A new table has none until its first segment is assigned.
+            # A new table has no external view until Pinot assigns its first segment.
             return {}
 
     def _view(self, table: str, view: str) -> Replicas:
@@ -211,13 +211,13 @@ class Controller(TableCalls):
 
     def visible_segments(self, table: str) -> frozenset[str]:
         """See `PinotClient.visible_segments`."""
-        # The lineage second: a segment pushed under an entry is never seen without that entry.
+        # The lineage is read second, so a segment pushed under an entry is never seen without that entry.
         segments = self.all_segments(table)
         return frozenset(self.lineage(table).visible(segments))
 
     def registered_segments(self, table: str) -> frozenset[str]:
-        """Names with metadata in ZooKeeper: those in the table, and those of uploads that failed or are under
-        way. Where ZooKeeper may not be listed, what Pinot's own listing shows (the left-overs up to 0.11)."""
+        """Return the names with metadata in ZooKeeper: those in the table, and those of uploads that failed
+        or still run. If ZooKeeper may not be listed: Pinot's own list, which has left-overs up to 0.11."""
         with suppress(PinotError):
             cluster = self._get("/cluster/info")["clusterName"]
             return frozenset(self._get("/zk/ls", path=f"/{cluster}/PROPERTYSTORE/SEGMENTS/{table}_OFFLINE"))
@@ -233,18 +233,18 @@ class Controller(TableCalls):
         }
 
     def dropping_segments(self, table: str) -> frozenset[str]:
-        """Names of what was deleted, of which servers still show a replica.
+        """Return the names of deleted segments of which servers still show a replica.
 
         :raises PinotNotFound: no such table.
         """
         external = self.external_view(table)
-        # The ideal state second: what somebody adds in between is in both.
+        # The ideal state is read second: a segment that somebody adds in between is in both.
         return frozenset(external) - frozenset(self.ideal_state(table))
 
     def segment_crcs(self, table: str) -> dict[str, int]:
         """See `PinotClient.segment_crcs`."""
         crcs = self._get(f"/segments/{quoted(table)}/crc")
-        # Of a segment in the ideal state whose metadata has gone there is none.
+        # A segment in the ideal state has no CRC if its metadata is gone.
         return {name: int(crc) for name, crc in crcs.items() if crc not in (None, "null")}
 
     def segment_metadata(self, table: str, name: str) -> SegmentMetadata:
@@ -335,7 +335,7 @@ class Controller(TableCalls):
         deadline: float | None = None,
         body: JsonValue = None,
     ) -> JsonValue:
-        """Start, end or revert; where Pinot refuses, `why_not` looks for what it does not say."""
+        """Start, end or revert a replacement; if Pinot refuses, `why_not` looks the reason up."""
         path, params = f"/segments/{quoted(table)}/{verb}", {"type": "OFFLINE", **params}
         call = HttpCall("POST", path, CallKind.LINEAGE, deadline, params=params, json=body or {})
         try:
@@ -349,7 +349,7 @@ class Controller(TableCalls):
 
 
 def _custom(text: str | None) -> JsonObject:
-    """What a segment says of itself; nothing where that cannot be read: whoever needs it, misses it."""
+    """Return a segment's custom map; empty if it cannot be read, so the fields are missing for the caller."""
     try:
         return fields_of_json(text or "{}")
     except (ValueError, TypeError):

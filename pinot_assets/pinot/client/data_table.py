@@ -1,7 +1,7 @@
-"""DataTable, the bytes in which a Pinot server answers a query, as values.
+"""Reads a DataTable, the bytes in which a Pinot server answers a query.
 
-Versions 3 (the servers' default up to 0.12) and 4. Scalars alone are read: what a server sends of `AVG` or
-`DISTINCTCOUNT` is a Java object that only Pinot can merge.
+It reads versions 3 (the servers' default up to 0.12) and 4, and only scalar columns: for `AVG` or
+`DISTINCTCOUNT` a server sends a Java object that only Pinot can merge.
 Source: `org.apache.pinot.common.datatable.DataTableImplV4`, in 0.11 `DataTableImplV3`.
 """
 
@@ -28,7 +28,7 @@ _LAYOUTS: Final = {
     "DOUBLE": "d",
     "STRING": "i",
 }
-"""Column types that are read, and how their cells are stored: texts as their numbers in a dictionary."""
+"""The column types that we read, and the format of their cells; a text is stored as its dictionary number."""
 _TEXT_TYPES: Final = ("JSON", "STRING")
 _UNREAD: Final = "8s"
 _INTS: Final = frozenset({5, 6, 7, 8, 15, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29})
@@ -47,13 +47,13 @@ class DataTable:
     """One server's answer.
 
     :ivar columns: name and Pinot's type of each.
-    :ivar rows: values in the order of the columns; None where the type is none that is read.
+    :ivar rows: values in the order of the columns; None if we do not read the column's type.
     :ivar exceptions: Pinot's error code → message.
-    :ivar segments_queried: of how many segments the server took notice; None where it does not say.
+    :ivar segments_queried: number of segments that the server queried; None if it does not report it.
     :ivar total_docs: rows of these segments.
-    :ivar groups_cut: whether groups are missing because there are too many, as far as it can be told.
-    :ivar segments_invalid: how many of these segments a server up to 0.11 left out, since they lack a column
-        of the query.
+    :ivar groups_cut: whether groups are missing because there were too many; also true if we cannot know it.
+    :ivar segments_invalid: number of these segments that a server up to 0.11 left out, since they lack a
+        column of the query.
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -66,9 +66,9 @@ class DataTable:
 
 
 def read_data_table(payload: bytes) -> DataTable:
-    """Read what a server sent.
+    """Read a server's answer.
 
-    :raises PinotError: these are no bytes of a DataTable, or of a version that is not known.
+    :raises PinotError: the bytes are not a DataTable, or one of an unknown version.
     """
     try:
         return _read(payload)
@@ -109,7 +109,7 @@ def _read(payload: bytes) -> DataTable:
 
 @dataclass(slots=True)
 class _Cursor:
-    """A section, read from its start; false where it is empty."""
+    """A section of the payload, read from its start; false when nothing is left."""
 
     payload: bytes
     at: int
@@ -139,7 +139,7 @@ def _columns(section: _Cursor) -> tuple[tuple[str, str], ...]:
 
 
 def _dictionary(section: _Cursor, version: int) -> dict[str | None, dict[int, str]]:
-    """Texts by their number: of each column in version 3, of all columns (None) from 4 on."""
+    """Return the texts by their number: for each column in version 3, for all (key None) in 4."""
     if not section:
         return {}
     if version == 3:
@@ -151,8 +151,8 @@ def _dictionary(section: _Cursor, version: int) -> dict[str | None, dict[int, st
 
 
 def _metadata(section: _Cursor) -> tuple[dict[int, int | str], bool]:
-    """Entries by their id, up to the first one whose id, and so whose length, is not known; and whether
-    these are all."""
+    """Return the entries by id, and whether these are all: an unknown id has an unknown length, so the
+    reading ends there."""
     entries: dict[int, int | str] = {}
     if section.number() == 0:
         return entries, True

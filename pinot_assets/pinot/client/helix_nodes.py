@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Self
 
 from pinot_assets.core.json_object import JsonMapping, JsonValue
@@ -15,10 +14,10 @@ from pinot_assets.pinot.client.controller import TableCalls
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One of Helix's records.
+    """One ZNRecord of Helix.
 
-    :ivar id: the record's own name, as a rule the last part of the path.
-    :ivar version: of the node when it was looked up; -1 where nobody asked.
+    :ivar id: the record's own name, usually the last part of the path.
+    :ivar version: the node's version when it was read; -1 if it was read without.
     """
 
     id: str
@@ -29,7 +28,7 @@ class Node:
 
     @classmethod
     def from_json(cls, value: JsonMapping, version: int = -1) -> Self:
-        """Read what `/zk/get` answers."""
+        """Read an answer of `/zk/get`."""
         return cls(
             id=str(value["id"]),
             simple=value.get("simpleFields") or {},
@@ -39,13 +38,13 @@ class Node:
         )
 
     def with_fields(self, **fields: str) -> Node:
-        """With other simple fields; of the same version."""
+        """Return a copy with these simple fields replaced and the same version."""
         return replace(self, simple={**self.simple, **fields})
 
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """When a node was made and last written, epoch milliseconds, and how often."""
+    """When a node was created and last written, in epoch milliseconds, and its version (number of writes)."""
 
     created_ms: int
     modified_ms: int
@@ -53,31 +52,33 @@ class Stat:
 
     @classmethod
     def from_json(cls, value: JsonMapping) -> Self:
-        """Read what `/zk/stat` answers."""
+        """Read an answer of `/zk/stat`."""
         return cls(int(value["ctime"]), int(value["mtime"]), int(value["version"]))
 
 
 class Nodes(TableCalls):
-    """Paths are below the cluster's root, without a leading slash. Every release from 0.11 on has these.
+    """Calls for nodes. A path starts below the cluster's root, without a slash. Every release from 0.11 on.
 
     Errors of every method: `PinotError` and its subclasses.
     """
 
-    @cached_property
-    def cluster(self) -> str:
-        """The cluster's name: the root of its nodes."""
-        return str(self._get("/cluster/info")["clusterName"])
+    _cluster: str = ""
+
+    def read_cluster(self) -> str:
+        """Return the cluster's name, which is the root of its nodes."""
+        self._cluster = self._cluster or str(self._get("/cluster/info")["clusterName"])
+        return self._cluster
 
     def node(self, path: str) -> Node | None:
-        """One node, None where there is none."""
+        """Return one node, None if there is none."""
         value = self._look("get", path)
         return None if value is None else Node.from_json(value)
 
     def versioned_node(self, path: str) -> Node:
-        """One node with its version: what it holds is at least as new, so a write that asks for that version
-        never overwrites what was not seen.
+        """Return one node with its version. The content is at least as new as the version, so a write with
+        that version never overwrites a change that we did not see.
 
-        :raises PinotNotFound: there is none.
+        :raises PinotNotFound: there is no such node.
         """
         stat = Stat.from_json(self._get("/zk/stat", path=self._full(path)))
         if (node := self.node(path)) is None:
@@ -85,18 +86,18 @@ class Nodes(TableCalls):
         return replace(node, version=stat.version)
 
     def children(self, path: str) -> tuple[Node, ...]:
-        """All children of a node, none where there is no such node."""
+        """Return all children of a node, none if there is no such node."""
         return tuple(map(Node.from_json, self._look("getChildren", path) or ()))
 
     def child_stats(self, path: str) -> dict[str, Stat]:
-        """Name → when it was written, of all children; empty where there is no such node."""
+        """Return the stat of every child by its name; empty if there is no such node."""
         children = self._look("lsl", path) or {}
         return {str(name): Stat.from_json(stat) for name, stat in children.items() if stat}
 
     def put_node(self, path: str, node: Node) -> None:
-        """Write a node, if nobody wrote it since it was read with its version.
+        """Write a node, unless somebody wrote it after it was read with its version.
 
-        :raises PinotError: also when it was written since, or `versioned_node` did not read it.
+        :raises PinotError: also if it was written in between, or was not read by `versioned_node`.
         """
         if node.version < 0:
             raise PinotError(
@@ -112,10 +113,10 @@ class Nodes(TableCalls):
         self._write("PUT", "/zk/put", body=record, path=self._full(path), expectedVersion=version)
 
     def _look(self, call: str, path: str) -> JsonValue:
-        """What Pinot says of a node, None where there is none."""
+        """Return Pinot's answer about a node, None if there is no such node."""
         with suppress(PinotNotFound):
             return self._get(f"/zk/{call}", path=self._full(path))
         return None
 
     def _full(self, path: str) -> str:
-        return f"/{self.cluster}/{path}"
+        return f"/{self.read_cluster()}/{path}"

@@ -1,7 +1,7 @@
-"""One HTTP call to Pinot: a deadline, safe retries, and the only place where failures become our errors.
+"""One HTTP call to Pinot: a deadline, safe retries, and the only place that turns failures into our errors.
 
-What a caller may conclude from an error is the point. `PinotUnreachable`: it was not sent, or was a read.
-`SwitchStateUnknown`: it was sent and no answer came, so it may have happened. Anything else: Pinot answered.
+The class of an error shows what the caller may conclude. `PinotUnreachable`: not sent, or it was a read.
+`SwitchStateUnknown`: it was sent and no answer came, so it may have happened. Any other: Pinot answered.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from pinot_assets.errors import (
 )
 
 ACCEPTED: Final = "gzip"
-"""What a server may pack with; sent as Accept-Encoding."""
+"""How a server may compress its reply; sent as Accept-Encoding."""
 
-_EITHER: Final = zlib.MAX_WBITS | 32  # of gzip and zlib, as the stream says
+_EITHER: Final = zlib.MAX_WBITS | 32  # detect gzip or zlib from the stream
 _STEP: Final = 1 << 20
 
 
@@ -44,14 +44,14 @@ _WRONG_ADDRESS: Final = "does the address belong to a Pinot controller or broker
 
 
 class BadReply(Exception):
-    """The body is packed in a way that was not asked for, is torn, or too large: why, and a hint."""
+    """The body has an unexpected encoding, is incomplete or too large. Arguments: the reason, and a hint."""
 
 
 def unpacked(response: httpx.Response) -> Iterator[bytes]:
-    """The body in chunks of at most a MiB. Stop whenever enough of it is there.
+    """Yield the body in chunks; an unpacked one has at most a MiB. The caller may stop at any chunk.
 
-    :raises BadReply: it cannot be unpacked.
-    :raises httpx.TransportError: it did not come to its end.
+    :raises BadReply: the body cannot be unpacked.
+    :raises httpx.TransportError: the body did not arrive completely.
     """
     packing = response.headers.get("content-encoding", "identity").strip().lower()
     assert isinstance(response.stream, httpx.SyncByteStream)
@@ -79,11 +79,11 @@ def _inflated(packed: Iterable[bytes]) -> Iterator[bytes]:
 
 
 ATTEMPTS = 3
-# Failures that httpx reports before the first byte of the request left.
+# Failures that httpx reports before it sent the first byte of the request.
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
-# A gateway's words for "I did not hear the end of it".
+# With these a gateway reports that it got no complete answer from Pinot.
 GATEWAY = (502, 503, 504)
-# Trusts nobody, so plain HTTP stays plain; and httpx does not read the system's authorities for each client.
+# For plain HTTP: it trusts no certificate, and httpx need not load the system's authorities for each client.
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
@@ -92,28 +92,28 @@ class UploadFailed(PushRefused):
 
 
 class CutOff(SwitchStateUnknown):
-    """The connection broke while the call was under way: unlike one whose answer is only late, it may never
-    have been heard."""
+    """The connection broke during the call. Pinot may never have received it, unlike a call whose answer is
+    only late."""
 
 
 class NotReady(PinotUnreachable):
-    """The address answered 503: whoever listens there says that it does not serve yet, or a gateway does."""
+    """The address answered 503: a process there, or a gateway before it, reports that it is not ready."""
 
 
 class CallKind(Enum):
     """What a call does, which decides what its failure means."""
 
     READ = "read"
-    """May be repeated without harm: retried, and no answer is simply no answer."""
+    """Repeating it does no harm, so it is retried; without an answer it counts as unreachable."""
 
     WRITE = "write"
     """Schema, table config, deletion."""
 
     UPLOAD = "upload"
-    """A segment."""
+    """Upload of one segment or a batch."""
 
     LINEAGE = "lineage"
-    """Start, end, revert. Pinot answers 500 to every logical refusal."""
+    """Start, end or revert of a replacement. Pinot answers every logical refusal with 500."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +121,8 @@ class HttpCall:
     """One request.
 
     :ivar path: below the base URL, already quoted, without the query.
-    :ivar deadline: seconds for everything, retries included; of a read, which harms nobody, for each try.
-        None: those of an ordinary call (`Timeouts.call`).
+    :ivar deadline: seconds for the whole call with its retries; for a read, which changes nothing, for each
+        try. None: the deadline of an ordinary call (`Timeouts.call`).
     """
 
     method: str
@@ -136,7 +136,7 @@ class HttpCall:
 
 
 class Closing:
-    """What a `with` closes at its end."""
+    """Closes its connections at the end of a `with`."""
 
     def close(self) -> None:
         """Close all connections."""
@@ -164,19 +164,19 @@ class HttpClient(Closing):
             headers=headers,
             verify=connection.tls.context() if self.base_url.startswith("https:") else _NO_TLS,
             transport=transport,
-            # What the connection says and nothing else: no proxy and no .netrc from the environment.
+            # Only the connection's settings count: no proxy and no .netrc from the environment.
             trust_env=False,
             follow_redirects=False,
         )
 
     def close(self) -> None:
-        """Close the pool."""
+        """Close the connections of the pool."""
         self._client.close()
 
     def send(self, call: HttpCall) -> str:
         """Send the call and return the reply's text.
 
-        A read is retried when no answer came; anything else only when it was never sent, within the deadline.
+        A read is retried if no answer came; any other call, within the deadline, only if it was never sent.
 
         :raises PinotError: one of its subclasses, see the module docstring.
         """
@@ -202,7 +202,7 @@ class HttpClient(Closing):
     def send_json(self, call: HttpCall) -> JsonValue:
         """Send the call and return the reply as JSON values, None for an empty reply.
 
-        :raises PinotError: also when the reply is not JSON.
+        :raises PinotError: also if the reply is not JSON.
         """
         text = self.send(call)
         if not text.strip():
@@ -217,7 +217,7 @@ class HttpClient(Closing):
             ) from None
 
     def get_json(self, path: str, /, **params: str) -> JsonValue:
-        """The answer to a GET, as `send_json` returns it."""
+        """Return the answer to a GET, as `send_json` returns it."""
         return self.send_json(HttpCall("GET", path, CallKind.READ, params=params or None))
 
     def _seconds(self, call: HttpCall) -> float:
@@ -238,7 +238,7 @@ class HttpClient(Closing):
         )
         assert isinstance(request.stream, httpx.SyncByteStream)
         request.stream = _InTime(request.stream, until)
-        # httpx's own time-outs are per read, so a reply that trickles is cut off here.
+        # httpx's own timeouts are for each read, so here we cut off a reply that arrives in small pieces.
         response = self._client.send(request, stream=True)
         try:
             return response.status_code, _text(response, until)
@@ -269,7 +269,7 @@ class HttpClient(Closing):
         return _unknown(SwitchStateUnknown if late else CutOff, self._name(call), reason)
 
     def _unread(self, call: HttpCall, why: str, hint: str) -> PinotError:
-        """A reply that was not read to its end: of a write it says nothing of what was done."""
+        """Return the error for a reply that was not read to its end: after a write the outcome is unknown."""
         if call.kind is CallKind.READ:
             return PinotError(f"the answer to {self._name(call)} is not read", why=why, hint=hint)
         return _unknown(SwitchStateUnknown, self._name(call), f"an answer came that is not read: {why}")
@@ -303,9 +303,9 @@ class HttpClient(Closing):
 
 
 def _text(response: httpx.Response, until: float) -> str:
-    """Its body. Of a reply that refuses the call only the beginning: its status says what counts.
+    """Return the reply's body. If Pinot refused the call, only its beginning: the status is what counts.
 
-    :raises BadReply: there is more than is read, or it cannot be unpacked.
+    :raises BadReply: the body is larger than the limit, or cannot be unpacked.
     """
     refused = not 200 <= response.status_code < 300
     most = ERROR_BYTES if refused else REPLY.bytes
@@ -323,7 +323,7 @@ def _text(response: httpx.Response, until: float) -> str:
 
 
 def error_text(text: str) -> str:
-    """The error text of a reply: `error` or `message` of JSON, the title of an HTML page, else all of it."""
+    """Return a reply's error text: `error` or `message` of JSON, the text of an HTML page, else all of it."""
     try:
         value = read_json(text)
     except ValueError:
@@ -346,7 +346,7 @@ def _may_repeat(kind: CallKind, error: BaseException) -> bool:
 
 
 class _InTime(httpx.SyncByteStream):
-    """A request body that stops at the deadline (httpx's own time-outs are per write)."""
+    """A request body that stops at the deadline, because httpx's own timeouts are for each write."""
 
     def __init__(self, body: httpx.SyncByteStream, until: float) -> None:
         self._body = body
@@ -360,5 +360,5 @@ class _InTime(httpx.SyncByteStream):
 
 
 def quoted(name: str) -> str:
-    """A name as one segment of a path."""
+    """Return a name quoted as one segment of a path."""
     return quote(name, safe="")

@@ -1,7 +1,7 @@
-"""A query that one server answers for a list of segments, past the broker and past what lineage hides.
+"""Asks one server for a list of segments. The broker is not involved, so hidden segments answer, too.
 
-That is how staged segments can be asked while no query sees them. Servers take it at their gRPC port
-(`pinot.server.grpc.enable`, on by default); brokers and Pinot's Spark connector use the same door.
+So we can query staged segments that no other query sees. Servers take such a query at their gRPC port
+(`pinot.server.grpc.enable`, on by default), as from brokers and Pinot's Spark connector.
 Source: `server.proto` of pinot-common, `org.apache.pinot.core.transport.grpc.GrpcQueryServer`.
 """
 
@@ -28,17 +28,16 @@ _METHOD: Final = f"/{_PACKAGE}.PinotQueryServer/Submit"
 
 
 def ask_server(address: str, sql: str, segments: Sequence[str], connection: PinotConnection) -> DataTable:
-    """Ask one server.
+    """Return one server's answer about these segments.
 
-    :param address: `host:port` of its gRPC query door.
+    :param address: `host:port` of its gRPC query port.
     :param sql: names the table with its type: `SELECT COUNT(*) FROM orders_OFFLINE`.
-    :param segments: which of the server's segments are read.
-    :param connection: whose credentials are shown, whose deadline of a query holds, and which says whether
-        TLS is spoken.
+    :param segments: the server's segments to read.
+    :param connection: gives the credentials, the deadline of a query, and whether to use TLS.
     :raises ValueError: no segment is named; Pinot would answer that there are no rows.
     :raises PinotUnreachable: no connection, or no answer in time.
-    :raises PinotError: the server refused, left segments out, or answered what cannot be read.
-    :raises SpecError: certificates are not to be verified, or cannot be read.
+    :raises PinotError: the server refused, left segments out, or sent an answer that cannot be read.
+    :raises SpecError: verification of certificates is off, or the certificates cannot be read.
     """
     if not segments:
         raise ValueError("no segment is named")
@@ -48,7 +47,7 @@ def ask_server(address: str, sql: str, segments: Sequence[str], connection: Pino
             _METHOD, request_serializer=_REQUEST.SerializeToString, response_deserializer=_RESPONSE.FromString
         )
         try:
-            # A second one is one too many, however many more would come.
+            # Two answers are already an error, so do not wait for more.
             stream = submit(request, timeout=connection.timeouts.query)
             answers = [answer.payload for answer in islice(stream, 2)]
             stream.cancel()
@@ -60,7 +59,7 @@ def ask_server(address: str, sql: str, segments: Sequence[str], connection: Pino
 
 
 def require_askable(connection: PinotConnection) -> None:
-    """Look at the settings by which servers are asked; nobody is.
+    """Check the settings for queries to servers, without a call to one.
 
     :raises SpecError: as `ask_server`.
     """
@@ -69,9 +68,9 @@ def require_askable(connection: PinotConnection) -> None:
 
 
 def _whole(address: str, table: DataTable, segments: Sequence[str]) -> DataTable:
-    """The answer, if it is one for all segments.
+    """Return the answer, if it is complete.
 
-    :raises PinotError: it is not.
+    :raises PinotError: it has an error, or does not cover all segments.
     """
     if table.exceptions:
         code, text = next(iter(table.exceptions.items()))
@@ -91,7 +90,7 @@ def _whole(address: str, table: DataTable, segments: Sequence[str]) -> DataTable
 
 
 def _metadata(connection: PinotConnection) -> dict[str, str]:
-    # Servers account for queries, and end them, by this number: several at once are not to look like one.
+    # Servers count and cancel queries by this number, so two queries at a time need different ones.
     number = str(randbits(62))
     meta = {"requestId": number, "brokerId": "pinot-assets", "enableStreaming": "false", "payloadType": "sql"}
     if connection.auth is not None:
@@ -100,7 +99,7 @@ def _metadata(connection: PinotConnection) -> dict[str, str]:
 
 
 def _channel(address: str, connection: PinotConnection) -> grpc.Channel:
-    # As for HTTP, no proxy of the environment: nobody else is to see what is asked, and by whom.
+    # As for HTTP, use no proxy from the environment: it would see the query and the credentials.
     options: list[tuple[str, int | str]] = [
         ("grpc.max_receive_message_length", ANSWER.bytes),
         ("grpc.enable_http_proxy", 0),
@@ -157,7 +156,7 @@ def _refusal(address: str, error: grpc.RpcError, connection: PinotConnection) ->
 
 
 def _messages() -> tuple[Foreign, Foreign]:
-    """`ServerRequest` and `ServerResponse`, as far as they are needed."""
+    """Return the classes `ServerRequest` and `ServerResponse`, with only the fields that we use."""
     file = descriptor_pb2.FileDescriptorProto(
         name="pinot_assets/server.proto", package=_PACKAGE, syntax="proto3"
     )

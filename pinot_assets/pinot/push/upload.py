@@ -1,7 +1,7 @@
-"""Uploads to one controller: many segments by their metadata, one by its metadata, one whole.
+"""Uploads to one controller: the metadata of many segments, the metadata of one, or one whole tar.
 
-Every one lets Pinot copy the tar into its own deep store (rule R9), and none ever refreshes a segment in
-place: names are never reused. Source: docs/design/push.md#the-calls, #refresh and #batches.
+Each lets Pinot copy the tar into its own deep store (rule R9). None refreshes a segment in place, because
+names are never reused. Source: docs/design/push.md#the-calls, #refresh and #batches.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pinot_assets.pinot.client.http import CallKind, HttpCall, HttpClient
 _FILES = ("creation.meta", "metadata.properties")
 _LEVEL = 1
 _MOST_ENTRIES = 16
-"""Of a metadata tar: two files and the folder around them."""
+"""A metadata tar has three: two files and the folder around them."""
 _DAMAGED: tuple[type[Exception], ...] = (
     tarfile.TarError,
     EOFError,
@@ -38,7 +38,7 @@ class Announced:
     """One segment of a batch.
 
     :ivar metadata_tar: the small tar of a METADATA push.
-    :ivar download_uri: where Pinot finds the whole one.
+    :ivar download_uri: from where Pinot copies the whole tar.
     """
 
     segment: str
@@ -47,11 +47,11 @@ class Announced:
 
 
 def batch_tar(segments: Sequence[Announced]) -> bytes:
-    """The tar.gz that announces all of them: `<segment>.creation.meta`, `<segment>.metadata.properties` and
-    the list of names and URIs, line by line.
+    """Return the tar.gz that announces all of them: `<segment>.creation.meta` and
+    `<segment>.metadata.properties` of each, and the list of names and URIs, one a line.
 
-    :raises ValueError: the metadata of one cannot be read, or a name or URI would break the list's lines;
-        names the segment.
+    :raises ValueError: the metadata of one segment cannot be read, or its name or URI holds a line break;
+        the message names the segment.
     """
     for one in segments:
         if not {"\n", "\r"}.isdisjoint(one.segment + one.download_uri):
@@ -70,7 +70,7 @@ def batch_tar(segments: Sequence[Announced]) -> bytes:
 
 
 def _metadata(one: Announced) -> Iterable[tuple[str, bytes]]:
-    """What it announces. The tar may lie in a bucket of others: size and number of entries are limited."""
+    """Return names and contents of its metadata files. Others may write the tar, so its size is bounded."""
     try:
         with (
             igzip.IGzipFile(fileobj=io.BytesIO(one.metadata_tar), mode="rb") as unpacked,  # type: ignore[no-untyped-call]
@@ -80,7 +80,7 @@ def _metadata(one: Announced) -> Iterable[tuple[str, bytes]]:
             for number, entry in enumerate(tar):
                 if number >= _MOST_ENTRIES:
                     raise tarfile.TarError(f"it has more than {_MOST_ENTRIES} entries")
-                if entry.size > ENTRY_BYTES:  # one that is not wanted is unpacked, too, to find the next
+                if entry.size > ENTRY_BYTES:  # also of unwanted entries: they are unpacked to find the next
                     raise tarfile.TarError(f"an entry is larger than {ENTRY_BYTES >> 20} MiB")
                 name = entry.name.rpartition("/")[2]
                 content = tar.extractfile(entry) if entry.isfile() and name in _FILES else None
@@ -103,10 +103,10 @@ _METADATA = {"UPLOAD_TYPE": "METADATA", "COPY_SEGMENT_TO_DEEP_STORE": "true"}
 
 
 class Uploader:
-    """The uploads of one table.
+    """Uploads the segments of one table.
 
-    Errors of every method: `PushRefused`, and `UploadFailed` of it when the controller tried and failed;
-    `PinotUnreachable` when nothing was sent, `SwitchStateUnknown` when no answer came.
+    Every method raises `PushRefused`, or its subclass `UploadFailed` if the controller tried and failed;
+    `PinotUnreachable` if nothing was sent; `SwitchStateUnknown` if no answer came.
 
     :param deadline: seconds for one upload.
     """
@@ -117,22 +117,22 @@ class Uploader:
         self._params = {"tableName": table, "tableType": "OFFLINE", "allowRefresh": "false"}
 
     def batch(self, name: str, tar: bytes) -> None:
-        """METADATA push of many segments: one write of the ideal state.
+        """Push many segments by their metadata; Pinot writes the ideal state once.
 
-        :param name: of the part, for Pinot's log.
+        :param name: a name of the batch for Pinot's log.
         :param tar: as `pinot_assets.pinot.push.upload.batch_tar` makes it.
         """
         self._send("/segments/batchUpload", name, tar, _METADATA)
 
     def metadata(self, segment: str, metadata_tar: bytes, download_uri: str) -> None:
-        """METADATA push of one segment.
+        """Push one segment by its metadata.
 
         :param metadata_tar: tar.gz of a directory with `creation.meta` and `metadata.properties`.
         """
         self._send("/v2/segments", segment, metadata_tar, {**_METADATA, "DOWNLOAD_URI": download_uri})
 
     def tar(self, segment: str, tar: Path) -> None:
-        """Tar push of one segment: the file is streamed, never held as a whole."""
+        """Push one segment as a whole tar, streamed from the file: it is never in memory as a whole."""
         with tar.open("rb") as content:
             self._send("/v2/segments", segment, content, {"UPLOAD_TYPE": "SEGMENT"})
 
@@ -152,20 +152,20 @@ class Uploader:
 
 
 class Uploads(PinotClient, Protocol):
-    """The calls that a push is made of, beside the client's own
-    (`pinot_assets.pinot.http_client.HttpPinotClient`)."""
+    """What a push calls: the methods of `PinotClient`, and these
+    (of `pinot_assets.pinot.http_client.HttpPinotClient`)."""
 
     def registered_segments(self, table: str) -> frozenset[str]:
-        """Names in the ideal state, and those of uploads that failed or are under way."""
+        """Return the names in the ideal state, and those of uploads that failed or still run."""
 
     def takes_over_half_uploads(self) -> bool:
-        """Whether an upload that meets what a failed one left starts afresh."""
+        """Whether an upload starts afresh if it finds what a failed one left."""
 
     def takes_batches(self) -> bool:
-        """Whether to try batches: the release knows them, and none was refused that went up one by one."""
+        """Whether to try batches: the release has them, and no refused batch worked one by one afterwards."""
 
     def give_up_batches(self) -> None:
-        """A batch was refused, and then the same went up one by one: remember it."""
+        """Remember that batches do not work: one was refused, and its segments then went up one by one."""
 
     def uploader(self, table: str) -> Uploader:
-        """Uploads to the controller that leads the table now."""
+        """Return an uploader to the controller that leads the table now."""

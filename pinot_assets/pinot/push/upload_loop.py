@@ -1,8 +1,8 @@
-"""Uploads that survive lost replies, broken connections and refusals, each judged by what Pinot shows then.
+"""Uploads segments despite lost replies, broken connections and refusals; decides by what Pinot then shows.
 
-A 200 says that the ideal state was written, a lost answer says nothing, a refusal may be that of a name which
-an earlier, lost call put there (rule R8). Source: docs/design/push.md#responses, #batches, #confirmation and
-#lost-replies; `SegmentPushUtils`.
+A 200 means that Pinot wrote the ideal state. A lost answer means nothing. Pinot may refuse a name because an
+earlier call, whose answer was lost, put it there (rule R8). Source: docs/design/push.md#responses, #batches,
+#confirmation and #lost-replies; `SegmentPushUtils`.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from pinot_assets.pinot.push.upload import Announced, Uploader, Uploads, batch_t
 from pinot_assets.snapshot.receipt import Output
 
 THREADS = 4
-# Small objects of the staging area that are read at a time.
+# Number of threads that read small objects of the staging area.
 READERS = 16
-# How often one upload is sent, as long as there is no sign that Pinot heard of it. A controller that starts
-# anew is away for some 10 s.
+# How often we send one upload, as long as Pinot shows no sign that it received it. A controller that
+# restarts is away for some 10 s.
 ATTEMPTS = 6
 PAUSE, LONGEST_PAUSE = 1.0, 5.0
-# How long an upload whose answer was lost is given to show up, counted from its last sign of life.
+# How long we wait for an upload to appear whose answer was lost, counted from its last sign of progress.
 SETTLE_SECONDS = 5.0
-# How long Pinot may be away before it can be looked for at all.
+# How long Pinot may be away before we can look for the upload at all.
 AWAY_SECONDS = 30.0
 POLL_SECONDS = 0.25
 LEFTOVER_SECONDS = 10.0
-"""A controller removes what a failed upload left, and what is deleted, after 2 s, then after 4 s more."""
+"""A controller deletes leftovers of a failed upload, and deleted segments, after 2 s, then after 4 s more."""
 
 
 def missing(pinot: PinotClient, table: str, outputs: Sequence[Output]) -> list[Output]:
-    """Those that are not in the table yet.
+    """Return the outputs that are not in the table yet.
 
-    :raises PushRefused: one is there with another content.
+    :raises PushRefused: the table has one of the names with another content.
     """
     crcs = pinot.segment_crcs(table)
     if other := [output for output in outputs if crcs.get(output.segment, output.crc) != output.crc]:
@@ -57,7 +57,7 @@ def missing(pinot: PinotClient, table: str, outputs: Sequence[Output]) -> list[O
             why=f"{first.segment} has CRC {crcs[first.segment]}, built was {first.crc}",
             hint="names are never reused (rule R16): rename the tars, then push",
         )
-    # Metadata alone is the left-over of an upload that failed half way.
+    # If there is only metadata, an upload failed half way and left it.
     there = pinot.all_segments(table) & crcs.keys()
     return [output for output in outputs if output.segment not in there]
 
@@ -65,20 +65,20 @@ def missing(pinot: PinotClient, table: str, outputs: Sequence[Output]) -> list[O
 def await_no_partial_uploads(
     pinot: Uploads, table: str, outputs: Sequence[Output], before_write: Callable[[], None]
 ) -> None:
-    """Wait until Pinot has cleaned up after failed uploads of these names; what stays is left behind.
+    """Wait until Pinot has cleaned up after failed uploads of these names; then leave what stays.
 
-    A controller that was killed in the middle of an upload cleans nothing up. Up to 0.11 an upload that meets
-    what is left is taken for a refresh: refused, or accepted and never assigned to a server. So it is deleted
-    there. Later on an upload starts afresh, but a clean-up that comes late takes the new metadata with it;
-    what a batch left before the one that it could not copy stays there.
+    A controller that was killed during an upload cleans nothing up. Up to 0.11 Pinot treats an upload that
+    finds such metadata as a refresh: it refuses it, or accepts it and never assigns it to a server. So on
+    those releases we delete it. Later releases start afresh, but a late clean-up deletes the new metadata,
+    too. If a batch fails at one segment, the metadata of those before it stays.
 
-    :param before_write: asked before something is deleted: whether the lease is still held.
-    :raises PushRefused: it is still there after it was deleted.
+    :param before_write: called before a deletion; it raises if the lease is no longer held.
+    :raises PushRefused: the metadata is still there after the deletion.
     """
     names = {output.segment for output in outputs}
     if not _half_there(pinot, table, names):
         return
-    left = _not_cleaned_up(pinot, table, names)  # all of them: another one's turn may come meanwhile
+    left = _not_cleaned_up(pinot, table, names)  # all names: the clean-up of others may be due meanwhile
     if left and not pinot.takes_over_half_uploads():
         before_write()
         pinot.delete_segments(table, left)
@@ -89,12 +89,12 @@ def await_no_partial_uploads(
                 hint="delete them in Pinot, then push again",
             )
     if not left:
-        # Pinot removes the metadata first and the file of that name in the deep store a moment later.
+        # Pinot deletes the metadata first, and a moment later the file of that name in the deep store.
         MONOTONIC.sleep(POLL_SECONDS)
 
 
 def _not_cleaned_up(pinot: Uploads, table: str, names: Set[str]) -> Set[str]:
-    """Those that are still half there after a while."""
+    """Return the names that are still half there after the wait."""
     deadline = Deadline(MONOTONIC, LEFTOVER_SECONDS)
     return poll_until(deadline, POLL_SECONDS, lambda: _half_there(pinot, table, names), operator.not_)
 
@@ -104,7 +104,7 @@ def _half_there(pinot: Uploads, table: str, names: Set[str]) -> Set[str]:
 
 
 class UploadLoop:
-    """Uploads to one table, in the best way that works: a batch, one by one, whole tars."""
+    """Uploads to one table in the best way that works: a batch, else one by one, else whole tars."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class UploadLoop:
         self._unsure = False
 
     def run(self, outputs: Sequence[Output]) -> PushReport:
-        """Push what is not there yet of these; see `pinot_assets.pinot.api.PinotClient.push`."""
+        """Push those that are not in the table yet; see `pinot_assets.pinot.api.PinotClient.push`."""
         started = time.monotonic()
         _check_names(outputs)
         if absent := missing(self._pinot, self._table, outputs):
@@ -145,7 +145,7 @@ class UploadLoop:
         )
 
     def _push(self, left: list[Output]) -> None:
-        """Returns when Pinot shows them."""
+        """Push until Pinot shows all of them."""
         while left:
             retrying = Retrying(
                 retry=retry_if_exception(lambda e: isinstance(e, PinotUnreachable) or self._may_send_again),
@@ -156,8 +156,8 @@ class UploadLoop:
             left = retrying(self._step, left)
 
     def _step(self, left: list[Output]) -> list[Output]:
-        """Push the first of these, or all; returns those that are left. After one that raised, Pinot is
-        asked before anything is sent again, when it is done with what it may have heard after all."""
+        """Push the first of these or all, and return those that are left. If the step before raised, first
+        wait for Pinot's clean-up and read what arrived, because Pinot may have received the upload."""
         self._may_send_again = False
         if self._unsure:
             await_no_partial_uploads(self._pinot, self._table, left, self._before_upload)
@@ -189,7 +189,7 @@ class UploadLoop:
     # --- upload --------------------------------------------------------------------------------------
 
     def _batch(self, outputs: Sequence[Output]) -> dict[str, PinotError]:
-        """Announce them all in one upload; what went wrong, by name."""
+        """Announce all of them in one upload; return the errors by segment."""
         metadata = in_threads(
             lambda output: self._staged.read(output.metadata_uri), outputs, READERS, "metadata"
         )
@@ -212,7 +212,7 @@ class UploadLoop:
         return {}
 
     def _each(self, outputs: Sequence[Output]) -> dict[str, PinotError]:
-        """Upload one by one, a few at a time; after a trouble no other is begun. What went wrong, by name."""
+        """Upload one by one, `THREADS` at a time, until one fails; return the errors by segment."""
         uploader = self._pinot.uploader(self._table)
         with ThreadPoolExecutor(min(THREADS, len(outputs)), "push") as pool:
             for start in range(0, len(outputs), THREADS):
@@ -228,8 +228,8 @@ class UploadLoop:
         return {}
 
     def _ready(self, uploader: Uploader, folder: Path, output: Output) -> Callable[[], None]:
-        """The upload, with all that it sends at hand: to fetch a tar takes any time, and between a look at
-        the lease and what it allows there must be none (rule R2)."""
+        """Return the upload with its data already read. To fetch a tar may take long, and no time may pass
+        between the check of the lease and the upload that it allows (rule R2)."""
         if self._mode is PushMode.METADATA:
             metadata = self._staged.read(output.metadata_uri)
             return lambda: uploader.metadata(output.segment, metadata, output.tar_uri)
@@ -240,17 +240,17 @@ class UploadLoop:
             raise PushRefused(corrupt.what, why=corrupt.why, hint=corrupt.hint) from None
         return lambda: uploader.tar(output.segment, tar)
 
-    # --- and look ------------------------------------------------------------------------------------
+    # --- read what arrived ---------------------------------------------------------------------------
 
     def _absent(self, outputs: Sequence[Output]) -> list[Output]:
         crcs, ideal = self._pinot.segment_crcs(self._table), self._pinot.all_segments(self._table)
         return [o for o in outputs if o.segment not in ideal or crcs.get(o.segment) != o.crc]
 
     def _settled(self, outputs: Sequence[Output], troubles: Mapping[str, PinotError]) -> list[Output]:
-        """Those that are not there once uploads without an answer had their time.
+        """Return those that are still absent after uploads without an answer had time to arrive.
 
-        They may be sent again when their connection was cut off and nothing of them is to be seen. As long
-        as their metadata is, or their answer is only late, Pinot may be at work on them: two uploads of one
+        They may be sent again if their connection was cut off and Pinot shows nothing of them. If their
+        metadata is there, or their answer is only late, Pinot may still work on them, and two uploads of one
         name at a time can undo each other.
         """
         deadline, before, absent = Deadline(MONOTONIC, AWAY_SECONDS), -1, list(outputs)
@@ -258,7 +258,7 @@ class UploadLoop:
         def look() -> list[Output]:
             nonlocal before, absent
             self._may_send_again = False
-            with suppress(PinotError):  # what cannot be read is not known yet
+            with suppress(PinotError):  # a failed read shows nothing about the segments
                 absent = self._absent(outputs)
                 lost = {o.segment: troubles[o.segment] for o in absent if o.segment in troubles}
                 traces = len(lost.keys() & self._pinot.registered_segments(self._table))
@@ -266,7 +266,7 @@ class UploadLoop:
                     isinstance(e, CutOff) for e in lost.values() if isinstance(e, SwitchStateUnknown)
                 )
                 self._may_send_again = cut_off and not traces
-                # Fewer are absent, or more are begun: Pinot is at work.
+                # Fewer are absent, or more have metadata: Pinot works on them.
                 alive = len(outputs) - len(absent) + traces
                 if alive > before:
                     before = alive
@@ -276,7 +276,7 @@ class UploadLoop:
         return poll_until(deadline, POLL_SECONDS, look, operator.not_)
 
     def _judge(self, absent: Sequence[Output], troubles: dict[str, PinotError], batch: bool) -> None:
-        """Raise what was said of those that are not there; or return, with another way to try."""
+        """Raise the error of an absent segment, or set up another way to push and return."""
         said = [troubles[o.segment] for o in absent if o.segment in troubles]
         if not said:
             if not troubles:
@@ -285,8 +285,8 @@ class UploadLoop:
                     why=f"{min(o.segment for o in absent)} is not in the ideal state with its CRC",
                     hint="push again",
                 )
-            return  # what was complained of is there: others were not begun
-        # A lost call first: it may still land, so the refusal of another one is not the whole truth.
+            return  # those with an error are there after all; the absent ones were not begun
+        # A lost call comes first: it may still arrive, so the refusal of another one can be wrong soon.
         trouble = min(said, key=lambda e: (not isinstance(e, SwitchStateUnknown), isinstance(e, PushRefused)))
         if isinstance(trouble, (SwitchStateUnknown, PinotUnreachable)):
             raise trouble
@@ -323,7 +323,7 @@ def _trouble(upload: Callable[[], None]) -> PinotError | None:
 def wait_online(pinot: PinotClient, table: str, names: Collection[str], *, seconds: float) -> None:
     """Wait until every replica of every segment is ONLINE.
 
-    :raises PinotError: a replica is in ERROR, or the time is over; names segment, server and state.
+    :raises PinotError: a replica is in ERROR, or the time is over; the message names segment, server, state.
     """
     behind = poll_until(
         Deadline(MONOTONIC, seconds),
@@ -343,7 +343,7 @@ def wait_online(pinot: PinotClient, table: str, names: Collection[str], *, secon
 
 
 def _behind(states: Replicas) -> list[tuple[str, str, str]]:
-    """Segment, server and state of each replica that is not ONLINE."""
+    """Return segment, server and state of each replica that is not ONLINE."""
     return [
         (segment, server, state)
         for segment, servers in states.items()

@@ -1,1 +1,1 @@
-"""Whether a REALTIME table is well: pure checks of a `RealtimeState`, beside those of OFFLINE tables."""
+"""The health checks of a REALTIME table: pure functions of a `RealtimeState`."""

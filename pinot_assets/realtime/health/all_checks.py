@@ -1,4 +1,4 @@
-"""All checks of a REALTIME table, and one look at it: its state, and the answer of every check."""
+"""All health checks of a REALTIME table, and a look at a table: its state and the result of each check."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ CHECKS: Final[tuple[RealtimeCheck, ...]] = (
     serving.servers,
     serving.tmp_uploads,
 )
-"""In the order of a dashboard."""
+"""In the order in which a dashboard shows them."""
 
 
 def examine(state: RealtimeState) -> tuple[CheckResult, ...]:
-    """The answer of every check, in the order of `CHECKS`. Never raises."""
+    """Return the result of every check, in the order of `CHECKS`. Never raises."""
     return tuple(check(state) for check in CHECKS)
 
 
 @dataclass(frozen=True, slots=True)
 class RealtimeView:
-    """What was seen.
+    """The result of one look at a table.
 
-    :ivar state: None where the table could not be read; the answers then say why.
-    :ivar answers: one for each check, in the order of `CHECKS`.
+    :ivar state: None where the table could not be read; the answers then give the reason.
+    :ivar answers: one result for each check, in the order of `CHECKS`.
     """
 
     state: RealtimeState | None
@@ -52,10 +52,10 @@ class RealtimeView:
 
 
 def look(table: str, settings: Callable[[], Settings]) -> RealtimeView:
-    """Look at a table once. Never raises for what cannot be reached.
+    """Look at a table once. Never raises for something that cannot be reached.
 
     :param table: with or without `_REALTIME`.
-    :param settings: where Pinot is; may itself fail.
+    :param settings: returns where Pinot is; may itself raise a PinotAssetsError.
     """
     try:
         with RealtimePinot(settings().pinot) as pinot:
@@ -68,5 +68,5 @@ def look(table: str, settings: Callable[[], Settings]) -> RealtimeView:
 
 
 def blind(reason: str, next_step: str) -> RealtimeView:
-    """A look that saw nothing."""
+    """Return the result of a look that could read nothing."""
     return RealtimeView(None, tuple(unknown(check.name, reason, next_step) for check in CHECKS))

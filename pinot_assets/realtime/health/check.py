@@ -1,4 +1,4 @@
-"""What a check of a REALTIME table is, and the next steps that several checks name."""
+"""The type of a check of a REALTIME table, and the next steps that several checks name."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ RealtimeCheck = HealthCheck[RealtimeState]
 
 
 def check(promise: str, *needs: str) -> Callable[[Callable[[RealtimeState], CheckResult]], RealtimeCheck]:
-    """Make a function a check of its own name.
+    """Return a decorator that makes a function a check with the function's name.
 
-    :param needs: parts of the state (keys of `RealtimeState.unread`) without which it answers "not known".
+    :param needs: parts of the state (keys of `RealtimeState.unread`) without which the check is "not known".
     """
 
     def made(judge: Callable[[RealtimeState], CheckResult]) -> RealtimeCheck:
@@ -41,13 +41,13 @@ def check(promise: str, *needs: str) -> Callable[[Callable[[RealtimeState], Chec
 
 
 def repair_plan(state: RealtimeState) -> str:
-    """The command that says what would be mended, and how."""
+    """Return the command that shows what a repair would do, and how."""
     return f"pinot-assets realtime repair {state.table.removesuffix('_REALTIME')} --plan"
 
 
 def next_one(state: RealtimeState) -> str:
-    """How a partition that is closed gets its next segment: before 1.3 a validation leaves it alone, unless a
-    resumption calls it."""
+    """Return how a closed partition gets its next segment: before 1.3 the validation makes none, unless
+    `resumeConsumption` calls it."""
     if release(state.cluster.version) >= _RECREATES:
         return validation(state)
     raw = state.table.removesuffix("_REALTIME")
@@ -55,7 +55,7 @@ def next_one(state: RealtimeState) -> str:
 
 
 def validation(state: RealtimeState) -> str:
-    """Waiting for Pinot's validation manager, or calling it."""
+    """Return the next step where Pinot's validation manager repairs it: wait for it, or call it."""
     minutes = state.cluster.validation_period_s // 60
     return (
         f"Pinot's validation mends it within {minutes} min; at once: "

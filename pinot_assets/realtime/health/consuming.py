@@ -1,5 +1,5 @@
-"""Whether the table is consumed: paused, and by whom, or stuck; how far behind it is; whether segments are
-committed and followed by the next one. Pure.
+"""Checks of consumption: whether the table is paused (and by whom) or stuck, how late it is, and whether
+segments are committed and followed by the next one. Pure.
 
 Source: docs/design/realtime.md#s4, #s5 and #v2.
 """
@@ -25,10 +25,10 @@ from pinot_assets.realtime.model.state import (
 )
 
 STILL_MS = 60_000
-"""A consumer that has got nothing for so long, while the stream holds more, stands still."""
+"""A consumer that gets nothing for longer than this stands still, if the stream holds more."""
 LATE_MS = 300_000
-"""Rows that are older than this when they can be queried are late; and so long may a consumer stand still
-that builds and uploads a segment before it goes on."""
+"""Rows that are older than this when they can be queried are late. A consumer that builds and uploads a
+segment before it continues may stand still for this long, too."""
 
 _WHY = {
     PauseReason.RESOURCE: "the servers' disks or memory are over their limit",
@@ -86,7 +86,7 @@ def _who_ends_it(state: RealtimeState, broken: list[LlcSegment]) -> str:
 
 @check("Every partition has its consuming segment, unless it is paused.", *NODES, "pause")
 def next_segment(state: RealtimeState) -> CheckResult:
-    """Every partition has its consuming segment, as far as the table is not paused."""
+    """Every partition that is not paused has its consuming segment."""
     problems = list(_broken_chains(state))
     partitions = {*state.latest(), *state.stream}
     return result_of(
@@ -109,8 +109,8 @@ def _broken_chains(state: RealtimeState) -> Iterator[CheckProblem]:
 
 
 def _broken_end(state: RealtimeState, segment: LlcSegment) -> tuple[str, str] | None:
-    """What is wrong with a partition's newest segment, and what mends it: as the validation manager goes
-    through them, 2a to 2d.
+    """Return what is wrong with a partition's newest segment and what repairs it, in the order of the
+    validation manager's cases 2a to 2d; None if nothing is wrong.
     """
     ideal = {r.ideal for r in segment.replicas if r.ideal is not None}
     in_progress = segment.status is SegmentStatus.IN_PROGRESS
@@ -127,7 +127,7 @@ def _broken_end(state: RealtimeState, segment: LlcSegment) -> tuple[str, str] | 
         text = f"is {segment.status}, and no next segment was made"
         if segment.status is after:
             return text, validation(state)
-        # Pinot looks for the status of the table's present way of committing only.
+        # Pinot checks only for the status that the table's present way of committing gives.
         return f"{text}; Pinot mends this only for {after}", repair_plan(state)
     if ideal == {"OFFLINE"}:
         return None if is_paused else ("was given up by all its servers", validation(state))
@@ -147,9 +147,9 @@ def _broken_end(state: RealtimeState, segment: LlcSegment) -> tuple[str, str] | 
 
 @check("Pinot's list of committing segments is right.", *NODES, "committing_listed")
 def committing_list(state: RealtimeState) -> CheckResult:
-    """The list of committing segments that Pinot keeps is that of the segments that are COMMITTING."""
+    """Pinot's list of committing segments names exactly the segments that are COMMITTING."""
     committing = {s.name for s in state.segments if s.status is SegmentStatus.COMMITTING}
-    # A commit that runs writes one before the other.
+    # A running commit writes one of the two before the other.
     settled = {s.name for s in state.segments if state.is_older(s, COMPLETION_WINDOW_MS)}
     listed = state.committing_listed
     extra = sorted(n for n in listed - committing if n in settled or n not in state.by_name)
@@ -172,7 +172,7 @@ def committing_list(state: RealtimeState) -> CheckResult:
 
 @check("The table is consumed, or an operator paused it.", "segments", "external", "servers", "pause")
 def consumption(state: RealtimeState) -> CheckResult:
-    """The table is consumed, or paused by an operator. Paused by Pinot, or stuck, it fails."""
+    """The table is consumed, or an operator paused it. Fails if Pinot paused it, or if it is stuck."""
     latest = state.latest()
     partitions = {*latest, *state.stream}
     meant = {p for p in partitions if not state.pause.holds(p)}
@@ -244,8 +244,8 @@ def _consumed(state: RealtimeState, newest: LlcSegment | None) -> bool:
 
 
 def _waiting(state: RealtimeState, consumers: Mapping[int, Consumption]) -> Mapping[int, int]:
-    """Messages that wait in each partition for its consumer. One alone is none where not every offset is a
-    row: a transaction ends with an offset that nobody consumes.
+    """Return how many messages of each partition wait for its consumer. Where not every offset is a row, a
+    single one does not count: a transaction ends with an offset that is never consumed.
     """
     rows = {
         partition: held.latest - offset
@@ -270,8 +270,8 @@ def _stands_still(
 
 
 def _silent_ms(state: RealtimeState, newest: LlcSegment, server: str, consumed_ms: int) -> int:
-    """For how long a server's consumer has got nothing. One that has just begun, with the segment or when its
-    server came back, says that it never got anything.
+    """Return for how long a server's consumer has got nothing. A consumer that has just begun reports that it
+    never got anything, so the begin of the segment or of the server counts too.
     """
     known = state.servers.get(server)
     alive_ms = known.since_ms if known is not None and known.alive else None
@@ -279,7 +279,7 @@ def _silent_ms(state: RealtimeState, newest: LlcSegment, server: str, consumed_m
 
 
 def farthest(state: RealtimeState) -> Mapping[int, Consumption]:
-    """Of each partition's newest segment, the replica that has come farthest."""
+    """Return, for the newest segment of each partition, the replica that has consumed furthest."""
     best: dict[int, Consumption] = {}
     for partition, one in _of_newest(state):
         if partition not in best or _place(best[partition]) < _place(one):
@@ -288,7 +288,7 @@ def farthest(state: RealtimeState) -> Mapping[int, Consumption]:
 
 
 def by_server(state: RealtimeState) -> Mapping[str, Mapping[int, Consumption]]:
-    """Server → partition → its consumer of that partition's newest segment."""
+    """Return server → partition → the server's consumer of that partition's newest segment."""
     consumers: dict[str, dict[int, Consumption]] = {}
     for partition, one in _of_newest(state):
         consumers.setdefault(one.server, {})[partition] = one
@@ -305,7 +305,7 @@ def _place(one: Consumption) -> tuple[bool, int]:
 
 
 def _rests(state: RealtimeState, newest: LlcSegment, one: Consumption, waiting: int) -> bool:
-    """Whether the stream is known to hold no more, and has given nothing for a while."""
+    """Return whether the stream is known to hold nothing more, and has given nothing for a while."""
     return (
         newest.partition in state.stream
         and one.offset is not None
@@ -316,11 +316,11 @@ def _rests(state: RealtimeState, newest: LlcSegment, one: Consumption, waiting: 
 
 
 def lags_ms(state: RealtimeState, consumers: Mapping[int, Consumption]) -> Mapping[int, int]:
-    """How late each partition is by one consumer of its newest segment; none where nothing is known of it.
+    """Return how late each partition is, by one consumer of its newest segment; without those not known.
 
-    Pinot tells how old the newest row was when it came, and says so for ever if no other one comes. So while
-    messages wait, it is no less than the time that has passed since. And a row that came late is none that
-    is late once nothing has come for a while and nothing waits: nobody writes to the stream.
+    Pinot reports how old the newest row was when it came, and keeps that value until the next row. So while
+    messages wait, the lag is at least the time since the last row. And once nothing waits and nothing has
+    come for a while, a row that came late no longer counts: no producer writes to the stream.
     """
     latest, waiting = state.latest(), _waiting(state, consumers)
     late = {

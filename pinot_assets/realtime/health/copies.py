@@ -1,5 +1,5 @@
-"""Where the copies of the segments are: deep store, servers, those that have only one, those in ERROR, and
-replicas that nobody moves. Pure; docs/design/realtime.md#v4.
+"""Checks of the segments' copies: in the deep store, on servers, only one left, replicas in ERROR, and
+replicas that Helix does not move. Pure; docs/design/realtime.md#v4.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SERVING = {"ONLINE": ("ONLINE",), "CONSUMING": ("CONSUMING", "ONLINE")}
 
 @check("Every committed segment is in the deep store after 300 s.", *NODES)
 def download_urls(state: RealtimeState) -> CheckResult:
-    """Every committed segment is in the deep store, past Pinot's 300 s."""
+    """Every committed segment is in the deep store once Pinot's 300 s are over."""
     committed = _committed(state)
     of = {copy: [s for s in committed if s.copy is copy] for copy in Copy}
     old = [s.name for s in of[Copy.PEERS_ONLY] if state.is_older(s, COMPLETION_WINDOW_MS)]
@@ -59,9 +59,9 @@ def download_urls(state: RealtimeState) -> CheckResult:
 
 
 def on_few_servers(state: RealtimeState) -> Mapping[str, tuple[str, ...]]:
-    """Segments in no deep store and on at most one server that lives: segment → that server, or none.
+    """Return the segments outside the deep store on at most one live server: segment → that server, or none.
 
-    Those that are still being consumed are left out: the stream has them.
+    Segments that are still being consumed are left out: the stream has them.
     """
     return {
         segment.name: copies
@@ -72,7 +72,7 @@ def on_few_servers(state: RealtimeState) -> Mapping[str, tuple[str, ...]]:
 
 @check("No committed segment hangs on a single server.", *COPIES)
 def only_copies(state: RealtimeState) -> CheckResult:
-    """No committed segment hangs on a single server."""
+    """No committed segment depends on a single server."""
     holders = {name: on for name, on in on_few_servers(state).items() if _judged(state, state.by_name[name])}
     gone = [name for name, copies in holders.items() if not copies]
     single = {name: copies[0] for name, copies in holders.items() if copies}
@@ -106,7 +106,7 @@ def only_copies(state: RealtimeState) -> CheckResult:
 
 
 def _judged(state: RealtimeState, segment: LlcSegment) -> bool:
-    """What a commit that runs has not built yet is no copy that went: it may take longer than its 300 s."""
+    """Return whether a missing copy counts: a commit that still builds has none yet, even after its 300 s."""
     if segment.status is not SegmentStatus.COMMITTING:
         return state.is_older(segment, SETTLED_MS)
     building = any(_lives(state, replica) for replica in segment.in_state("CONSUMING"))
@@ -157,7 +157,7 @@ def replicas(state: RealtimeState) -> CheckResult:
 
 
 def _committed(state: RealtimeState) -> list[LlcSegment]:
-    """What is closed and should have a copy somewhere."""
+    """Return the segments whose end is fixed, so that a copy should exist."""
     return [
         segment
         for segment in state.segments
@@ -167,7 +167,7 @@ def _committed(state: RealtimeState) -> list[LlcSegment]:
 
 @check("No replica is in ERROR.", *COPIES)
 def error_segments(state: RealtimeState) -> CheckResult:
-    """No replica is in ERROR; where one is: what brings the segment back, and who does it."""
+    """No replica is in ERROR. If one is, the result names what brings the segment back, and who does it."""
     in_error = list(recoveries(state))
     lost = [one for one in in_error if not one.recoverable]
     ours = [one for one in in_error if one.recoverable and not one.by_pinot]
@@ -214,7 +214,7 @@ def _ways_and_whys(in_error: list[Recovery]) -> str:
 
 @check("Every replica is where it should be, or a message about it waits.", *COPIES, "pending")
 def replicas_not_moved(state: RealtimeState) -> CheckResult:
-    """No replica of a server that serves is OFFLINE, or without a state, while no message waits for it."""
+    """No replica on a serving server is OFFLINE or without a state, unless a message about it waits."""
     unmoved = [
         (segment.name, replica.server)
         for segment in state.segments

@@ -1,9 +1,9 @@
-"""What is shown of a REALTIME table: its segments as rows, its numbers at one look, for plots; and the five
-metrics by which pauseless tables are watched, under the names that Pinot really gives them.
+"""What is shown of a REALTIME table: its segments as rows; its numbers, for plots; and the five metrics by
+which pauseless tables are watched, with the names that Pinot really gives them.
 
-These are read from the JMX exporter of controllers and servers where it listens, else derived from the
-table's state; each one says which. Names: docs/design/realtime.md#s10; labels as Pinot's own exporter
-rules write them.
+The metrics come from the JMX exporters of controllers and servers if these listen, otherwise from the table's
+state; each metric names its origin. Names: docs/design/realtime.md#s10. Labels: as the exporter rules of
+Pinot write them.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from pinot_assets.realtime.model.settings import reingests
 from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
 
 SECONDS: Final = 15.0
-"""How long one exporter may take: a broker's page has thousands of lines."""
+"""Seconds that one exporter may take: a broker's page has thousands of lines."""
 
 _LINE: Final = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]*)(?:\{([^}]*)\})?\s+(\S+)")
 _MOST_LINE: Final = 1 << 16
-"""Characters of a line, which an exporter may make as long as a reply may be."""
+"""Maximum of characters of a line; a longer one is skipped, since an exporter may send any length."""
 _LABEL: Final = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
 
 
@@ -47,9 +47,9 @@ class Origin(StrEnum):
 class Metric:
     """One metric of a table.
 
-    :ivar name: Pinot's own.
-    :ivar value: of all processes that tell it; None where nothing is known.
-    :ivar note: what it counts, or why nothing is known.
+    :ivar name: Pinot's name.
+    :ivar value: over all processes that report it; None where it is not known.
+    :ivar note: what it counts, or why it is not known.
     """
 
     name: str
@@ -60,10 +60,10 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class _MetricSpec:
-    """One metric: how the exporter writes it, and how the values of several processes become one.
+    """How the exporter writes one metric, and how the values of several processes become one.
 
-    :ivar series: names in the exporter's page.
-    :ivar adds: meters add up; a gauge is the largest that any process tells.
+    :ivar series: its names in the exporter's page.
+    :ivar adds: whether values are added (meters); of a gauge the largest value counts.
     """
 
     name: str
@@ -73,8 +73,8 @@ class _MetricSpec:
 
 
 MISSING_URL: Final = "segmentsMissingDownloadUrl"
-"""Pinot has no such metric: its nearest one, `realtimeSegmentMissingDeepStoreLink`, leaves out every commit
-that went past the deep store."""
+"""Pinot has no such metric. Its nearest one, `realtimeSegmentMissingDeepStoreLink`, counts no commit that
+went past the deep store."""
 _SPECS: Final = (
     _MetricSpec(
         "pauselessConsumptionEnabled",
@@ -132,7 +132,7 @@ class ExporterLine:
 
 
 def samples_of(page: str) -> Iterator[ExporterLine]:
-    """The samples of a page in Prometheus' text format; lines that are none are left out."""
+    """Yield the samples of a page in Prometheus' text format; skip all other lines."""
     for line in page.splitlines():
         match = _LINE.match(line) if len(line) <= _MOST_LINE else None
         if match is None:
@@ -146,9 +146,9 @@ def samples_of(page: str) -> Iterator[ExporterLine]:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What exporters told.
+    """The samples of several exporters.
 
-    :ivar silent: address → why it did not answer.
+    :ivar silent: address of an exporter → why it did not answer.
     """
 
     samples: tuple[ExporterLine, ...] = ()
@@ -156,7 +156,7 @@ class Exported:
 
 
 def read_exporters(addresses: Iterable[str], transport: httpx.BaseTransport | None = None) -> Exported:
-    """Ask these exporters. No credentials of Pinot are sent to them.
+    """Read these exporters. They get no credentials of Pinot.
 
     :param addresses: `http://host:port` of controllers' and servers' exporters.
     """
@@ -174,8 +174,8 @@ def read_exporters(addresses: Iterable[str], transport: httpx.BaseTransport | No
 def peer_downloads(
     addresses: Sequence[str], table: str, transport: httpx.BaseTransport | None = None
 ) -> int | None:
-    """Segments of a table that servers took from each other since they started; None where not every one of
-    these exporters answers. Pinot tells it from 1.5 on.
+    """Return how many segments of a table servers have loaded from each other since they started; None unless
+    each of these exporters answers. Pinot counts this from 1.5 on.
 
     :param addresses: of all servers' exporters.
     :param table: with `_REALTIME`.
@@ -187,7 +187,7 @@ def peer_downloads(
 
 
 def metrics(state: RealtimeState, exported: Exported = Exported()) -> tuple[Metric, ...]:
-    """The table's metrics: as exporters told them, derived from its state where none did."""
+    """Return the table's metrics: from the exporters, or derived from the state where none reports one."""
     derived = _derived(state)
     ours = [sample for sample in exported.samples if _of_table(sample, state.table)]
     silent = [f"{address} does not answer: {why}" for address, why in exported.silent.items()]
@@ -203,12 +203,12 @@ def metrics(state: RealtimeState, exported: Exported = Exported()) -> tuple[Metr
 
 def _of_table(sample: ExporterLine, table: str) -> bool:
     raw = table.removesuffix("_REALTIME")
-    # Rules of older releases write the name with its type.
+    # The exporter rules of older releases write the table name with its type.
     return sample.labels.get("table") in (raw, table) and sample.labels.get("tableType") in ("REALTIME", None)
 
 
 def _derived(state: RealtimeState) -> dict[str, float]:
-    """What the state says; nothing of what was not read, for zeros would lie."""
+    """Return the metrics that the state shows; one whose part was not read is left out: 0 would be wrong."""
     pauseless = state.settings.pauseless
     values = {"pauselessConsumptionEnabled": float(pauseless)}
     if "segments" not in state.unread:
@@ -220,7 +220,7 @@ def _derived(state: RealtimeState) -> dict[str, float]:
     left_alone = pauseless and not reingests(state.settings, state.cluster)
     return {
         **values,
-        # Pinot's name says segments, its status check counts replicas.
+        # Pinot's name says segments, but its status check counts replicas.
         "segmentsInErrorState": sum(len(segment.in_state(ERROR)) for segment in broken),
         "pauselessSegmentsInErrorCount": len(whole) if pauseless else 0,
         "pauselessSegmentsInUnrecoverableErrorCount": len(whole) if left_alone else 0,
@@ -228,10 +228,10 @@ def _derived(state: RealtimeState) -> dict[str, float]:
 
 
 def numbers(state: RealtimeState) -> Mapping[str, int | float]:
-    """What a look found, as far as it was read: a number that is not known is left out, for zeros would lie.
+    """Return the numbers of a state; a number that is not known is left out, since a zero would be wrong.
 
-    `committed_…`: segments that never change any more; `only_with_peers` of them the deep store has no copy
-    of; `oldest_commit_s` is the age of the oldest COMMITTING one, 0 where there is none. `lag_s` is that of
+    `committed_…` counts segments that no longer change; of `only_with_peers` of them the deep store has no
+    copy. `oldest_commit_s` is the age of the oldest COMMITTING segment, 0 without one. `lag_s` is the lag of
     the slowest consumer (`lags_ms`).
     """
     values: dict[str, int | float] = {}
@@ -262,20 +262,20 @@ def _of_segments(state: RealtimeState) -> dict[str, int | float]:
         "oldest_commit_s": max((age for age in ages if age is not None), default=0) / 1000,
         "committed_segments": len(committed),
         **_sum("committed_rows", [one.total_docs for one in committed]),
-        **_sum("committed_bytes", [one.size_bytes for one in committed]),  # not told before 1.0
+        **_sum("committed_bytes", [one.size_bytes for one in committed]),  # not reported before 1.0
         "only_with_peers": sum(one.past_the_store for one in committed),
         "paused": int(state.pause.whole),
     }
 
 
 def _sum(name: str, values: Sequence[int | None]) -> Mapping[str, int]:
-    """Nothing where one of them is not known."""
+    """Return the sum under its name; nothing where one of the values is not known."""
     known = [value for value in values if value is not None]
     return {name: sum(known)} if len(known) == len(values) else {}
 
 
 def _unread_messages(state: RealtimeState) -> int | None:
-    """Messages between what was consumed, by the server that is furthest, and the stream's end."""
+    """Return the messages that the furthest server of each partition must still consume; None if unknown."""
     behind = 0
     for partition, segment in state.latest().items():
         end = state.stream.get(partition)
@@ -290,12 +290,12 @@ def _unread_messages(state: RealtimeState) -> int | None:
 class SegmentRow:
     """One segment.
 
-    :ivar status: IN_PROGRESS, COMMITTING, DONE, UPLOADED, or empty where its node says none.
-    :ivar age_s: since its node was written, None where that is not known.
+    :ivar status: IN_PROGRESS, COMMITTING, DONE, UPLOADED, or empty where its node has none.
+    :ivar age_s: seconds since its node was written, None where that is not known.
     :ivar copy: where its tar is.
-    :ivar replicas: server → state in the external view; `none` where it reports none.
-    :ivar live_copies: servers that live and have loaded it.
-    :ivar rows: committed ones.
+    :ivar replicas: server → state in the external view; `none` where it has no state.
+    :ivar live_copies: number of live servers that have loaded it.
+    :ivar rows: committed rows.
     :ivar note: what is wrong with it, if anything.
     """
 
@@ -315,7 +315,7 @@ class SegmentRow:
 
 
 def segment_rows(state: RealtimeState) -> tuple[SegmentRow, ...]:
-    """A row for each segment, by partition and sequence."""
+    """Return a row for each segment, by partition and sequence."""
     broken = {one.segment.name: f"{one.way}: {one.why}" for one in recoveries(state)}
     return tuple(
         SegmentRow(

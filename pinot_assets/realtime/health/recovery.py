@@ -1,8 +1,8 @@
-"""What brings a segment in ERROR back, and whether Pinot does so by itself. Pure.
+"""What brings a segment in ERROR back, and whether Pinot does it by itself. Pure.
 
-Pinot's own rule is that of its validation manager (docs/design/realtime.md#v4). It looks at states
-alone; ours also asks whether a copy is left, and whether the stream still holds the offsets: a re-ingestion
-of offsets that have expired commits a shorter segment without an error.
+Pinot's own rule is in its validation manager (docs/design/realtime.md#v4), and uses only states. Our rule
+also checks whether a copy is left, and whether the stream still holds the offsets: re-ingesting offsets that
+have expired commits a shorter segment without an error.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class RecoveryWay(StrEnum):
     """How a segment comes back."""
 
     RESET = "reset"
-    """Its bad replicas load it again: from the deep store, a peer, or the stream."""
+    """Its bad replicas load it again: from the deep store, from a peer, or from the stream."""
     UPLOAD_THEN_RESET = "upload, then reset"
-    """There is a copy, and no way for the others to get it before it is in the deep store."""
+    """A copy exists, but the other servers can get it only from the deep store."""
     REINGEST = "re-ingest"
     """A server reads the closed range of offsets again."""
     BRING_BACK = "bring a server back"
-    """The only copies are on servers that are away."""
+    """Only servers that are away have copies."""
     CONSUME_AGAIN = "delete and consume again"
     """By hand: everything from this segment on is deleted and read again in order."""
     NONE = "none"
@@ -37,9 +37,9 @@ class RecoveryWay(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What is known about one segment that has a replica in ERROR.
+    """How one segment with a replica in ERROR comes back.
 
-    :ivar by_pinot: whether Pinot's validation manager does something about it.
+    :ivar by_pinot: whether Pinot's validation manager acts on it.
     :ivar complete: whether every row comes back; False where offsets have left the stream.
     """
 
@@ -51,19 +51,19 @@ class Recovery:
 
     @property
     def recoverable(self) -> bool:
-        """Whether it comes back whole without somebody deciding what to give up."""
+        """Return whether it comes back complete without a person deciding what to give up."""
         return self.complete and self.way not in (RecoveryWay.CONSUME_AGAIN, RecoveryWay.NONE)
 
 
 def recoveries(state: RealtimeState) -> Iterator[Recovery]:
-    """Every segment that has a replica in ERROR."""
+    """Yield the recovery of every segment that has a replica in ERROR."""
     return (recovery(state, segment) for segment in state.segments if segment.in_state(ERROR))
 
 
 def recovery(state: RealtimeState, segment: LlcSegment) -> Recovery:
-    """What brings a segment in ERROR back."""
+    """Return what brings a segment in ERROR back."""
     way, why, complete = _way(state, segment)
-    # Whether the validation manager resets or re-ingests it. Whether that helps is another matter.
+    # Whether the validation manager resets or re-ingests it, not whether that helps.
     by_pinot = (
         resets_errors(state.settings, state.cluster)
         and segment.in_ideal_state
@@ -74,20 +74,20 @@ def recovery(state: RealtimeState, segment: LlcSegment) -> Recovery:
 
 
 def all_in_error(segment: LlcSegment) -> bool:
-    """Whether every replica that the external view shows is in ERROR, as Pinot counts it."""
+    """Return whether every replica in the external view is in ERROR; Pinot counts the same way."""
     shown = [replica for replica in segment.replicas if replica.external is not None]
     return bool(shown) and all(replica.external == ERROR for replica in shown)
 
 
 def stream_holds(state: RealtimeState, segment: LlcSegment) -> bool | None:
-    """Whether the stream still holds the segment's first offset; None where that is not known."""
+    """Return whether the stream still holds the segment's first offset; None where that is not known."""
     held = state.stream.get(segment.partition)
     start = offset(segment.start_offset)
     return None if held is None or start is None else held.earliest <= start
 
 
 def offset(text: str | None) -> int | None:
-    """An offset as a number; None for one that is not (not every stream counts)."""
+    """Return an offset as a number; None if it is not one (not every stream uses numbers)."""
     return None if text is None else whole_number(text)
 
 
@@ -113,7 +113,7 @@ def _way(state: RealtimeState, segment: LlcSegment) -> tuple[RecoveryWay, str, b
         return _committing(state, segment)
     if away:
         return RecoveryWay.BRING_BACK, only_away, True
-    # A reset may still find it on a disk: where loading failed, not the copy.
+    # A reset may still find it on a disk, where only loading failed and the copy is intact.
     return _from_the_stream(state, segment, "neither the deep store nor a server serves it")
 
 

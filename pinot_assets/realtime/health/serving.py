@@ -1,8 +1,8 @@
-"""Whether servers serve: dead, disabled, or stuck in STARTING; and whether queries see every row. Pure.
+"""Checks of servers (dead, disabled, or stuck in STARTING) and of queries: whether they see every row. Pure.
 
-From 1.0 on, a broker leaves out, without an exception and without `partialResult`, a segment that it takes
-for new and routes to a server that is dead: for 300 s as a rule, sometimes until the server is back (measured
-on 1.5.1; 0.11.0 answers in full).
+From 1.0 on, a broker silently leaves out a segment that it counts as new and routes to a dead server, without
+an exception and without `partialResult`: usually for 300 s, sometimes until the server is back (measured on
+1.5.1; 0.11.0 answers in full).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _next_step(state: RealtimeState) -> str:
 
 
 def _expected(state: RealtimeState) -> Iterator[tuple[str, int]]:
-    """Rows that a query must find, by segment: never more than there are."""
+    """Yield, by segment, the rows that a query must find: never more than exist."""
     whole = dense(state)
     consumed = _least_consumed(state)
     for segment in state.segments:
@@ -97,18 +97,18 @@ def _expected(state: RealtimeState) -> Iterator[tuple[str, int]]:
             rows = segment.total_docs or 0
         if rows <= 0:
             continue
-        # Not every offset is a row: transactions, compaction, filters. One row there is, if there are any.
+        # Not every offset is a row (transactions, compaction, filters), but some offset must be one.
         if segment.completed:
             yield segment.name, rows
         elif not state.settings.drops_rows:
             yield segment.name, rows if segment.partition in whole else 1
         elif any(rows_found.get(segment.name) for rows_found in state.answered.values()):
-            # The table itself may have dropped every one of them; but what one broker finds, all must.
+            # The table itself may have dropped all of them. But what one broker finds, all must find.
             yield segment.name, 1
 
 
 def _least_consumed(state: RealtimeState) -> Mapping[str, int]:
-    """The next offset of whichever replica is farthest behind: a broker may ask that one."""
+    """Return the next offset of the replica that is furthest behind, as a broker may ask that one."""
     least: dict[str, int] = {}
     for one in state.consumption:
         if one.offset is not None:
@@ -117,7 +117,7 @@ def _least_consumed(state: RealtimeState) -> Mapping[str, int]:
 
 
 def dense(state: RealtimeState) -> frozenset[int]:
-    """Partitions in which every committed offset became a row."""
+    """Return the partitions in which every committed offset became a row."""
     by_partition: dict[int, bool] = {}
     for segment in state.segments:
         start, end = offset(segment.start_offset), offset(segment.end_offset)
@@ -129,7 +129,7 @@ def dense(state: RealtimeState) -> frozenset[int]:
 
 @check("No segment that brokers take for new is assigned to a dead server.", "segments", "servers")
 def new_segments_on_dead_servers(state: RealtimeState) -> CheckResult:
-    """No segment that brokers may take for new is assigned to a server that does not serve."""
+    """No segment that brokers may count as new is assigned to a server that does not serve."""
     has_gap = release(state.cluster.version) >= _LEAVES_OUT
     at_risk = [
         (segment, replica.server)
@@ -155,8 +155,8 @@ def new_segments_on_dead_servers(state: RealtimeState) -> CheckResult:
 
 
 def _may_be_left_out(state: RealtimeState, segment: LlcSegment, replica: Replica) -> bool:
-    """As brokers decide it (`BaseInstanceSelector`): new until every replica was served once, one is in
-    ERROR, or, at the next change of the table's states, its time is over."""
+    """Return whether brokers may leave the replica out (`BaseInstanceSelector`): a segment is new until each
+    replica was served once, one is in ERROR, or its time is over when the table's states next change."""
     server = state.servers.get(replica.server)
     if (
         server is None
@@ -172,7 +172,7 @@ def _may_be_left_out(state: RealtimeState, segment: LlcSegment, replica: Replica
 
 
 TMP_KEPT_MS = 3_600_000
-"""Pinot's own age for removing them, where it does (`tmpFileRetentionInSeconds`)."""
+"""The age at which Pinot removes them, where it does (`tmpFileRetentionInSeconds`)."""
 
 
 @check("Every server lives, is enabled and serves.", "servers")
@@ -232,7 +232,7 @@ def _since(state: RealtimeState, servers: list[Server]) -> str:
 
 
 def _waiting(state: RealtimeState) -> str:
-    """What a server that starts may wait for."""
+    """Return what a starting server may wait for; empty for nothing."""
     committing = any(segment.status is SegmentStatus.COMMITTING for segment in state.segments)
     if not state.settings.pauseless or not committing:
         return ""
@@ -244,7 +244,7 @@ def _waiting(state: RealtimeState) -> str:
 
 @check("No upload lies in the deep store that was never moved to its place.", "tmp_uploads")
 def tmp_uploads(state: RealtimeState) -> CheckResult:
-    """No upload lies in the deep store that was never moved to its place, and that no segment names."""
+    """The deep store has no old upload that was never moved into place and that no segment names."""
     named = files_named(segment.url for segment in state.segments)
     orphans = [one for one in state.tmp_uploads if one.name not in named]
     old = [one for one in orphans if state.read_ms - one.modified_ms > TMP_KEPT_MS]
@@ -264,7 +264,7 @@ def tmp_uploads(state: RealtimeState) -> CheckResult:
 
 
 def _who_deletes(state: RealtimeState, left: list[TmpUpload]) -> str:
-    """A repair deletes none of a segment that is gone: it may be all that there is of it."""
+    """Return who deletes the uploads. A repair keeps one whose segment is gone: it may be the only copy."""
     if any(upload_of(one.name) in state.by_name for one in left):
         return repair_plan(state)
     return "their segments are gone: delete them by hand"

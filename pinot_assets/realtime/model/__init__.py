@@ -1,1 +1,1 @@
-"""A REALTIME table as plain values. No I/O."""
+"""A REALTIME table and its settings as plain values. No I/O."""

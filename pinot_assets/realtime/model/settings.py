@@ -1,5 +1,5 @@
-"""What a REALTIME table and its cluster are set to, as far as commits and repair depend on it; read as Pinot
-reads it. Pure.
+"""The settings of a REALTIME table and its cluster on which commits and repair depend, with Pinot's own
+defaults and rules. Pure.
 
 Source: docs/design/realtime.md#s2.
 """
@@ -31,12 +31,12 @@ class RealtimeSettings:
     :ivar peer_scheme: `peerSegmentDownloadScheme`, None when absent.
     :ivar upsert: `FULL`, `PARTIAL` or None.
     :ivar drops_out_of_order: upsert with `dropOutOfOrderRecord` or an out-of-order column.
-    :ivar drops_rows: fewer rows than messages may be kept, as the table config wants it: dedup,
-        `dropOutOfOrderRecord`, a filter, or aggregation while it consumes.
+    :ivar drops_rows: whether the table config may keep fewer rows than messages: dedup,
+        `dropOutOfOrderRecord`, a filter, or aggregation during consumption.
     :ivar recovery_always: `disasterRecoveryMode` is ALWAYS.
     :ivar completion_mode: `DEFAULT` or `DOWNLOAD`.
     :ivar retention_ms: None when data is kept for ever.
-    :ivar streams: the stream configs, one as a rule: flat maps as in the table config. May hold credentials.
+    :ivar streams: the stream configs, usually one: flat maps as in the table config. May hold credentials.
     """
 
     replication: int
@@ -56,7 +56,7 @@ class RealtimeSettings:
 
     @property
     def bypasses(self) -> bool:
-        """Whether a commit passes a deep store that is down."""
+        """Whether a commit succeeds although the deep store is down."""
         return self.peer_scheme is not None
 
     @property
@@ -70,10 +70,10 @@ class RealtimeSettings:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """What controllers, servers and brokers are set to; Pinot's defaults where nothing is set.
+    """The settings of controllers, servers and brokers; Pinot's defaults where nothing is set.
 
-    :ivar version: the controller's, as `GET /version` says it.
-    :ivar segment_store: servers' `pinot.server.instance.segment.store.uri`: server → value.
+    :ivar version: the controller's, as `GET /version` returns it.
+    :ivar segment_store: server → its `pinot.server.instance.segment.store.uri`.
     """
 
     version: str = ""
@@ -92,7 +92,7 @@ class ClusterSettings:
 
 
 def reingests(table: RealtimeSettings, cluster: ClusterSettings) -> bool:
-    """Whether Pinot reads a lost COMMITTING segment from the stream again by itself.
+    """Return whether Pinot itself reads a lost COMMITTING segment from the stream again.
 
     Source: docs/design/realtime.md#reingest.
     """
@@ -100,8 +100,8 @@ def reingests(table: RealtimeSettings, cluster: ClusterSettings) -> bool:
 
 
 def resets_errors(table: RealtimeSettings, cluster: ClusterSettings) -> bool:
-    """Whether the validation manager resets segments in ERROR. Of a pauseless table that must be read in
-    order it leaves all alone.
+    """Return whether the validation manager resets segments in ERROR. In a pauseless table that must be read
+    in order it resets none.
     """
     return reingests(table, cluster) if table.pauseless else cluster.error_auto_reset
 
@@ -114,7 +114,7 @@ UNIT_MS: Final = {
     "MILLISECONDS": 1,
 }
 _RESETS_ERRORS: Final = Version("1.4")
-# Fields that are not known where the controller's settings are not.
+# Fields that are not known unless the controller's settings are.
 _OF_CONTROLLER: Final = (
     *("recovery_always", "error_auto_reset", "deep_store_upload_retry", "validation_period_s"),
     *("segment_level_period_s", "data_dir"),
@@ -122,15 +122,15 @@ _OF_CONTROLLER: Final = (
 
 
 def table_settings(config: JsonMapping) -> RealtimeSettings:
-    """What a REALTIME table is set to.
+    """Return the settings of a REALTIME table.
 
-    :param config: its table config, as Pinot holds it.
+    :param config: its table config, as Pinot has it.
     """
     segments = setting(config, "segmentsConfig") or {}
     ingestion = setting(config, "ingestionConfig", "streamIngestionConfig") or {}
     upsert = setting(config, "upsertConfig") or {}
     streams = _streams(config)
-    # The same keys may stand in any of several streams; Pinot takes the first one's.
+    # Several streams may have the same key; Pinot takes the first one's value.
     stream = streams[0] if streams else {}
     uploads = stream.get("realtime.segment.serverUploadToDeepStore")
     mode = str(upsert.get("mode") or "NONE").upper()
@@ -171,11 +171,11 @@ def cluster_settings(
     servers: Mapping[str, AppConfig | str],
     brokers: Mapping[str, AppConfig | str],
 ) -> ClusterSettings:
-    """What controller, servers and brokers are set to; a text instead says why that is not known.
+    """Return the settings of controller, servers and brokers; a text instead of a config is why it is unread.
 
-    Where servers or brokers differ, the longest time counts: it is the one that hurts.
+    Where servers or brokers differ, the longest time counts, as it does the most harm.
 
-    :param version: as the controller says it.
+    :param version: as the controller returns it.
     """
     of_servers = {name: one for name, one in servers.items() if isinstance(one, AppConfig)}
     of_brokers = [one for one in brokers.values() if isinstance(one, AppConfig)]
@@ -247,7 +247,7 @@ def _retention_ms(segments: JsonMapping) -> int | None:
 
 
 def _period_s(settings: AppConfig, name: str, default: int) -> int:
-    """A time that has two spellings: a period, or seconds."""
+    """Return seconds of a setting with two spellings: a period, or a number of seconds."""
     period = period_ms(settings.text(f"{name}Period"))
     return period // 1000 if period is not None else settings.number(f"{name}InSeconds", default)
 

@@ -1,9 +1,9 @@
-"""What a REALTIME table looks like at one moment, as values; and what names of its segments say:
+"""The state of a REALTIME table at one moment, as values; and the parts of a segment's name:
 `<table>__<partition>__<sequence>__<yyyymmddThhmmZ>`.
 
-`reading` makes them from a Pinot, the simulation makes them up; health, repair planner, preflight, drain and
-rebalance guard decide from them alone. Times are epoch milliseconds, offsets are what Pinot stores as text
-(Kafka: a number). Source: docs/design/realtime.md#s4 to #s9.
+`reading` reads a state from Pinot, and the simulation makes one up. Health, repair planner, preflight, drain
+and rebalance guard decide from states alone. Times are epoch milliseconds. Offsets are the texts that Pinot
+stores (Kafka: a number). Source: docs/design/realtime.md#s4 to #s9.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from urllib.parse import unquote
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
 
 PARTITIONS_A_STREAM: Final = 10_000
-"""`PARTITION_PADDING_OFFSET`: a table with several streams counts the partitions of its second one from here
-on, and so forth."""
+"""`PARTITION_PADDING_OFFSET`: in a table with several streams, the partitions of the second one are numbered
+from here on, those of the third one from twice this, and so on."""
 
 SETTLED_MS: Final = 60_000
-"""So long after a segment's node was written Helix has sent its messages, if it ever does, and the external
-view has followed: a commit that runs looks like trouble for a moment."""
+"""Milliseconds after the last write of a segment's node by which Helix has sent its messages, if at all, and
+the external view has followed. Before that, a running commit looks like trouble."""
 
 ROUTED_MS: Final = 10_000
-"""Brokers have followed the external view by then."""
+"""Milliseconds by which brokers have followed the external view."""
 
 _NAME: Final = re.compile(r"(.+?)__(\d+)__(\d+)__(\d{8}T\d{4}Z)")
-# The first up to 1.2, the second from 1.3 on.
+# The first form is that of releases up to 1.2, the second that of 1.3 and newer.
 _UPLOAD: Final = re.compile(r"(.+__\d{8}T\d{4}Z)(?:[0-9a-f]{8}-[0-9a-f-]{27}|\.tmp\..+)")
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentName:
-    """What such a name says.
+    """The parts of a segment's name.
 
-    :ivar created_ms: to the minute.
+    :ivar created_ms: exact to the minute.
     """
 
     table: str
@@ -49,7 +49,7 @@ class SegmentName:
 
 
 def parse_name(name: str) -> SegmentName | None:
-    """Read a segment's name; None for one that did not come from a stream (`LLCSegmentName`)."""
+    """Return the parts of a segment's name; None for a segment not from a stream (`LLCSegmentName`)."""
     if (match := _NAME.fullmatch(name)) is None:
         return None
     try:
@@ -60,15 +60,15 @@ def parse_name(name: str) -> SegmentName | None:
 
 
 def files_named(urls: Iterable[str | None]) -> frozenset[str]:
-    """Files that these download URLs name, as a listing of the store shows them; and as the URLs write them,
-    should a store not know of escapes.
+    """Return the files that these download URLs name: unescaped, as a store lists them, and also as the URLs
+    write them, for a store that does not know escapes.
     """
     written = {url.rpartition("/")[2] for url in urls if url}
     return frozenset(written | {unquote(name) for name in written})
 
 
 def upload_of(file: str) -> str | None:
-    """The segment of which a file of the deep store is an upload that was not (yet) moved to its place:
+    """Return the segment of which a file in the deep store is an upload that was not (yet) moved into place:
     `<segment>.tmp.<uuid>`, before 1.3 `<segment><uuid>`. None for every other file.
     """
     match = _UPLOAD.fullmatch(file)
@@ -86,17 +86,17 @@ class SegmentStatus(StrEnum):
 
     @property
     def completed(self) -> bool:
-        """Whether the segment never changes any more."""
+        """Whether the segment no longer changes."""
         return self in (SegmentStatus.DONE, SegmentStatus.UPLOADED)
 
 
 class Copy(StrEnum):
-    """What `segment.download.url` says (docs/design/realtime.md#s6-url)."""
+    """Where the tar is, by `segment.download.url` (docs/design/realtime.md#s6-url)."""
 
     NEVER_SET = "never set"
-    """No URL: being consumed, or being committed."""
+    """No URL: the segment is being consumed, or being committed."""
     PEERS_ONLY = "peers only"
-    """The empty string: committed past the deep store."""
+    """The empty string: the commit went past the deep store."""
     DEEP_STORE = "deep store"
     """A URL of the deep store or the controller."""
 
@@ -123,13 +123,13 @@ class LlcSegment:
 
     :ivar partition: partition group of the stream.
     :ivar sequence: number within the partition.
-    :ivar status: None where the node says none, or is missing while the ideal state has the segment.
+    :ivar status: None where the node has none, or is missing while the ideal state has the segment.
     :ivar end_offset: exclusive; None while IN_PROGRESS.
-    :ivar url: None never set, empty peers only, else where the tar is.
+    :ivar url: None if never set, empty for peers only, else where the tar is.
     :ivar created_ms: by the clock of the controller that created it.
-    :ivar modified_ms: the node's mtime: the clock of Pinot's 300 s rule; None where it cannot be read.
-    :ivar made_ms: the node's ctime, to be compared with others' mtimes: one clock for all.
-    :ivar end_time_ms: newest value of the time column, which retention counts from.
+    :ivar modified_ms: the node's mtime, the clock of Pinot's 300 s rule; None where it cannot be read.
+    :ivar made_ms: the node's ctime, for comparison with mtimes of others: all are of one clock.
+    :ivar end_time_ms: newest value of the time column, from which retention counts.
     :ivar stored: whether the property store has the node.
     """
 
@@ -152,28 +152,28 @@ class LlcSegment:
 
     @property
     def completed(self) -> bool:
-        """Whether it never changes any more."""
+        """Whether the segment no longer changes."""
         return self.status is not None and self.status.completed
 
     @property
     def past_the_store(self) -> bool:
-        """Whether it is completed and the deep store has no copy of it."""
+        """Whether the segment is completed and the deep store has no copy of it."""
         return self.completed and self.copy is not Copy.DEEP_STORE
 
     @property
     def copy(self) -> Copy:
-        """Where its tar is."""
+        """Where the segment's tar is."""
         if self.url is None:
             return Copy.NEVER_SET
         return Copy.DEEP_STORE if self.url else Copy.PEERS_ONLY
 
     def in_state(self, state: str) -> tuple[Replica, ...]:
-        """Its replicas which the external view has in that state."""
+        """Return the replicas that the external view has in that state."""
         return tuple(replica for replica in self.replicas if replica.external == state)
 
     @property
     def in_ideal_state(self) -> bool:
-        """Whether the ideal state has it."""
+        """Whether the ideal state has the segment."""
         return any(replica.ideal is not None for replica in self.replicas)
 
 
@@ -183,9 +183,9 @@ class Server:
 
     :ivar alive: whether it has a live instance.
     :ivar enabled: Helix's switch.
-    :ivar ready: its health endpoint's answer; None where nobody could ask. A live server that is not ready
-        is STARTING and serves no table.
-    :ivar since_ms: when it went or came: since then it is alive, or dead; None where not known.
+    :ivar ready: its health endpoint's answer; None where it could not be asked. A live server that is not
+        ready is STARTING and serves no table.
+    :ivar since_ms: since when it is alive, or dead; None where not known.
     :ivar admin_url: `http://host:port` of its admin endpoint.
     """
 
@@ -213,11 +213,11 @@ class PauseReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Why nothing is consumed.
+    """Whether and why consumption is paused.
 
     :ivar reason: None when the whole table is not paused.
-    :ivar since_ms: None where Pinot tells it by the clock on its wall, as 1.3 to 1.5.1 do.
-    :ivar topics: indices of streams that are paused on their own.
+    :ivar since_ms: None where Pinot gives it in local time, as 1.3 to 1.5.1 do.
+    :ivar topics: indices of streams that are paused separately.
     """
 
     reason: PauseReason | None = None
@@ -231,11 +231,11 @@ class Pause:
         return self.reason is not None
 
     def has_stream_of(self, partition: int) -> bool:
-        """Whether the stream of that partition group is paused on its own."""
+        """Return whether the stream of that partition group is paused separately."""
         return partition // PARTITIONS_A_STREAM in self.topics
 
     def holds(self, partition: int) -> bool:
-        """Whether this partition is meant to stand still."""
+        """Return whether this partition is paused."""
         return self.whole or self.has_stream_of(partition)
 
 
@@ -244,7 +244,7 @@ NOT_PAUSED = Pause()
 
 @dataclass(frozen=True, slots=True)
 class StreamPartition:
-    """What the stream holds of one partition, read beside Pinot.
+    """What the stream holds of one partition, as read from the stream itself.
 
     :ivar earliest: the first offset that can still be read.
     :ivar latest: the offset that the next message gets.
@@ -257,13 +257,13 @@ class StreamPartition:
 
 @dataclass(frozen=True, slots=True)
 class Consumption:
-    """How far one server's consuming segment has come (`consumingSegmentsInfo`).
+    """How far one server has consumed one segment (`consumingSegmentsInfo`).
 
-    :ivar state: the consumer's: CONSUMING or NOT_CONSUMING, as the server says.
-    :ivar offset: the next offset it reads; None where it does not say.
-    :ivar lag_ms: how old its newest row was when it got it (availability lag: as long as no other one comes,
-        that does not grow), None where the server does not measure it.
-    :ivar consumed_ms: when it last got a row, 0 for never; None where it does not say.
+    :ivar state: the consumer's state as the server reports it: CONSUMING or NOT_CONSUMING.
+    :ivar offset: the next offset to read; None where the server does not report it.
+    :ivar lag_ms: age of its newest row when it got it (the availability lag, which does not grow until the
+        next row comes); None where the server does not measure it.
+    :ivar consumed_ms: when it last got a row, 0 for never; None where the server does not report it.
     """
 
     segment: str
@@ -276,8 +276,8 @@ class Consumption:
 
 @dataclass(frozen=True, slots=True)
 class TmpUpload:
-    """A `<segment>.tmp.<uuid>` (before 1.3 `<segment><uuid>`) in the deep store: an upload that nobody moved
-    to its place. A segment's URL may name it all the same: what a server uploaded when it was asked to."""
+    """A `<segment>.tmp.<uuid>` (before 1.3 `<segment><uuid>`) in the deep store: an upload that was not moved
+    into place. Yet a segment's URL may name it, if a server uploaded it on request."""
 
     name: str
     size_bytes: int
@@ -288,10 +288,10 @@ class TmpUpload:
 class RealtimeState:
     """A REALTIME table at one moment.
 
-    What could not be read is absent, and `unread` says why, by the name of the field: a check that needs it
-    answers "not known", never "all well". Names of parts: `segments` (ideal state or nodes), `external` (the
-    replicas' states in the external view), `modified_ms`, `pending`, `servers`, `ready`, `pause`,
-    `committing_listed`, `stream`, `consumption`, `tmp_uploads`, `answered`.
+    What could not be read is absent, and `unread` gives the reason, by the name of the part: a check that
+    needs it answers "not known", never "all well". Names of parts: `segments` (ideal state or nodes),
+    `external` (the replicas' states in the external view), `modified_ms`, `pending`, `servers`, `ready`,
+    `pause`, `committing_listed`, `stream`, `consumption`, `tmp_uploads`, `answered`.
 
     :ivar table: with `_REALTIME`.
     :ivar read_ms: when it was read.
@@ -326,24 +326,24 @@ class RealtimeState:
 
     @cached_property
     def largest_bytes(self) -> int:
-        """Of the largest segment whose size is known."""
+        """Size of the largest segment whose size is known; 0 without one."""
         return max((segment.size_bytes or 0 for segment in self.segments), default=0)
 
     def age_ms(self, segment: LlcSegment) -> int | None:
-        """How long ago the segment's node was last written."""
+        """Return how long ago the segment's node was last written; None where that is not known."""
         return None if segment.modified_ms is None else self.read_ms - segment.modified_ms
 
     def why_unread(self, *parts: str) -> str:
-        """Why these could not be read; empty when they all were."""
+        """Return why these parts could not be read; empty when all were."""
         return "; ".join(f"{part}: {self.unread[part]}" for part in parts if part in self.unread)
 
     def is_older(self, segment: LlcSegment, ms: int) -> bool:
-        """Whether the segment's node was written longer ago than that, or nobody knows when."""
+        """Return whether the segment's node was written longer ago than that, or at an unknown time."""
         age = self.age_ms(segment)
         return age is None or age > ms
 
     def live_copies(self, segment: LlcSegment) -> tuple[str, ...]:
-        """Servers that hold a loaded copy of it and live: ONLINE in the external view."""
+        """Return the live servers that have loaded the segment: ONLINE in the external view."""
         return tuple(
             replica.server
             for replica in segment.in_state("ONLINE")
@@ -351,6 +351,6 @@ class RealtimeState:
         )
 
     def latest(self) -> Mapping[int, LlcSegment]:
-        """The newest segment of every partition."""
+        """Return the newest segment of every partition."""
         descending = sorted(self.segments, key=lambda segment: segment.sequence, reverse=True)
         return {segment.partition: segment for segment in reversed(descending)}

@@ -1,1 +1,1 @@
-"""What a person starts on a REALTIME table: a function of each decides, a class carries it out."""
+"""Operations that a person starts on a REALTIME table: for each, a function decides and a class acts."""

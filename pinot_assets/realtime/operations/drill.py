@@ -1,9 +1,9 @@
-"""The deep-store outage drill: what is measured, when a phase is over, what the measurements say; and
-the drill itself on a real test table.
+"""The deep-store outage drill: what it measures, when a phase is over, what the measurements show, and the
+drill itself on a real test table.
 
-On a test table with a backlog waiting, the store is made unwritable; consumption must go on at its rate, past
-at least two commits of each partition; then the store comes back and what only servers have is uploaded. What
-peer downloads do to queries, which the design of the bypass leaves open, is measured along with it.
+The drill makes the store unwritable while the test table has a backlog. Consumption must keep its rate
+through at least two commits of each partition. Then the store is repaired, and what only servers have is
+uploaded. The drill also measures how peer downloads affect queries: the bypass's design leaves that open.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ class Phase(StrEnum):
     BEFORE = "before"
     OUTAGE = "outage"
     DOWNLOADS = "downloads"
-    """The store is still away, and a server loads segments from its peers."""
+    """The store is still unwritable, and a server loads segments from its peers."""
     BACKFILL = "back-fill"
 
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """How long phases last, in seconds.
+    """How long phases last, in seconds, and what they must reach.
 
-    :ivar commits: so many of each partition must be seen in the outage.
-    :ivar longest: what is not over by then has failed.
+    :ivar commits: commits of each partition that the outage phase must see.
+    :ivar longest: a phase that is not over by then has failed.
     """
 
     before: float = 60.0
@@ -60,14 +60,14 @@ USUAL_LENGTHS = Lengths()
 
 @dataclass(frozen=True, slots=True)
 class DrillSample:
-    """One look at the table.
+    """One look at the table, and queries since the last one.
 
-    :ivar consumed: messages consumed since the stream began, all partitions.
+    :ivar consumed: messages consumed since the stream began, over all partitions.
     :ivar backlog: messages that wait; None where the stream was not read.
-    :ivar commits: by partition, segments whose end is fixed.
-    :ivar only_servers: completed segments without a copy in the deep store.
-    :ivar query_s: how long queries took since the last sample.
-    :ivar peer_downloads: a counter; None where nobody could read it.
+    :ivar commits: number of segments with a fixed end, by partition.
+    :ivar only_servers: number of completed segments without a copy in the deep store.
+    :ivar query_s: duration of each query since the last sample, in seconds.
+    :ivar peer_downloads: a counter of Pinot's; None where it could not be read.
     """
 
     at_ms: int
@@ -81,10 +81,10 @@ class DrillSample:
 
 @dataclass(frozen=True, slots=True)
 class DrillObservation:
-    """One thing that the drill shows.
+    """One result of the drill.
 
-    :ivar passed: None for what is only told.
-    :ivar value: the figure that counts: a ratio, or a number of segments; None where nothing was measured.
+    :ivar passed: None for a result that is only information.
+    :ivar value: the number that counts: a ratio, or a number of segments; None where nothing was measured.
     """
 
     name: str
@@ -96,7 +96,7 @@ class DrillObservation:
 def sample_of(
     state: RealtimeState, query_s: Sequence[float] = (), peer_downloads: int | None = None
 ) -> DrillSample:
-    """What one look comes to."""
+    """Return the sample of one look."""
     ended: dict[int, int] = {}
     reached: dict[int, int] = {}
     for segment in state.segments:
@@ -121,7 +121,7 @@ def sample_of(
 
 
 def is_over(phase: Phase, samples: Sequence[DrillSample], lengths: Lengths) -> bool:
-    """Whether the phase has shown what it is for.
+    """Return whether the phase has shown its result, or has lasted for the longest time.
 
     :param samples: of this phase; the first was taken when it began.
     """
@@ -142,8 +142,8 @@ def is_over(phase: Phase, samples: Sequence[DrillSample], lengths: Lengths) -> b
 
 
 def downloaded(samples: Sequence[DrillSample]) -> int | None:
-    """How many segments came from peers; None where nobody could count them. A server that is restarted, as
-    one may be for its downloads, counts from 0 again.
+    """Return how many segments came from peers; None where that could not be counted. The counter of a server
+    that is restarted, as one may be for its downloads, starts from 0 again.
     """
     counts = [sample.peer_downloads for sample in samples if sample.peer_downloads is not None]
     gained = sum(max(later - earlier, 0) for earlier, later in pairwise(counts))
@@ -151,13 +151,13 @@ def downloaded(samples: Sequence[DrillSample]) -> int | None:
 
 
 def least_commits(samples: Sequence[DrillSample]) -> int:
-    """Commits, between first and last sample, of the partition that had fewest."""
+    """Return the commits between first and last sample of the partition that had fewest."""
     first, last = samples[0].commits, samples[-1].commits
     return min((count - first.get(partition, 0) for partition, count in last.items()), default=0)
 
 
 def rate(samples: Sequence[DrillSample]) -> float | None:
-    """Messages per second; None where no time passed."""
+    """Return messages per second; None where no time passed."""
     if len(samples) < 2 or samples[-1].at_ms <= samples[0].at_ms:
         return None
     seconds = (samples[-1].at_ms - samples[0].at_ms) / 1000
@@ -165,13 +165,13 @@ def rate(samples: Sequence[DrillSample]) -> float | None:
 
 
 def p95(samples: Iterable[DrillSample]) -> float | None:
-    """The time, in seconds, that 95 of 100 queries did not exceed; None without queries."""
+    """Return the 95th percentile of the query times, in seconds; None without queries."""
     taken = sorted(seconds for sample in samples for seconds in sample.query_s)
     return taken[math.ceil(0.95 * len(taken)) - 1] if taken else None
 
 
 def findings(phases: Mapping[Phase, Sequence[DrillSample]], lengths: Lengths) -> tuple[DrillObservation, ...]:
-    """What the drill shows, in the order of its phases."""
+    """Return what the drill shows, in the order of its phases."""
     outage = phases.get(Phase.OUTAGE, ())
     least = least_commits(outage) if outage else 0
     gained = outage[-1].only_servers - outage[0].only_servers if outage else 0
@@ -236,14 +236,14 @@ POLL_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Drill:
-    """What a drill works with.
+    """Runs a drill on one table.
 
-    :ivar break_store: makes the deep store unwritable; returns when it is.
-    :ivar mend_store: undoes it; called whatever happens, also where breaking it failed half-way.
-    :ivar query: one query of the table, to be timed.
-    :ivar repair: of the same table; does the back-fill.
-    :ivar load_from_peers: makes a server load segments from others (a new disk, say); None leaves that out.
-    :ivar peer_downloads: a counter of such loads; None where it cannot be read.
+    :ivar break_store: makes the deep store unwritable, and returns once it is.
+    :ivar mend_store: undoes that; always called, also where `break_store` failed half-way.
+    :ivar query: sends one query of the table, which the drill times.
+    :ivar repair: of the same table; uploads what only servers have.
+    :ivar load_from_peers: makes a server load segments from others (a new disk, say); None skips that phase.
+    :ivar peer_downloads: returns a counter of such loads; None where it cannot be read.
     """
 
     read: Reader
@@ -259,9 +259,9 @@ class Drill:
     sleep: Callable[[float], None] = time.sleep
 
     def run(self) -> tuple[DrillObservation, ...]:
-        """All phases; what they show.
+        """Run all phases and return what they show.
 
-        :raises PinotAssetsError: the table cannot be read at the beginning, or the store not be mended.
+        :raises PinotAssetsError: the table cannot be read when a phase begins, or a given command fails.
         """
         phases = {Phase.BEFORE: self._phase(Phase.BEFORE)}
         try:
@@ -305,7 +305,7 @@ class Drill:
 
 
 def drill_values(observations: Sequence[DrillObservation]) -> Mapping[str, Mapping[str, object]]:
-    """The findings as JSON values."""
+    """Return the results as JSON values."""
     return {one.name: {"passed": one.passed, "text": one.text, "value": one.value} for one in observations}
 
 
@@ -313,11 +313,11 @@ COMMAND_S: Final = 300.0
 
 
 def runs(command: str) -> Callable[[], None]:
-    """A function that runs the command, without a shell, and raises `PinotAssetsError` when that fails.
+    """Return a function that runs the command without a shell, and raises `PinotAssetsError` if it fails.
 
-    Looked at here already: a store is not to be broken that no command then mends.
+    The command is checked now: the drill must not break a store that no existing command can repair.
 
-    :raises PinotAssetsError: it is no command, or there is none of that name.
+    :raises PinotAssetsError: the command cannot be parsed, is empty, or no program has its name.
     """
     try:
         words = shlex.split(command)
@@ -334,7 +334,7 @@ def runs(command: str) -> Callable[[], None]:
         try:
             run_child(words, stdout=None, stderr=None, timeout=COMMAND_S).check_returncode()
         except (OSError, subprocess.SubprocessError) as error:
-            # Their own words repeat the whole command, and what is secret in it.
+            # Their own text repeats the whole command, which may hold a secret.
             raise PinotAssetsError(f"the command {words[0]} failed", why=_reason(error)) from None
 
     return run

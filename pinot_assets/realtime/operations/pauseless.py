@@ -1,15 +1,15 @@
-"""Turning pauseless consumption on or off without a commit that begins in one protocol and ends in the other.
+"""Turns pauseless consumption on or off, so that no commit begins in one protocol and ends in the other.
 
-Pinot chooses the controller's half of a commit when its first message comes, the server's half when the
-segment begins to be consumed. So a plain change of the config lets every running segment commit half and
-half, and leaves what is COMMITTING to nobody. Here consumption is paused first, which commits everything in
-the old way; what is unfinished is finished; then the config is changed, consumption goes on, and the first
-commits are watched. Where pausing is refused (partial upsert while the consistency mode is RESTRICTED),
-natural commits are watched instead, and what is left COMMITTING is finished afterwards.
+Pinot chooses the controller's half of a commit at its first message, the server's when consumption of the
+segment begins. After a plain change of the config, each running segment would commit half and half, and what
+is COMMITTING would stay so. So the drain first pauses, which commits everything in the old protocol, and
+finishes what is unfinished. Then it changes the config, resumes, and watches the first commits. Where Pinot
+refuses to pause (partial upsert, consistency mode RESTRICTED), it changes the config while nothing
+is COMMITTING, watches natural commits, and finishes what is left COMMITTING afterwards.
 
-`next_action` is pure: the next action follows from a state and what is remembered, so it may be
-interrupted anywhere. Source: docs/design/realtime.md#s3, #s5, #s8, #point-8 and #s18. `PauselessChange`
-does it on a real table.
+`next_action` is pure: the next action follows from a state and the memory, so a drain may be interrupted
+anywhere. Source: docs/design/realtime.md#s3, #s5, #s8, #point-8 and #s18. `PauselessChange` does the actions
+on a real table.
 """
 
 from __future__ import annotations
@@ -39,55 +39,55 @@ from pinot_assets.realtime.repair.apply import Repair
 from pinot_assets.realtime.repair.facts import not_known, young
 
 SUBJECT: Final = "drain"
-"""Under which its memory is kept (`realtime.lease`)."""
+"""The subject of the drain's memory in ZooKeeper (`realtime.lease`)."""
 _WHAT: Final = "what a drain remembers"
 
 OUR_PAUSE: Final = "pauseless goes"
-"""How the comment of a pause begins that is ours; every release that is pauseless keeps it."""
+"""Prefix of the comment of a pause of ours; every release with pauseless stores the comment."""
 
 LONGEST_PAUSE_MS: Final = 900_000
-"""How long a table may stand still before it is set going again as it was: 300 s until a commit that went
-wrong may be repaired, the repair, and as much again."""
+"""How long a table may be paused before it is resumed unchanged: 300 s until a failed commit may be repaired,
+then the repair, and as much again."""
 
 FORCE_AGAIN_MS: Final = 120_000
 FORCINGS: Final = 3
-"""A forced commit may miss a server that has not begun to consume. Each leaves a small segment behind."""
+"""A forced commit may miss a server that does not consume yet. Each one leaves a small segment behind."""
 
 
 class Goal(StrEnum):
-    """What pauseless consumption shall be."""
+    """Whether pauseless consumption is to be on or off."""
 
     ON = "on"
     OFF = "off"
 
 
 class Do(StrEnum):
-    """What comes next."""
+    """The kinds of action."""
 
     PREFLIGHT = "preflight"
     REPAIR = "repair"
-    """Finish commits, upload what only servers have, set partitions going."""
+    """Finish commits, upload what only servers have, start idle partitions."""
     PAUSE = "pause"
     FLIP = "change the config"
     RESUME = "resume"
     FORCE_COMMIT = "force a commit"
     WAIT = "wait"
     BACK_OUT = "back out"
-    """Resume without having changed anything."""
+    """Resume without having changed the config."""
     GAVE_UP = "gave up"
     DONE = "done"
 
 
 @dataclass(frozen=True, slots=True)
 class DrainMemory(Open):
-    """What outlives an interruption.
+    """What a later run needs to know after an interruption.
 
-    :ivar cleared: the preflight has passed.
-    :ivar paused_ms: when this paused the table; None while it has not, or somebody else had.
-    :ivar flipped_ms: when this changed the config.
-    :ivar marks: by partition, the newest segment when the config was changed: later ones commit the new way.
-    :ivar forced_ms: when this last forced the commits that are watched, `forcings` times so far.
-    :ivar backs_out: for this reason it only sets the table going again.
+    :ivar cleared: whether the preflight has passed.
+    :ivar paused_ms: when the drain paused the table; None if it did not, or if somebody else paused it.
+    :ivar flipped_ms: when the drain changed the config.
+    :ivar marks: newest segment of each partition at that time: later ones commit in the new protocol.
+    :ivar forced_ms: when the drain last forced the commits that it watches, `forcings` times so far.
+    :ivar backs_out: the reason why it now only resumes the table; empty if it does not back out.
     """
 
     goal: Goal
@@ -100,14 +100,14 @@ class DrainMemory(Open):
     backs_out: str = ""
 
     def to_text(self) -> str:
-        """As JSON."""
+        """Return it as JSON."""
         return json.dumps(plain(self))
 
     @classmethod
     def from_text(cls, text: str, goal: Goal) -> DrainMemory:
-        """What is remembered towards that goal; an unfinished way to the other one only leaves its pause.
+        """Return the memory for that goal; of an unfinished change to the other goal only its pause.
 
-        :raises ValueError: it is something else.
+        :raises ValueError: the text is something else.
         """
         if not text:
             return cls(goal)
@@ -122,7 +122,7 @@ class DrainMemory(Open):
 class Action:
     """What to do next, and why.
 
-    :ivar remember: what to remember before it is done.
+    :ivar remember: the memory to write before the action is done.
     """
 
     do: Do
@@ -131,13 +131,13 @@ class Action:
 
 
 def may_pause(state: RealtimeState) -> bool:
-    """Whether Pinot lets the table be paused and commits be forced (`validateForceCommitAllowed`)."""
+    """Return whether Pinot allows to pause the table and force commits (`validateForceCommitAllowed`)."""
     inconsistent = state.settings.upsert == "PARTIAL" or state.settings.drops_out_of_order
     return not (inconsistent and state.cluster.consistency_mode == "RESTRICTED")
 
 
 def next_action(state: RealtimeState, memory: DrainMemory) -> Action:
-    """The one thing to do now; asked again with a new state after it."""
+    """Return the one thing to do now. After it, call this again with a new state."""
     if (unknown := not_known(state)) is not None:
         return Action(Do.WAIT, f"the table could not be read as a whole: {unknown}", memory)
     if state.pause.whole and not state.pause.comment.startswith(OUR_PAUSE):
@@ -148,7 +148,7 @@ def next_action(state: RealtimeState, memory: DrainMemory) -> Action:
 
 
 def _before(state: RealtimeState, memory: DrainMemory) -> Action:
-    """The config is still the old one."""
+    """Return the next action while the config is still the old one."""
     if memory.backs_out:
         ours = state.pause.whole and memory.paused_ms is not None
         return Action(Do.BACK_OUT if ours else Do.GAVE_UP, memory.backs_out, memory)
@@ -175,7 +175,7 @@ def _before(state: RealtimeState, memory: DrainMemory) -> Action:
 
 
 def _after(state: RealtimeState, memory: DrainMemory) -> Action:
-    """The config is the new one: go on, and see that commits are."""
+    """Return the next action once the config is the new one: resume, and see that commits succeed."""
     if state.pause.whole and memory.paused_ms is not None:
         return Action(Do.RESUME, f"the config has pauseless {memory.goal}", memory)
     memory = replace(memory, paused_ms=None)
@@ -199,13 +199,13 @@ def _after(state: RealtimeState, memory: DrainMemory) -> Action:
 
 
 def _running(state: RealtimeState) -> list[tuple[int, LlcSegment]]:
-    """The newest segment of each partition that is meant to be consumed."""
+    """Return the newest segment of each partition that should be consumed."""
     return [(p, newest) for p, newest in sorted(state.latest().items()) if not state.pause.has_stream_of(p)]
 
 
 def _unfinished(state: RealtimeState, goal: Goal) -> str | None:
-    """What must be over before the change: commits under way, once the table stands still; those that are
-    stuck, at any time; and where pauseless goes off, what only servers have, which nobody uploads then."""
+    """Return what must end before the change, None for nothing: commits under way, once the table is paused;
+    stuck commits, at any time; for the goal OFF also what only servers have, as Pinot would not upload it."""
     committing = [
         s
         for s in state.segments
@@ -220,10 +220,10 @@ def _unfinished(state: RealtimeState, goal: Goal) -> str | None:
 
 
 def unproven(state: RealtimeState, memory: DrainMemory) -> list[int]:
-    """Partitions of which no commit the new way was seen.
+    """Return the partitions of which no commit in the new protocol was seen.
 
-    A blocking commit writes the segment's node for the last time before it makes the next segment, a
-    pauseless one after. Only the newest pair shows that: a commit writes its own time over the creation's.
+    A blocking commit writes the segment's node for the last time before it creates the next segment, a
+    pauseless one after that. Only the newest pair shows it: a commit overwrites the time of creation.
     """
     marks = dict(memory.marks)
     by_place = {(s.partition, s.sequence): s for s in state.segments}
@@ -249,13 +249,13 @@ def _listed(partitions: list[int]) -> str:
 
 
 Preflight = Callable[[RealtimeState, Goal], Sequence[str]]
-"""Why the table must not be changed so; empty when it may."""
+"""Returns the reasons why the table must not be changed so; none when it may."""
 
 PAUSE_S = 3.0
 REPAIR_MS = 30_000
-"""How long effects of a repair are waited for at a time while the table is paused."""
+"""Milliseconds that one round of repair waits for its effects while the table is paused."""
 GRACE_S = 120.0
-"""What setting a table going again may take, once its pause has been too long."""
+"""Seconds that resuming the table may take, once its pause has been too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,18 +263,18 @@ class PauselessChange(TableChange):
     """Turns pauseless on or off.
 
     :ivar repair: of the same table, under the same lease.
-    :ivar patience_s: how long it goes on; what is unfinished then is gone on with by the next run.
+    :ivar patience_s: after how long it stops; the next run continues what is unfinished then.
     """
 
     repair: Repair = field(kw_only=True)
     preflight: Preflight = field(kw_only=True)
 
     def run(self, goal: Goal) -> Action:
-        """Go on until it is done, has backed out, or patience is over; returns the last action.
+        """Act until the change is done, has backed out, or patience is over; return the last action.
 
-        :raises PreflightRefused: a rule of the preflight does.
-        :raises PinotError: Pinot refuses. Run it again: it goes on from there.
-        :raises LeaseLost: another run took the table over.
+        :raises PreflightRefused: a rule of the preflight refuses the change.
+        :raises PinotError: Pinot refuses a call. Run it again: it continues from there.
+        :raises LeaseLost: another run took the lease of the table.
         """
         until = self.clock() + self.patience_s
         memory, last_why = self.recalled(goal), ""
@@ -284,7 +284,7 @@ class PauselessChange(TableChange):
             if action.why != last_why:
                 self.tell(f"{action.do}: {action.why}")
                 last_why = action.why
-            # Remembered before it is done: who comes next must know that it may have been.
+            # Remembered before it is done: the next run must know that it may have been done.
             if action.remember != memory and action.do is not Do.PREFLIGHT:
                 self.lease.remember(SUBJECT, action.remember.to_text())
             try:
@@ -299,7 +299,7 @@ class PauselessChange(TableChange):
                 return action
 
     def _is_over(self, memory: DrainMemory, until: float) -> bool:
-        """Whether patience is; a table that this has paused is first set going again."""
+        """Return whether patience is over; a table that the drain has paused is first resumed."""
         grace_s = 0 if memory.paused_ms is None else LONGEST_PAUSE_MS / 1000 + GRACE_S
         return self.clock() >= until + grace_s
 
@@ -311,10 +311,10 @@ class PauselessChange(TableChange):
                 self._bear(error, memory, until)
 
     def _bear(self, error: PinotError, memory: DrainMemory, until: float) -> None:
-        """A call that may have happened is looked up, in any case; for a Pinot that does not answer, a table
-        is not left paused.
+        """Bear the error: always if the call may have happened, as the next look shows whether it did. While
+        the drain has paused the table, also bear a Pinot that does not answer: the pause must end.
 
-        :raises PinotError: that error, where neither is so.
+        :raises PinotError: that error, in every other case.
         """
         is_unknown = isinstance(error, SwitchStateUnknown)
         if not is_unknown and (memory.paused_ms is None or self._is_over(memory, until)):
@@ -323,9 +323,9 @@ class PauselessChange(TableChange):
         self.sleep(PAUSE_S)
 
     def recalled(self, goal: Goal) -> DrainMemory:
-        """What is remembered of an earlier run; its preflight only where its pause is not over.
+        """Return the memory of an earlier run; its passed preflight counts only while its pause lasts.
 
-        :raises SessionError: it cannot be read.
+        :raises SessionError: the memory cannot be read.
         """
         text = self.lease.recall(SUBJECT)
         with reading(f"what the change of {self.lease.table} remembers", SessionError):
@@ -378,9 +378,9 @@ class PauselessChange(TableChange):
 
 
 def flipped(config: JsonMapping, goal: Goal) -> JsonObject:
-    """The table config with pauseless on or off, and nothing else changed.
+    """Return the table config with pauseless on or off, and nothing else changed.
 
-    A stream at its former place moves along: Pinot refuses a table that has it there beside this setting.
+    A stream config at its former place is moved: Pinot refuses this setting in a table that has it there.
     """
     changed: JsonObject = copy.deepcopy(dict(config))
     streams = changed.setdefault("ingestionConfig", {}).setdefault("streamIngestionConfig", {})

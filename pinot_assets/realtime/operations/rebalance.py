@@ -1,4 +1,4 @@
-"""A guarded rebalance on a real table: dry run, judgement, the real one, and following it to its end."""
+"""A guarded rebalance of a real table: dry run, judgement, the real rebalance, and waiting for its end."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _WELL: Final = frozenset({"DONE", "NO_OP"})
 
 
 class End(StrEnum):
-    """How it ended."""
+    """How a rebalance ended."""
 
     NOTHING = "nothing to move"
     DONE = "done"
     FAILED = "failed"
     UNFINISHED = "goes on"
-    """Patience was over; Pinot goes on."""
+    """Patience was over; Pinot still moves segments."""
 
 
 @dataclass(frozen=True, slots=True)
 class RebalanceReport:
-    """What became of it.
+    """The result of a rebalance.
 
-    :ivar text: Pinot's words, or what is still missing.
+    :ivar text: Pinot's message, or what is still missing.
     """
 
     end: End
@@ -44,7 +44,7 @@ class RebalanceReport:
 def preview(
     pinot: RealtimePinot, read: Reader, table: str, request: Request
 ) -> tuple[Preview, RebalancePlan]:
-    """What would be done, and what speaks against it. Changes nothing.
+    """Return Pinot's dry run and the guard's judgement of it. Changes nothing.
 
     :raises PinotError: Pinot does not answer.
     """
@@ -54,19 +54,19 @@ def preview(
 
 @dataclass(frozen=True, slots=True)
 class Rebalance(TableChange):
-    """Rebalances.
+    """Rebalances a table if the guard allows it.
 
-    :ivar patience_s: how long it is followed.
+    :ivar patience_s: how long it waits for the end, in seconds.
     """
 
     patience_s: float = 6 * 3600.0
 
     def run(self, request: Request) -> RebalanceReport:
-        """Judge it once more, start it, follow it.
+        """Judge the rebalance again, start it, and wait for its end.
 
         :raises PreflightRefused: the guard refuses it.
-        :raises PinotError: Pinot does.
-        :raises LeaseLost: another run took the table over.
+        :raises PinotError: Pinot refuses it.
+        :raises LeaseLost: another run took the lease of the table.
         """
         table = self.lease.table
         previewed, judgement = preview(self.pinot, self.read, table, request)
@@ -95,7 +95,7 @@ class Rebalance(TableChange):
         return self._follow(previewed, job)
 
     def _follow(self, previewed: Preview, job: str | None) -> RebalanceReport:
-        """By the job where there is one, and in any case by the table itself."""
+        """Wait for the end: it shows in the job where there is one, and always in the table itself."""
         until, heard = self.clock() + self.patience_s, ""
         while True:
             self.sleep(POLL_S)
@@ -103,7 +103,7 @@ class Rebalance(TableChange):
             left = self._left(previewed)
             if status in _OVER and status not in _WELL:
                 return RebalanceReport(End.FAILED, f"{status}: {words}; {left or 'all is in its place'}")
-            # The job is over with the ideal state; servers load for some time more.
+            # The job ends with the ideal state; servers still load segments for some time.
             if left is None and status in (None, *_WELL):
                 return RebalanceReport(End.DONE, words)
             if left is not None and left != heard:
@@ -113,7 +113,7 @@ class Rebalance(TableChange):
                 return RebalanceReport(End.UNFINISHED, left or words)
 
     def _job(self, job: str | None) -> tuple[str | None, str]:
-        """What Pinot says of the job; (None, …) where it has none, as before 1.0 and after a lost answer."""
+        """Return Pinot's status of the job; (None, …) if it has none: before 1.0, or after a lost answer."""
         if job is None:
             return None, ""
         try:
@@ -126,7 +126,7 @@ class Rebalance(TableChange):
         return str(stats.get("status")), str(stats.get("completionStatusMsg") or "")
 
     def _left(self, previewed: Preview) -> str | None:
-        """What is not in its place yet; None when all is."""
+        """Return what is not in its place yet; None when all is."""
         try:
             state = self.read()
         except PinotError as error:

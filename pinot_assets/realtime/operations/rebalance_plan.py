@@ -1,10 +1,10 @@
 """The rebalance guard: what a rebalance of a REALTIME table must not do to rows that only servers have; and
-what is asked of Pinot's rebalance, in Pinot's own options.
+the options with which Pinot's rebalance is called.
 
-Pinot keeps, at each step, every server that a segment has before and after, and so many others that
-`minAvailableReplicas` is met; it asks of none of them whether it lives (`getNextSingleSegmentAssignment`).
-With one of two servers dead, the live one may be dropped first. Its own pre-checks warn of some of this,
-and its assessor refuses some (docs/design/realtime.md#s9); here the live copies are counted. Pure.
+At each step Pinot keeps every server that a segment has before and after, and as many others as
+`minAvailableReplicas` needs. It does not check whether they are alive (`getNextSingleSegmentAssignment`).
+With one of two servers dead, it may drop the live one first. Pinot's pre-checks warn of some of this, and its
+assessor refuses some (docs/design/realtime.md#s9). The guard counts the live copies. Pure.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ USUAL: Final[Mapping[str, str]] = {
     "bestEfforts": "false",
     "minAvailableReplicas": "-1",
 }
-"""What is asked unless something else is: the defaults of 1.5.1. Those before 1.4 were others."""
+"""Options that a rebalance has unless it says otherwise: the defaults of 1.5.1. Before 1.4 they differed."""
 
 OPTIONS: Final = frozenset(
     (
@@ -46,26 +46,26 @@ OPTIONS: Final = frozenset(
         *("lowDiskMode", "maxAttempts", "minimizeDataMovement", "retryInitialDelayInMs", "updateTargetTier"),
     )
 )
-"""What Pinot 1.5.1 knows, besides what is this guard's own business. Pinot ignores a name that it does not
-know, so that a slip of the pen would be a rebalance with other guarantees.
+"""Options of Pinot 1.5.1, without those that only this guard sets. Pinot ignores an unknown name, so a
+typing error would start a rebalance with other guarantees.
 Source: PinotTableRestletResource.rebalance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of Pinot.
+    """The options of a call of Pinot's rebalance.
 
-    :ivar options: Pinot's query parameters beside `dryRun`, `preChecks` and `type`; all that matter are
-        there, since releases have different defaults.
+    :ivar options: Pinot's query parameters except `dryRun`, `preChecks` and `type`. Every option that matters
+        is set, since the defaults differ by release.
     """
 
     options: Mapping[str, str]
 
     @classmethod
     def of(cls, **differs: str) -> Self:
-        """The usual one with other options.
+        """Return the usual request with some options changed.
 
-        :raises ValueError: Pinot knows no such option, or `minAvailableReplicas` is no number.
+        :raises ValueError: Pinot has no such option, or `minAvailableReplicas` is not a number.
         """
         for name in sorted(differs.keys() - OPTIONS):
             known = did_you_mean(name, OPTIONS) or f"it has {', '.join(sorted(OPTIONS))}"
@@ -75,36 +75,36 @@ class Request:
         return made
 
     def says(self, name: str) -> bool:
-        """A switch among the options."""
+        """Return whether this boolean option is on."""
         return self.options.get(name, "false").lower() == "true"
 
     @property
     def min_available(self) -> int:
-        """As it stands: negative for so many that may be away."""
+        """The option as given; a negative number is how many replicas may be away."""
         return int(self.options["minAvailableReplicas"])
 
     def kept(self, replicas: int) -> int:
-        """Replicas that Pinot keeps where segments shall have so many."""
+        """Return how many replicas Pinot keeps available if segments are to have `replicas`."""
         return self.min_available if self.min_available >= 0 else max(replicas + self.min_available, 0)
 
 
 SHOWN: Final = 5
-"""Segments that a message names."""
+"""Maximum of segments that a message names."""
 
 _LESS_GRAVE: Final = frozenset({"needsReloadStatus"})
-"""Pre-checks of Pinot's whose ERROR only says that a server did not answer."""
+"""Pinot's pre-checks whose ERROR only means that a server did not answer."""
 
 _PRE_CHECKS: Final = Version("1.4")
-"""From then on; where one of them throws, Pinot logs it and answers without any (seen on a real 1.5.1 whose
-server answered `needsReload` otherwise than it expected)."""
+"""First release with pre-checks. If one of them throws, Pinot logs it and answers without any (seen on a real
+1.5.1 whose server gave an unexpected answer to `needsReload`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
     """A segment whose servers change.
 
-    :ivar before: servers that have it by the ideal state.
-    :ivar after: servers that shall have it.
+    :ivar before: servers that have it in the ideal state now.
+    :ivar after: servers that are to have it.
     """
 
     segment: LlcSegment
@@ -144,10 +144,10 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class RebalancePlan:
-    """What the guard says.
+    """The guard's judgement of a rebalance.
 
     :ivar moves: all segments whose servers change.
-    :ivar upload_first: those of them that should be in the deep store before; a repair does that.
+    :ivar upload_first: those of them to upload to the deep store before; a repair does that.
     """
 
     moves: tuple[Move, ...]
@@ -156,12 +156,12 @@ class RebalancePlan:
 
     @property
     def refused(self) -> bool:
-        """Whether it must not be done so."""
+        """Return whether the rebalance must not be done with this request."""
         return any(objection.blocks for objection in self.objections)
 
 
 def moves_of(state: RealtimeState, preview: Preview) -> tuple[Move, ...]:
-    """Segments whose servers the preview changes."""
+    """Return the segments whose servers the preview changes."""
     moves = []
     for segment in state.segments:
         before = frozenset(r.server for r in segment.replicas if r.ideal is not None)
@@ -172,7 +172,7 @@ def moves_of(state: RealtimeState, preview: Preview) -> tuple[Move, ...]:
 
 
 def judge(request: Request, state: RealtimeState, preview: Preview) -> RebalancePlan:
-    """Whether the rebalance may be done; from a state read after the preview."""
+    """Judge the rebalance from a state that was read after the preview."""
     if (unknown := not_known(state)) is not None:
         objection = failed("state", f"the table could not be read as a whole: {unknown}", "try again")
         return RebalancePlan((), (objection,), ())
@@ -187,17 +187,17 @@ def judge(request: Request, state: RealtimeState, preview: Preview) -> Rebalance
 
 
 def kept_of_each(request: Request, moves: tuple[Move, ...]) -> int:
-    """Replicas that Pinot keeps of every moving segment: one number for all, of the fewest."""
+    """Return how many replicas of a moving segment Pinot keeps: the one with fewest sets it for all."""
     fewest_after = min((len(move.after) for move in moves), default=0)
     fewest_before = min((len(move.before) for move in moves), default=0)
     return min(request.kept(fewest_after), fewest_before)
 
 
 def live_kept(kept_of_each: int, state: RealtimeState, move: Move) -> int:
-    """Live copies that are left whatever Pinot drops first: those that stay anyhow, and what is kept beside
-    them once every dead one was kept before a live one.
+    """Return how many live copies remain whatever Pinot drops first: those on servers that keep the segment,
+    and the kept others, if Pinot keeps every dead one before a live one.
 
-    :param kept_of_each: as the function of that name says.
+    :param kept_of_each: result of the function of that name.
     """
     having = _holders(state, move.segment)
     common = move.before & move.after
@@ -207,10 +207,10 @@ def live_kept(kept_of_each: int, state: RealtimeState, move: Move) -> int:
 
 
 def _holders(state: RealtimeState, segment: LlcSegment) -> frozenset[str]:
-    """Live servers that have its rows: loaded, or in memory while they are being consumed or built.
+    """Return the live servers that have its rows: loaded, or in memory while they consume or build.
 
-    One that still consumes what others have committed may have to load it from them, and one that shall be
-    OFFLINE drops its rows.
+    A server that still consumes what others have committed does not count, as it may have to load that from
+    them. Neither does one that is to be OFFLINE, as it drops its rows.
     """
     consuming = () if segment.completed else segment.in_state("CONSUMING")
     building = [r.server for r in consuming if r.ideal in ("CONSUMING", "ONLINE") and is_up(state, r.server)]
@@ -226,7 +226,7 @@ def _of_request(request: Request, state: RealtimeState, moves: tuple[Move, ...])
         )
     if request.says("allowPeerDownloadDataLoss"):
         yield failed("allowPeerDownloadDataLoss", "it allows rows to be lost", "leave it out")
-    # With one replica it is 0 whatever is asked, as Pinot wants it below the replicas: copies count there.
+    # With one replica Pinot makes it 0 whatever is asked, as it must be below that: there copies count.
     replicas = max([state.settings.replication, *(len(move.after) for move in moves)])
     if replicas > 1 and request.kept(replicas) == 0:
         yield failed(
@@ -265,7 +265,7 @@ def _of_pinot(preview: Preview, state: RealtimeState, moves: tuple[Move, ...]) -
 
 
 def _of_copies(request: Request, state: RealtimeState, moves: tuple[Move, ...]) -> Iterator[CheckResult]:
-    """Segments of which no live copy is sure to be kept."""
+    """Yield objections to moves of segments of which no live copy is sure to be kept."""
     kept = kept_of_each(request, moves)
     bare = [m for m in moves if live_kept(kept, state, m) == 0 and _holders(state, m.segment)]
     if risked := [move for move in bare if without_tar(move.segment)]:
@@ -295,7 +295,7 @@ def _of_copies(request: Request, state: RealtimeState, moves: tuple[Move, ...]) 
 
 
 def _of_stream(request: Request, state: RealtimeState, moves: tuple[Move, ...]) -> Iterator[CheckResult]:
-    """What is consumed moves by being read again, from its start."""
+    """Yield objections where new servers must read a consuming segment from a start that the stream lacks."""
     kept = kept_of_each(request, moves)
     for move in moves:
         if move.segment.status is not SegmentStatus.IN_PROGRESS or live_kept(kept, state, move):

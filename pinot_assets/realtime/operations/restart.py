@@ -1,9 +1,9 @@
-"""Deleting a lost segment with all later ones of its partition, to read them again in order.
+"""Deletes a lost segment and all later ones of its partition, so that Pinot reads them again in order.
 
-The last resort for dedup and partial upsert tables, of which Pinot reads nothing again by itself
-(docs/design/realtime.md#reingest): rows that are read in order give the same result. It deletes what is
-whole, too, so it is never part of a repair; somebody asks for it by name. `restart_from` decides from a
-state, `Restart` does it.
+The last resort for dedup and partial upsert tables, of which Pinot itself reads no segment again
+(docs/design/realtime.md#reingest): rows that are read in order give the same result. It also deletes segments
+that are intact. So it is never part of a repair; a person must name the segments. `restart_from` decides from
+a state, `Restart` does it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from pinot_assets.realtime.operations.table_operation import TableChange
 from pinot_assets.realtime.repair.facts import deletes_from_sequence, lost_from_stream, not_known
 
 SUBJECT: Final = "restart"
-"""Under which its memory is kept (`realtime.lease`)."""
+"""The subject of the restart's memory in ZooKeeper (`realtime.lease`)."""
 _WHAT: Final = "what a restart remembers"
 
 
 @dataclass(frozen=True, slots=True)
 class RestartPlan:
-    """What would be deleted, and whether it may.
+    """What a restart would delete, and whether it may.
 
-    :ivar going: all that go, by partition and sequence.
+    :ivar going: all segments to delete, by partition and sequence.
     :ivar refusals: why it must not be done.
-    :ivar warnings: what is lost all the same.
+    :ivar warnings: rows that are lost in any case.
     """
 
     going: tuple[LlcSegment, ...]
@@ -44,12 +44,12 @@ class RestartPlan:
 
 @dataclass(frozen=True, slots=True)
 class Mark(Open):
-    """What goes of one partition.
+    """The segments of one partition that a restart deletes.
 
-    The segments that take its place have the same sequences, so it is also told by when it was made.
+    The new segments in their place have the same sequences, so the time of creation tells them apart.
 
-    :ivar first: sequence of the first segment that goes.
-    :ivar newest_ms: when the last one was made.
+    :ivar first: sequence of the first segment to delete.
+    :ivar newest_ms: time of creation of the newest one.
     """
 
     partition: int
@@ -59,11 +59,11 @@ class Mark(Open):
 
 @dataclass(frozen=True, slots=True)
 class RestartMemory(Open):
-    """What outlives an interruption.
+    """What a later run needs to know after an interruption.
 
-    :ivar marks: what Pinot was asked to delete; empty as long as it was asked for nothing.
-    :ivar paused: whether this paused the table.
-    :ivar deleted: everything is gone; from here on only consumption has to go on.
+    :ivar marks: what Pinot was asked to delete; empty until it was asked.
+    :ivar paused: whether the restart paused the table.
+    :ivar deleted: whether all of it is deleted; then only consumption has to start again.
     """
 
     marks: tuple[Mark, ...] = ()
@@ -71,14 +71,14 @@ class RestartMemory(Open):
     deleted: bool = False
 
     def to_text(self) -> str:
-        """As JSON."""
+        """Return it as JSON."""
         return json.dumps(plain(self))
 
     @classmethod
     def from_text(cls, text: str) -> RestartMemory:
-        """Inverse of `to_text`; the empty one where nothing was begun.
+        """Return the memory that `to_text` wrote; an empty one for an empty text.
 
-        :raises ValueError: it is something else.
+        :raises ValueError: the text is something else.
         """
         if not text:
             return cls()
@@ -92,9 +92,9 @@ class RestartMemory(Open):
 
 
 def restart_from(state: RealtimeState, named: Sequence[str]) -> RestartPlan:
-    """What goes when these segments and all later ones of their partitions go.
+    """Return the plan to delete these segments and all later ones of their partitions.
 
-    :param named: one or more segments; of each partition the oldest counts.
+    :param named: one or more segments; in each partition the oldest of them counts.
     """
     missing = [n for n in named if n not in state.by_name or not state.by_name[n].in_ideal_state]
     refusals, warnings = list(_refusals(state, missing)), []
@@ -104,7 +104,7 @@ def restart_from(state: RealtimeState, named: Sequence[str]) -> RestartPlan:
         s for s in state.segments if s.partition in oldest and s.sequence >= oldest[s.partition].sequence
     )
     for partition, first in sorted(oldest.items()):
-        # Rows that some server or the deep store has must be in the stream; what is lost already is told.
+        # The stream must still have the rows that a server or the deep store has; of lost rows it only warns.
         whole = [s for s in going if s.copy is Copy.DEEP_STORE or state.live_copies(s)]
         held = next((s for s in whole if s.partition == partition), None)
         if held is not None and (gone := lost_from_stream(state, held, held.start_offset)) is not None:
@@ -131,7 +131,7 @@ def _refusals(state: RealtimeState, missing: Sequence[str]) -> Iterator[str]:
 
 
 def marks_of(going: Sequence[LlcSegment]) -> tuple[Mark, ...]:
-    """By what the segments that go are told from those that come after them."""
+    """Return, by partition, how to distinguish these segments from those that replace them."""
     marks: dict[int, Mark] = {}
     for one in going:
         mark = marks.get(one.partition, Mark(one.partition, one.sequence, one.created_ms))
@@ -142,7 +142,7 @@ def marks_of(going: Sequence[LlcSegment]) -> tuple[Mark, ...]:
 
 
 def left_of(state: RealtimeState, marks: Sequence[Mark]) -> tuple[LlcSegment, ...]:
-    """What is still there of what goes; never a segment that was made since."""
+    """Return the segments to delete that still exist; never one that was created later."""
     by_partition = {mark.partition: mark for mark in marks}
     return tuple(
         one
@@ -154,7 +154,7 @@ def left_of(state: RealtimeState, marks: Sequence[Mark]) -> tuple[LlcSegment, ..
 
 
 def goes_on(state: RealtimeState, partition: int) -> bool:
-    """Whether the partition is consumed again."""
+    """Return whether the partition is consumed again."""
     newest = state.latest().get(partition)
     return newest is not None and any(replica.ideal == "CONSUMING" for replica in newest.replicas)
 
@@ -164,19 +164,19 @@ POLL_S: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Restart(TableChange):
-    """Deletes lost segments with all later ones, and has them read again.
+    """Deletes lost segments with all later ones, and lets Pinot read them again.
 
-    :ivar patience_s: how long each effect is waited for.
+    :ivar patience_s: how long it waits for each effect.
     """
 
     patience_s: float = 600.0
 
     def run(self, named: Sequence[str]) -> tuple[str, ...]:
-        """Pause, delete, go on; returns what was deleted by this run.
+        """Pause the table, delete, resume; return the segments that this run deleted.
 
-        :param named: segments; once Pinot was asked to delete, that is gone on with whatever they are.
-        :raises PinotError: it is refused, or an effect has not come in time. Run it again: it goes on.
-        :raises LeaseLost: another run took the table over.
+        :param named: segments; ignored once Pinot was asked to delete, as an interrupted restart continues.
+        :raises PinotError: it is refused, or an effect is not there in time. Run it again: it continues.
+        :raises LeaseLost: another run took the lease of the table.
         """
         memory = recalled(self.lease.recall(SUBJECT), self.lease.table)
         if not memory.marks:
@@ -193,7 +193,7 @@ class Restart(TableChange):
         return deleted
 
     def _judge(self, named: Sequence[str], memory: RestartMemory) -> tuple[Mark, ...]:
-        """What goes, as the table stands now."""
+        """Return what is to be deleted, by the state of the table now."""
         planned = restart_from(self._known(), named)
         if planned.refusals or not planned.going:
             raise PinotError(
@@ -216,7 +216,7 @@ class Restart(TableChange):
         return memory
 
     def _delete(self, memory: RestartMemory) -> tuple[str, ...]:
-        """Only if Pinot means the same segments."""
+        """Delete the marked segments that are left, but only if Pinot's preview names exactly these."""
         left = left_of(self._known(), memory.marks)
         if names := {segment.name for segment in left}:
             firsts = {segment.partition: segment.name for segment in reversed(left)}
@@ -252,7 +252,7 @@ class Restart(TableChange):
             self.tell(f"{error.what}; looking whether it happened")
 
     def _until(self, holds: Callable[[RealtimeState], bool], otherwise: str) -> RealtimeState:
-        """Wait for a state, read as a whole, of which that holds; return it."""
+        """Wait for a state that was read as a whole and for which `holds` is true; return it."""
         until = self.clock() + self.patience_s
         while True:
             try:
@@ -272,14 +272,14 @@ class Restart(TableChange):
             self.sleep(POLL_S)
 
     def _known(self) -> RealtimeState:
-        """The table now."""
+        """Return the state of the table now, read as a whole."""
         return self._until(lambda _: True, "it was not read")
 
 
 def recalled(text: str, table: str) -> RestartMemory:
-    """What an interrupted restart of that table remembers.
+    """Return the memory of an interrupted restart of that table.
 
-    :raises SessionError: it cannot be read.
+    :raises SessionError: the text cannot be read.
     """
     with reading(f"what the restart of {table} remembers", SessionError):
         return RestartMemory.from_text(text)

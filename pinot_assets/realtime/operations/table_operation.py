@@ -1,5 +1,5 @@
-"""One REALTIME table, and all that is needed to change it: for the command line, for jobs, and for what
-turning pauseless on and off, a rebalance and a restart work with.
+"""One REALTIME table and what an operation needs to change it. The command line and the jobs use it, and so
+do turning pauseless on or off, a rebalance and a restart.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pinot_assets.source import ObjectStore
 
 @dataclass(frozen=True, slots=True)
 class TableChange:
-    """One operation on one table. A function decides from a state what to do, this does it.
+    """One operation on one table. For each operation a pure function decides what to do; a subclass does it.
 
-    :ivar read: the table as it is now; what Pinot answers to a call proves nothing.
-    :ivar patience_s: how long effects are waited for.
+    :ivar read: reads the table as it is now; Pinot's answer to a call proves nothing.
+    :ivar patience_s: how long the operation waits for effects.
     """
 
     pinot: RealtimePinot
@@ -38,11 +38,11 @@ class TableChange:
 
 @dataclass(frozen=True, slots=True)
 class TableOperation:
-    """One table, open.
+    """One table with an open connection to its Pinot.
 
     :ivar table: with `_REALTIME`.
     :ivar store: the deep store, None where it cannot be opened from here.
-    :ivar tell: hears what a repair does.
+    :ivar tell: receives a line about each thing that a repair does.
     """
 
     settings: Settings
@@ -52,21 +52,21 @@ class TableOperation:
     tell: Tell
 
     def read(self) -> RealtimeState:
-        """The table as it stands."""
+        """Read the state of the table now."""
         return read_state(self.pinot, self.table, deep_store=self.store)
 
     def recall(self, subject: str) -> str:
-        """What an operation remembers, without taking the table."""
+        """Return the memory of an operation, without taking the lease."""
         with open_operations(self.settings, self.table) as operations:
             return operations.recall(subject)
 
     def hold(self, run: str) -> AbstractContextManager[OperationsLease]:
-        """Be the one that changes the table.
+        """Hold the lease of the table, so that only this run changes it.
 
-        :param run: who holds it, as others are told.
+        :param run: name of the holder that other runs see.
         """
         return hold_table(self.settings, self.table, run)
 
     def repair(self, lease: OperationsLease, limits: RepairLimits = USUAL_LIMITS) -> Repair:
-        """A repair of it."""
+        """Return a repair of the table."""
         return Repair(self.pinot, self.read, lease, sweeper(self.store, self.table), limits, self.tell)

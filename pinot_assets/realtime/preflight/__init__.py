@@ -1,1 +1,1 @@
-"""The preflight of a REALTIME table: what must be right before a change of its config."""
+"""The preflight of a REALTIME table: the rules that must hold before a change of its config."""

@@ -1,5 +1,5 @@
-"""What the rules of the preflight judge, as values, which `gather` reads from a Pinot and its stream; what
-a rule is, and how it answers.
+"""The facts that the rules of the preflight judge, which `gather` reads from Pinot and the stream; and what a
+rule and its answer are.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from pinot_assets.realtime.read.stream import StreamRetention
 DEFAULT_FLUSH_MS: Final = 6 * 3_600_000
 """`StreamConfig.DEFAULT_FLUSH_THRESHOLD_TIME_MILLIS`."""
 REINGEST_S: Final = 1800
-"""What a server gives itself to read a segment again (docs/design/realtime.md#s7)."""
+"""Seconds that a server takes at most to read a segment again (docs/design/realtime.md#s7)."""
 PERSON_S: Final = 72 * 3600
-"""What Pinot does not mend by itself waits for a person: a long weekend."""
+"""Time, in seconds, that a repair by a person may take: a long weekend."""
 
 
 class Aim(StrEnum):
-    """What is to be switched on, or kept on."""
+    """What the change is to switch on, or keep on."""
 
     BYPASS = "bypass"
-    """A commit passes a deep store that is down."""
+    """A commit succeeds although the deep store is down."""
     PAUSELESS = "pauseless"
-    """Consumption goes on while a segment is built and uploaded."""
+    """Consumption continues while a segment is built and uploaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitStart:
-    """How long the controller's answer to `segmentCommitStart` takes on a pauseless table.
+    """How long the controller takes to answer `segmentCommitStart` on a pauseless table.
 
-    :ivar how: where the number comes from, to be said with it.
+    :ivar how: how the number was determined, to be shown with it.
     """
 
     seconds: float
@@ -49,10 +49,10 @@ class CommitStart:
 class CommitTimes:
     """How long it takes to build and upload a segment.
 
-    :ivar seconds: of the slowest; None where no commit shows it.
-    :ivar late: segments that were written again later than Pinot waits: finished by a repair, or changed
-        since (uploaded after an outage, moved to another tier).
-    :ivar largest_bytes: the largest segment's tar.
+    :ivar seconds: of the slowest commit; None where no commit shows it.
+    :ivar late: number of segments whose node was written again later than Pinot waits: a repair finished
+        them, or they changed since (uploaded after an outage, moved to another tier).
+    :ivar largest_bytes: size of the largest segment's tar.
     """
 
     seconds: float | None
@@ -64,7 +64,7 @@ class CommitTimes:
 class OfflineHalf:
     """The OFFLINE table of the same name.
 
-    :ivar refresh: whether segments are replaced where they are.
+    :ivar refresh: whether segments are replaced in place, under their own name.
     """
 
     peer_scheme: str | None
@@ -75,16 +75,16 @@ class OfflineHalf:
 class Facts:
     """One table before a change of its config.
 
-    What could not be read is None or empty, and `unread` says why, by the name of the field (or of a field of
-    `ClusterSettings`): a rule that needs it answers "not known".
+    What could not be read is None or empty, and `unread` gives the reason, by the name of the field (or of a
+    field of `ClusterSettings`). A rule that needs it answers "not known".
 
     :ivar table: with `_REALTIME`.
-    :ivar aims: what the change is for, or what the table has on already.
+    :ivar aims: what the change is to switch on, and what the table has on already.
     :ivar target: the settings after the change.
-    :ivar held: as Pinot has them now, None before the table is made.
+    :ivar held: the settings in Pinot now, None before the table is created.
     :ivar admin_ports: server → why its admin port was not reached from here, None where it was.
-    :ivar committing: segments that are COMMITTING now.
-    :ivar peers_only: completed segments that the deep store has no copy of.
+    :ivar committing: number of segments that are COMMITTING now.
+    :ivar peers_only: number of completed segments without a copy in the deep store.
     """
 
     table: str
@@ -102,18 +102,18 @@ class Facts:
     unread: Mapping[str, str] = field(default_factory=dict)
 
     def not_known(self, needs: tuple[str, ...]) -> str | None:
-        """Why a rule that needs these cannot judge; None where it can."""
+        """Return why a rule that needs these parts cannot judge; None where it can."""
         why = {**self.cluster.unread, **self.unread}
         return next((why[name] for name in needs if name in why), None)
 
     @property
     def pauseless(self) -> bool:
-        """Whether this is about pauseless consumption."""
+        """Whether the change is about pauseless consumption."""
         return Aim.PAUSELESS in self.aims
 
     @property
     def flush_ms(self) -> int:
-        """Age at which a segment is committed: so old are its first rows when something happens to it."""
+        """Milliseconds until a segment is committed: the age of its first rows if it is lost then."""
         stream = self.target.streams[0] if self.target.streams else {}
         text = stream.get("realtime.segment.flush.threshold.time", "")
         number = whole_number(text)
@@ -121,10 +121,10 @@ class Facts:
 
     @property
     def worst_repair_s(self) -> int:
-        """How long a segment that no server has may wait until it is read from the stream again.
+        """Seconds until a segment that no server has is read from the stream again, in the worst case.
 
-        All replicas give up their download first; the validation manager then tries one server a run, which
-        may be a dead one. Without automatic re-ingestion a person does it.
+        All replicas first give up their download. Then each run of the validation manager tries one server,
+        which may be dead. Without automatic re-ingestion a person has to do it.
         """
         if not reingests(self.target, self.cluster):
             return PERSON_S
@@ -132,20 +132,20 @@ class Facts:
 
 
 passed: Final = partial(check_result.passed, "")
-"""All is well; why. `Rule.answer` puts the rule's name in, here and below."""
+"""Answer that all is well: why. `Rule.answer` adds the rule's name, here and below."""
 warn: Final = partial(check_result.warned, "")
-"""The change may be made, and somebody should know this first; why, and what to do."""
+"""Answer that the change may be made, but a person should know this first: why, and what to do."""
 refuse: Final = partial(check_result.failed, "")
-"""The change is not made; why, and what to do."""
+"""Answer that the change must not be made: why, and what to do."""
 
 Judge = Callable[[Facts], CheckResult]
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule.
+    """One rule of the preflight.
 
-    :ivar aims: what it matters to; empty for every change.
+    :ivar aims: aims for which it matters; empty for every change.
     :ivar needs: facts without which it cannot judge.
     """
 
@@ -155,7 +155,7 @@ class Rule:
     judge: Judge
 
     def answer(self, facts: Facts) -> CheckResult:
-        """Its answer; "not known" is a warning."""
+        """Return the rule's answer; "not known" is a warning."""
         if (why := facts.not_known(self.needs)) is not None:
             fix = "make it readable and look again, or see to it that it is as docs/guides/realtime.md says"
             return unknown(self.name, why, fix)
@@ -163,8 +163,8 @@ class Rule:
 
 
 def rule(*aims: Aim, needs: tuple[str, ...] = ()) -> Callable[[Judge], Rule]:
-    """Make a function a rule of its own name.
+    """Return a decorator that makes a function a rule with the function's name.
 
-    :param aims: what it matters to; none for every change.
+    :param aims: aims for which it matters; none for every change.
     """
     return lambda judge: Rule(judge.__name__, frozenset(aims), needs, judge)

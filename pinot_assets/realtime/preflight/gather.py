@@ -1,12 +1,12 @@
-"""Reads what the rules of the preflight judge. Changes nothing, and asks the stream for no rows.
+"""Reads the facts that the rules of the preflight judge. Changes nothing, and reads no rows from the stream.
 
-Each part once; what does not answer is told by name, and the rules that need it say "not known". Seen from
-here: whether two servers reach each other, only they know.
+Each part is read once. A part that does not answer is recorded by name, and the rules that need it answer
+"not known". Everything is seen from this machine: whether two servers reach each other, only they know.
 
-How long commits take is read from the times at which their nodes were written. A commit writes the
-segment's own node (step 1), the next one's (step 2) and the ideal state (step 3). On a pauseless table the
-segment's own node is written once more at the end: from the next one's to that, it was built and uploaded.
-Source: docs/design/realtime.md#s4 and #s5.
+The times of commits come from the times at which their nodes were written. A commit writes the segment's own
+node (step 1), the next segment's node (step 2) and the ideal state (step 3). On a pauseless table it writes
+the segment's own node once more at the end; between the next segment's node and that, it was built and
+uploaded. Source: docs/design/realtime.md#s4 and #s5.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ T = TypeVar("T")
 ReadRetention = Callable[[Mapping[str, str]], StreamRetention]
 
 _ROUND_TRIPS: Final = 5
-"""The slowest of so many counts: a commit waits for the slowest, too."""
+"""Number of timed reads; the slowest counts, as a commit waits for its slowest read, too."""
 
 
 def gather(
@@ -47,26 +47,28 @@ def gather(
 ) -> Facts:
     """Read the facts of a table before its config becomes `config`.
 
-    :param table: with or without `_REALTIME`; need not be made yet.
+    :param table: with or without `_REALTIME`; it need not exist yet.
     :param config: the table config as it is to be.
-    :param aim: what is to be switched on beside what the config has on.
-    :param read_stream: what a stream keeps, by its config.
-    :raises PinotError: the controller does not answer the first question.
+    :param aim: what is to be switched on, in addition to what the config has on.
+    :param read_stream: returns what a stream keeps, by its config.
+    :raises PinotError: the controller does not answer the first call.
     """
     name = f"{table.removesuffix('_REALTIME')}_REALTIME"
     target = settings.table_settings(config)
     if aim is Aim.PAUSELESS:
-        target = replace(target, pauseless=True)  # as far as one switch does it
+        target = replace(target, pauseless=True)  # as far as this one setting changes it
     on = {Aim.BYPASS: target.bypasses, Aim.PAUSELESS: target.pauseless}
     aims = frozenset(one for one, is_on in on.items() if is_on or one is aim)
     held = pinot.table_config(name)
     tenant = str(setting(config, "tenants", "server") or "DefaultTenant")
-    reading = _Reading(pinot, name, target, None if held is None else settings.table_settings(held), tenant)
+    reading = _FactReading(
+        pinot, name, target, None if held is None else settings.table_settings(held), tenant
+    )
     return reading.facts(aims, read_stream)
 
 
 @dataclass(slots=True)
-class _Reading:
+class _FactReading:
     pinot: RealtimeReads
     table: str
     target: settings.RealtimeSettings
@@ -113,14 +115,14 @@ class _Reading:
         return OfflineHalf(scheme or None, is_refresh(config))
 
     def _commit_start(self, segments: Collection[LlcSegment]) -> CommitStart | None:
-        """Timed reads through the controller, which makes the real ones; None for a table to be made."""
+        """Estimate commitStart from timed reads through the controller, which also does the real ones."""
         trips = [_timed(self.pinot.live_since) for _ in range(_ROUND_TRIPS)]
         return commit_start(segments, max(trips), _timed(lambda: self.pinot.ideal_state(self.table)))
 
     # --- the cluster -------------------------------------------------------------------------------
 
     def _servers(self) -> Mapping[str, JsonMapping]:
-        """Live servers that the table uses, or would use, by name."""
+        """Return the live servers that the table uses, or would use, by name."""
         live = self.pinot.live_since()
         if self.held is not None:
             used = self.pinot.servers_of(self.table)
@@ -132,7 +134,7 @@ class _Reading:
 
     def _ports(self, servers: Mapping[str, JsonMapping]) -> dict[str, str | None]:
         def ask(name: str) -> None:
-            self.pinot.is_ready(_peer_url(servers[name], self.target.peer_scheme or "http"))
+            self.pinot.ask_if_ready(_peer_url(servers[name], self.target.peer_scheme or "http"))
 
         answers = each_server(tuple(servers), ask)
         return {name: one.reason if isinstance(one, PinotError) else None for name, one in answers.items()}
@@ -153,7 +155,7 @@ class _Reading:
         )
 
     def _brokers(self) -> Collection[str]:
-        """Addresses of the table's brokers; a table to be made has none of its own yet: of all that live."""
+        """Return the addresses of the table's brokers; for a table not created yet, of all live brokers."""
         if self.held is not None:
             return self.pinot.brokers_of(self.table)
         if self.pinot.connection.broker_urls:
@@ -174,9 +176,9 @@ class _Reading:
 
 
 def _peer_url(instance: JsonMapping, scheme: str) -> str:
-    """Where a peer would ask this server for a segment (`PeerServerSegmentFinder`).
+    """Return where a peer would ask this server for a segment (`PeerServerSegmentFinder`).
 
-    :raises PinotError: it names no such port.
+    :raises PinotError: the instance config has no such port.
     """
     key = "adminHttpsPort" if scheme == "https" else "adminPort"
     port = int(instance.get(key) or -1)
@@ -196,13 +198,13 @@ def _timed(ask: Callable[[], object]) -> float:
 
 
 _SAME_COMMIT_MS: Final = 60_000
-"""Between two nodes of one commit; what is longer was a pause or a repair."""
+"""Longest time between two nodes of one commit; a longer gap was a pause or a repair."""
 NEWEST: Final = 20
-"""Segments of each partition that are judged: those before were made with other settings, perhaps."""
+"""Segments of each partition that are judged: older ones may have had other settings."""
 
 
 def pauseless_times(segments: Collection[LlcSegment]) -> CommitTimes | None:
-    """How long build and upload take on a pauseless table; None before the first commit."""
+    """Return how long build and upload take on a pauseless table; None before the first commit."""
     finished = _newest(segments)
     gaps = [-gap for gap in _gaps_ms(finished, segments) if gap <= 0]
     within = [gap for gap in gaps if gap <= settings.COMPLETION_WINDOW_MS]
@@ -218,17 +220,17 @@ def pauseless_times(segments: Collection[LlcSegment]) -> CommitTimes | None:
 
 
 def blocking_times(segments: Iterable[LlcSegment]) -> CommitTimes | None:
-    """The same of a table whose commits do not show it: the sizes alone; None before the first commit."""
+    """Return the sizes alone, for a table whose commits do not show times; None before the first commit."""
     finished = _newest(segments)
     return CommitTimes(None, 0, _largest(finished)) if finished else None
 
 
 def commit_start(segments: Collection[LlcSegment], round_trip_s: float, ideal_s: float) -> CommitStart:
-    """How long the controller takes to answer commitStart: it adds the segment to a list, writes two segment
-    nodes between which it asks the stream, then reads and writes the ideal state.
+    """Return how long the controller takes to answer commitStart. It adds the segment to a list, writes two
+    segment nodes, asks the stream between the two, then reads and writes the ideal state.
 
-    :param round_trip_s: of one small read of ZooKeeper through the controller.
-    :param ideal_s: of reading the ideal state through it.
+    :param round_trip_s: seconds of one small read of ZooKeeper through the controller.
+    :param ideal_s: seconds of reading the ideal state through the controller.
     """
     gaps = [gap / 1000 for gap in _gaps_ms(_newest(segments), segments) if 0 < gap <= _SAME_COMMIT_MS]
     slowest = max(gaps, default=0.0)
@@ -239,7 +241,7 @@ def commit_start(segments: Collection[LlcSegment], round_trip_s: float, ideal_s:
 
 
 def _gaps_ms(of: Iterable[LlcSegment], among: Iterable[LlcSegment]) -> Iterator[int]:
-    """From a segment's last write to the making of its successor; below 0 where it was written later."""
+    """Yield the time from a segment's last write to its successor's creation; below 0 if written later."""
     made = {(segment.partition, segment.sequence): segment.made_ms for segment in among}
     for segment in of:
         following = made.get((segment.partition, segment.sequence + 1))
@@ -248,7 +250,7 @@ def _gaps_ms(of: Iterable[LlcSegment], among: Iterable[LlcSegment]) -> Iterator[
 
 
 def _newest(segments: Iterable[LlcSegment]) -> list[LlcSegment]:
-    """The last finished ones of each partition."""
+    """Return the newest finished segments of each partition, `NEWEST` at most."""
     by_partition: defaultdict[int, list[LlcSegment]] = defaultdict(list)
     for segment in sorted(segments, key=lambda one: one.sequence, reverse=True):
         of_it = by_partition[segment.partition]

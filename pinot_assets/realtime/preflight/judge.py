@@ -1,5 +1,5 @@
-"""The preflight: rules about time (what Pinot allows, and what this cluster needs) and of a change, and
-whether a change may be made by all rules that matter to it.
+"""The preflight: the rules about time (what Pinot allows, what this cluster needs), the rules of a change,
+and the judgement by all rules that matter for a change.
 
 Source: docs/design/realtime.md#s2, #s5 and #s7.
 """
@@ -21,9 +21,9 @@ from pinot_assets.realtime.preflight.gather import ReadRetention, gather
 from pinot_assets.realtime.read.stream import read_retention
 
 COMMIT_START_LIMIT_S: Final = 10.0
-"""What a server waits for an answer to commitStart; not configurable (docs/design/realtime.md#t-17885)."""
+"""Seconds that a server waits for commitStart; not configurable (docs/design/realtime.md#t-17885)."""
 COMMIT_LIMIT_S: Final = 300.0
-"""From commitStart to commitEnd; not configurable up to 1.5.1 (docs/design/realtime.md#t-17936)."""
+"""Seconds from commitStart to commitEnd; not configurable up to 1.5.1 (docs/design/realtime.md#t-17936)."""
 SLOW_COMMIT_BYTES_PER_S: Final = 7_500_000
 """2 GB were built in 3.5 min and uploaded in 1 (docs/design/realtime.md#t-17936)."""
 _HOUR_MS: Final = 3_600_000
@@ -31,7 +31,7 @@ _HOUR_MS: Final = 3_600_000
 
 @rule(Aim.PAUSELESS, needs=("commit_start",))
 def commit_start(facts: Facts) -> CheckResult:
-    """The writes happen, the server does not hear of it, and nobody builds the segment.
+    """Later, the controller's writes happen, but the server does not learn so and does not build the segment.
 
     Source: docs/design/realtime.md#t-17885.
     """
@@ -51,7 +51,7 @@ def commit_start(facts: Facts) -> CheckResult:
 
 @rule(Aim.PAUSELESS, needs=("commit_times",))
 def build_and_upload(facts: Facts) -> CheckResult:
-    """The commit's end is refused later than 300 s after its start (docs/design/realtime.md#window-300)."""
+    """Pinot refuses a commit's end more than 300 s after its start (docs/design/realtime.md#window-300)."""
     if (times := facts.commit_times) is None:
         return warn("no commit has been seen yet", "look again when the table has committed a segment")
     seconds, how = times.seconds, "the slowest commit"
@@ -71,18 +71,18 @@ def build_and_upload(facts: Facts) -> CheckResult:
 
 
 def _too_slow(facts: Facts, reason: str, fix: str) -> CheckResult:
-    """What a table does already is told: the change may be the very one that mends it."""
+    """Return a warning if the table is pauseless already, as the change may be the remedy; else a refusal."""
     return warn(reason, fix) if facts.held is not None and facts.held.pauseless else refuse(reason, fix)
 
 
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("retention",))
 def stream_retention(facts: Facts) -> CheckResult:
-    """Re-ingestion leaves out what has expired, without an error (docs/design/realtime.md#s7)."""
+    """Re-ingestion leaves out expired rows, without an error (docs/design/realtime.md#s7)."""
     if (kept := facts.retention) is None:
         return passed("the table has no stream")
     needed = facts.flush_ms + 1000 * facts.worst_repair_s
     is_short = kept.ms is not None and kept.ms < needed
-    if kept.compacted and not is_short:  # one that deletes as well may do that too soon, which is worse
+    if kept.compacted and not is_short:  # a short retention is worse, and is reported below
         return warn(
             "the topic is compacted: a segment that is read again has fewer rows than it had",
             "a topic with cleanup.policy=delete",
@@ -109,12 +109,12 @@ def stream_retention(facts: Facts) -> CheckResult:
 
 
 RULES: Final = (*rules_settings.RULES, commit_start, build_and_upload, stream_retention)
-"""The rules in the order in which they are answered."""
+"""The rules, in the order in which they answer."""
 
 
 @rule()
 def pauseless_is_drained(facts: Facts) -> CheckResult:
-    """A commit would begin in one protocol and end in the other (docs/design/realtime.md#point-8)."""
+    """No commit may begin in one protocol and end in the other (docs/design/realtime.md#point-8)."""
     if facts.held is None or facts.held.pauseless is facts.target.pauseless:
         return passed("pauseless consumption stays as it is")
     raw = facts.table.removesuffix("_REALTIME")
@@ -133,7 +133,7 @@ def pauseless_is_drained(facts: Facts) -> CheckResult:
 
 @rule(needs=("peers_only",))
 def scheme_is_not_needed(facts: Facts) -> CheckResult:
-    """A segment with an empty URL can be had from peers alone (docs/design/realtime.md#s6-download)."""
+    """Servers can load a segment with an empty URL only from peers (docs/design/realtime.md#s6-download)."""
     if facts.held is None or facts.held.peer_scheme is None or facts.target.peer_scheme is not None:
         return passed("the peer scheme is not taken away")
     if waiting := facts.peers_only + facts.committing:
@@ -146,29 +146,29 @@ def scheme_is_not_needed(facts: Facts) -> CheckResult:
 
 
 RULES_OF_CHANGE: Final[tuple[Rule, ...]] = (pauseless_is_drained, scheme_is_not_needed)
-"""Rules of a change that is made by `tables apply`, at once: what must not be changed so, and what must stay.
+"""Rules for a change that `tables apply` makes at once: what it must not change so, and what must stay.
 
-Only that command asks them: turning pauseless consumption on or off has its own way (`operations.pauseless`).
+Only that command uses them: pauseless consumption is turned on or off by a drain (`operations.pauseless`).
 """
 
 
 def judge(facts: Facts) -> tuple[CheckResult, ...]:
-    """Whether what the table is to have on would hold: every rule's answer."""
+    """Return the answer of every rule that matters for the aims: whether the table would work with them."""
     return tuple(r.answer(facts) for r in RULES if not r.aims or r.aims & facts.aims)
 
 
 def judge_change(facts: Facts) -> tuple[CheckResult, ...]:
-    """The same, and whether Pinot's config may be changed to it at once."""
+    """Return the same answers, and whether Pinot's config may be changed to this at once."""
     return (*judge(facts), *(rule.answer(facts) for rule in RULES_OF_CHANGE))
 
 
 def verdict(answer: CheckResult) -> str:
-    """What an answer means for a change, in one word."""
+    """Return in one word what an answer means for a change."""
     return answer.pick("pass", "warn", "refuse")
 
 
 def summary(answers: Iterable[CheckResult]) -> str:
-    """`18 rules: 2 refuse (version, peer_scheme), 3 warn`."""
+    """Return a line such as `18 rules: 2 refuse (version, peer_scheme), 3 warn`."""
     results = list(answers)
     refused = [answer.name for answer in results if answer.blocks]
     warned = sum(not answer.passed for answer in results) - len(refused)
@@ -178,7 +178,7 @@ def summary(answers: Iterable[CheckResult]) -> str:
 
 
 def refuse_unless_safe(table: str, answers: Iterable[CheckResult]) -> None:
-    """What stands before every change of a REALTIME table's config.
+    """Refuse a change of a REALTIME table's config if a rule does; every such change calls this.
 
     :raises PreflightRefused: a rule refuses; the text lists each with its fix.
     """
@@ -192,9 +192,9 @@ def refuse_unless_safe(table: str, answers: Iterable[CheckResult]) -> None:
 
 
 def before_drain(pinot: RealtimeReads, read_stream: ReadRetention = read_retention) -> Preflight:
-    """Why pauseless must not go on. Off it may always go: draining is what keeps that from losing anything.
+    """Return the preflight of a drain. It never refuses the goal OFF: draining itself prevents any loss.
 
-    :param read_stream: what a stream keeps, by its config.
+    :param read_stream: returns what a stream keeps, by its config.
     """
 
     def against(state: RealtimeState, goal: Goal) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""Rules about what is set: of the table scheme, replication, streams and order; of controllers, servers and
+"""Rules about settings: of the table (scheme, replication, streams, order), and of controllers, servers and
 brokers.
 
 Source: docs/design/realtime.md#s2 and #s5 to #s9.
@@ -19,7 +19,7 @@ PAUSELESS_SINCE: Final = Version("1.4")
 
 @rule(Aim.PAUSELESS)
 def version(facts: Facts) -> CheckResult:
-    """Older releases take the setting and do nothing with it."""
+    """Older releases accept the setting and ignore it."""
     name = facts.cluster.version or "a Pinot that names no version"
     if release(facts.cluster.version) < PAUSELESS_SINCE:
         return refuse(
@@ -31,7 +31,7 @@ def version(facts: Facts) -> CheckResult:
 
 @rule(Aim.BYPASS, Aim.PAUSELESS)
 def peer_scheme(facts: Facts) -> CheckResult:
-    """`TableConfigUtils.validateValidationConfig` and `validateIngestionConfig`."""
+    """Source: `TableConfigUtils.validateValidationConfig` and `validateIngestionConfig`."""
     scheme, copies = facts.target.peer_scheme, facts.target.replication
     if scheme is None:
         if facts.pauseless and copies == 1:
@@ -68,7 +68,7 @@ def replication(facts: Facts) -> CheckResult:
 
 @rule(Aim.PAUSELESS)
 def one_stream(facts: Facts) -> CheckResult:
-    """`TableConfigUtils.validateStreamConfigMaps`."""
+    """Source: `TableConfigUtils.validateStreamConfigMaps`."""
     count = len(facts.target.streams)
     if count > 1:
         return refuse(
@@ -80,7 +80,7 @@ def one_stream(facts: Facts) -> CheckResult:
 
 @rule(Aim.BYPASS, Aim.PAUSELESS)
 def completion_mode(facts: Facts) -> CheckResult:
-    """The committer dies right after a commit that the deep store did not get.
+    """With DOWNLOAD, rows are missing if the committer dies right after a commit past the deep store.
 
     Source: docs/design/realtime.md#crash-8.
     """
@@ -96,7 +96,7 @@ def completion_mode(facts: Facts) -> CheckResult:
 
 @rule(Aim.PAUSELESS)
 def read_in_order(facts: Facts) -> CheckResult:
-    """`allowRepairOfCommittingSegments`: docs/design/realtime.md#reingest."""
+    """Source: `allowRepairOfCommittingSegments`, docs/design/realtime.md#reingest."""
     if not facts.target.must_be_read_in_order:
         return passed("a lost segment is read from the stream again by Pinot itself")
     kind = "a dedup" if facts.target.dedup else "a partial upsert"
@@ -115,7 +115,7 @@ def read_in_order(facts: Facts) -> CheckResult:
 
 @rule(Aim.PAUSELESS, needs=("consistency_mode",))
 def way_out(facts: Facts) -> CheckResult:
-    """Pause and force commit, which turning pauseless off begins with (docs/design/realtime.md#s8)."""
+    """Turning pauseless off begins with a pause and a forced commit (docs/design/realtime.md#s8)."""
     ordered = facts.target.upsert == "PARTIAL" or facts.target.drops_out_of_order
     if ordered and facts.cluster.consistency_mode == "RESTRICTED":
         return warn(
@@ -129,7 +129,7 @@ def way_out(facts: Facts) -> CheckResult:
 
 @rule(needs=("offline",))
 def refresh_in_place(facts: Facts) -> CheckResult:
-    """Two servers with the old version give it to each other for the new one.
+    """Two servers with the old version of a segment could load it from each other as the new one.
 
     Source: docs/design/realtime.md#rule-refresh-in-place.
     """
@@ -151,20 +151,20 @@ UPLOAD_TIMEOUT: Final = "pinot.server.segment.uploader.upload.request.timeout.ms
 _V1: Final = Version("1.0")
 _CONFIGURABLE_GRACE: Final = Version("1.3")
 _FIXED_UPLOAD_MS: Final = 10_000
-"""`PinotFSSegmentUploader.DEFAULT_SEGMENT_UPLOAD_TIMEOUT_MILLIS`, which 0.x uses with a peer scheme."""
+"""`PinotFSSegmentUploader.DEFAULT_SEGMENT_UPLOAD_TIMEOUT_MILLIS`: the time-out of 0.x with a peer scheme."""
 _COMMIT_LIMIT_MS: Final = 300_000
 _NOTIFY_MS: Final = 6_600
-"""What an election gives its winner beyond the commit time."""
+"""Milliseconds that an election gives its winner in addition to the commit time."""
 _HOUR_S: Final = 3600
 _LOOK_S: Final = 30
-"""`RealtimeTableDataManager.SLEEP_INTERVAL_MS`: a server looks for a COMMITTING segment, and then sleeps."""
+"""`RealtimeTableDataManager.SLEEP_INTERVAL_MS`: time between a server's looks for a COMMITTING segment."""
 _TWO_LOOKS_S: Final = 45
-"""The second look is at 30 s; half of that again is what looking itself may take."""
+"""The second look is at 30 s; looking itself may take half of that again."""
 
 
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("segment_store", "data_dir"))
 def segment_store(facts: Facts) -> CheckResult:
-    """The controller moves an upload to its place, so both must mean one store.
+    """The controller moves an upload into place, so servers and controller must use the same store.
 
     Source: docs/design/realtime.md#s2.
     """
@@ -197,7 +197,7 @@ def segment_store(facts: Facts) -> CheckResult:
 
 @rule(Aim.PAUSELESS)
 def server_uploads(facts: Facts) -> CheckResult:
-    """Forced on where there is a peer scheme (docs/design/realtime.md#s2)."""
+    """Pinot forces it on where there is a peer scheme (docs/design/realtime.md#s2)."""
     if facts.target.peer_scheme is not None or facts.target.server_uploads:
         return passed("servers upload their segments themselves")
     return warn(
@@ -208,7 +208,7 @@ def server_uploads(facts: Facts) -> CheckResult:
 
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("upload_timeout_ms",))
 def hanging_store(facts: Facts) -> CheckResult:
-    """A store that refuses is passed at once; one that hangs is waited for."""
+    """A commit passes a store that refuses at once, but waits for one that hangs."""
     waits = facts.cluster.upload_timeout_ms
     if release(facts.cluster.version) < _V1:
         return passed(f"a server gives an upload up after {_FIXED_UPLOAD_MS // 1000} s")
@@ -233,7 +233,7 @@ def hanging_store(facts: Facts) -> CheckResult:
 
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("deep_store_upload_retry",))
 def back_fill(facts: Facts) -> CheckResult:
-    """Whether missing copies are filled in later (docs/design/realtime.md#s6-backfill)."""
+    """Missing copies should be uploaded later (docs/design/realtime.md#s6-backfill)."""
     if facts.pauseless:
         return passed("the daily pass of Pinot's validation uploads what the deep store has not got")
     if facts.cluster.deep_store_upload_retry:
@@ -247,7 +247,7 @@ def back_fill(facts: Facts) -> CheckResult:
 
 @rule(Aim.PAUSELESS, needs=("segment_level_period_s",))
 def stuck_commits(facts: Facts) -> CheckResult:
-    """Only the daily part of the validation finishes them (docs/design/realtime.md#v3)."""
+    """Only the daily part of the validation finishes stuck commits (docs/design/realtime.md#v3)."""
     period = facts.cluster.segment_level_period_s
     if period <= _HOUR_S:
         return passed(f"Pinot finishes a stuck commit within {period // 60} min")
@@ -260,7 +260,7 @@ def stuck_commits(facts: Facts) -> CheckResult:
 
 @rule(Aim.PAUSELESS)
 def second_look(facts: Facts) -> CheckResult:
-    """`RealtimeTableDataManager.downloadSegment` of 1.4 and newer: after the last sleep it looks no more."""
+    """In `RealtimeTableDataManager.downloadSegment` of 1.4 and newer, no look follows the last sleep."""
     waits = facts.target.download_timeout_s
     if waits > _LOOK_S:
         return passed(f"a server looks every {_LOOK_S} s for a segment that is still being committed")
@@ -274,7 +274,7 @@ def second_look(facts: Facts) -> CheckResult:
 
 @rule(Aim.PAUSELESS, needs=("startup_timeout_s",))
 def servers_come_back(facts: Facts) -> CheckResult:
-    """Seen on 1.5.1: both replicas killed at COMMITTING, restarted with defaults."""
+    """Seen on 1.5.1: both replicas were killed at COMMITTING and restarted with default settings."""
     waits, startup = facts.target.download_timeout_s, facts.cluster.startup_timeout_s
     if waits < startup // 2:
         return passed(f"a restarted server waits at most {waits} s for a segment that nobody has")
@@ -287,7 +287,7 @@ def servers_come_back(facts: Facts) -> CheckResult:
 
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("new_segment_expiration_s",))
 def silent_answers(facts: Facts) -> CheckResult:
-    """Seen on 1.5.1: segments made while a server is dead count as new, and are left out."""
+    """Seen on 1.5.1: brokers count segments made while a server is dead as new, and leave them out."""
     version, seconds = release(facts.cluster.version), facts.cluster.new_segment_expiration_s
     if version < _V1:
         return passed("brokers of this release have no grace for new segments")
@@ -304,7 +304,7 @@ def silent_answers(facts: Facts) -> CheckResult:
 
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("admin_ports",))
 def admin_ports(facts: Facts) -> CheckResult:
-    """Peers ask the admin port; seen from here, not from each other (docs/design/realtime.md#s6-download)."""
+    """Peers use the admin port; this rule asks it from here only (docs/design/realtime.md#s6-download)."""
     shut = {server: why for server, why in facts.admin_ports.items() if why is not None}
     if not facts.admin_ports:
         return warn("Pinot knows no server of this table", "start the servers of its tenant and look again")
@@ -343,4 +343,4 @@ RULES: Final[tuple[Rule, ...]] = (
     silent_answers,
     admin_ports,
 )
-"""In the order in which they are answered."""
+"""The rules, in the order in which they answer."""

@@ -1,1 +1,1 @@
-"""Reads that model: Pinot, the stream, the deep store."""
+"""Reads what the model needs: from Pinot, the stream and the deep store."""

@@ -1,9 +1,9 @@
-"""Reads a `RealtimeState` from a Pinot: every part once, and what does not answer spoils nothing else.
+"""Reads a `RealtimeState` from Pinot: every part once; a part that does not answer spoils no other.
 
-The order matters, for Pinot goes on meanwhile. Ideal state before nodes: a segment that it names has its node
-by then. Messages before the external view: what was under way is seen in one of them. Consumed offsets before
-the rows that brokers find and before the stream's end: both can only be further.
-Parts that are made from what Pinot says are pure functions.
+The order matters, as Pinot works on meanwhile. Ideal state before nodes: a segment that the ideal state names
+has its node by then. Messages before the external view: a change under way shows in one of them. Consumed
+offsets before the rows that brokers find and before the stream's end: both can only be further.
+Pure functions make the parts from Pinot's answers.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ T = TypeVar("T")
 ReadStream = Callable[[Sequence[Mapping[str, str]]], Mapping[int, StreamPartition]]
 
 Reader = Callable[[], RealtimeState]
-"""Reads the table anew.
+"""Reads the table again and returns its state.
 
-:raises PinotError: what nothing can be decided without did not answer.
+:raises PinotError: a part without which nothing can be decided did not answer.
 """
 
 Sweeper = Callable[[str], None]
 """Deletes a left-over upload (`<segment>.tmp.<uuid>`) from the table's folder in the deep store."""
 
 Tell = Callable[[str], None]
-"""Hears, line by line, what is done."""
+"""Receives a line about each thing that is done."""
 
 _NO_STORE = "no address of the deep store was given"
 _NO_ADMIN = "it names no admin port"
@@ -68,21 +68,21 @@ def read_state(
     read_stream: ReadStream = read_partitions,
     clock: Callable[[], float] = time.time,
 ) -> RealtimeState:
-    """Read a REALTIME table as it stands.
+    """Read a REALTIME table as it is now.
 
     :param table: with or without `_REALTIME`.
-    :param deep_store: the controllers' data directory, to look for uploads that nobody moved to their place.
-    :param read_stream: earliest and latest offsets of the table's streams.
-    :param clock: seconds since the epoch, of ZooKeeper's clock as nearly as can be had.
+    :param deep_store: the controllers' data directory, to find uploads that were never moved into place.
+    :param read_stream: returns the earliest and latest offsets of the table's streams.
+    :param clock: returns seconds since the epoch, as close to ZooKeeper's clock as possible.
     :raises PinotNotFound: there is no such table.
-    :raises PinotError: the controller does not answer the first question.
+    :raises PinotError: the controller does not answer the first call.
     """
-    reading = _Reading(pinot, f"{table.removesuffix('_REALTIME')}_REALTIME")
+    reading = _StateReading(pinot, f"{table.removesuffix('_REALTIME')}_REALTIME")
     return reading.state(deep_store, read_stream, clock)
 
 
 @dataclass(slots=True)
-class _Reading:
+class _StateReading:
     pinot: RealtimeReads
     table: str
     unread: dict[str, str] = field(default_factory=dict)
@@ -160,7 +160,7 @@ class _Reading:
         try:
             if url is None:
                 raise PinotError(name, why=_NO_ADMIN)
-            return self.pinot.is_ready(url)
+            return self.pinot.ask_if_ready(url)
         except PinotError as error:
             self._tell("ready", f"{name}: {_reason(error)}")
             return None
@@ -205,7 +205,7 @@ class _Reading:
             return None
 
     def _each(self, part: str, names: Iterable[str], ask: Callable[[str], T]) -> dict[str, T]:
-        """What each of them says, several asked at a time; the silent ones are told, and left out."""
+        """Ask several of them at a time; return their answers, and record the others as unread."""
         answers: dict[str, T] = {}
         for name, answer in sorted(each_server(sorted(names), ask).items()):
             if isinstance(answer, PinotError):
@@ -236,7 +236,7 @@ def segments_of(
     external: States,
     pending: Mapping[str, frozenset[str]],
 ) -> tuple[LlcSegment, ...]:
-    """The segments that any of these knows, by partition and sequence; others than the stream's are left out.
+    """Return the segments that any of these knows, by partition and sequence; only those of the stream.
 
     :param nodes: segment → fields of its node.
     :param pending: server → segments about which a message waits for it.
@@ -295,7 +295,7 @@ def _segment(
 
 
 def pause_of(ideal: Node) -> Pause:
-    """Why nothing is consumed, as the ideal state says it: from 1.3 on with a reason, before as a flag."""
+    """Return why consumption is paused, from the ideal state: with a reason from 1.3 on, before by a flag."""
     if (text := ideal.simple.get("pauseState")) is None:
         paused = ideal.simple.get("isTablePaused", "").lower() == "true"
         return Pause(PauseReason.ADMINISTRATIVE) if paused else NOT_PAUSED
@@ -314,7 +314,7 @@ def pause_of(ideal: Node) -> Pause:
 
 
 def consumption_of(consuming: Mapping[str, list[JsonObject]]) -> Iterator[Consumption]:
-    """How far each server is with each consuming segment.
+    """Yield how far each server has consumed each consuming segment.
 
     :param consuming: as `RealtimeReads.consuming_segments` returns it.
     """
@@ -335,12 +335,12 @@ def consumption_of(consuming: Mapping[str, list[JsonObject]]) -> Iterator[Consum
 
 
 def _first(values: JsonMapping | None) -> int | None:
-    """The only value of a map by partition; a server may say UNKNOWN instead of a number."""
+    """Return the only value of a map by partition; None where a server says UNKNOWN instead of a number."""
     return _count(next(iter((values or {}).values()), None))
 
 
 def _count(value: object) -> int | None:
-    """A number that is none when it is missing, negative or no number."""
+    """Return the number; None when it is missing, negative or not a number."""
     try:
         number = int(str(value))
     except ValueError:
@@ -354,9 +354,9 @@ def _time_ms(value: str | None, unit: str | None) -> int | None:
 
 
 def open_deep_store(pinot: RealtimeReads, given: str | None = None) -> ObjectStore | None:
-    """The deep store, as given or as the controller names it; None where that one cannot be opened.
+    """Open the deep store, as given or as the controller names it; None where the latter cannot be opened.
 
-    :raises SourceError: what is given cannot be opened.
+    :raises SourceError: the given one cannot be opened.
     """
     try:
         address = given or pinot.controller_config().text("controller.data.dir")
@@ -368,7 +368,7 @@ def open_deep_store(pinot: RealtimeReads, given: str | None = None) -> ObjectSto
 
 
 def sweeper(store: ObjectStore | None, table: str) -> Sweeper | None:
-    """Deletes left-over uploads of that table; None without a store.
+    """Return a function that deletes left-over uploads of that table; None without a store.
 
     :param table: with or without `_REALTIME`.
     """

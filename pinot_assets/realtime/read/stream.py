@@ -1,9 +1,9 @@
-"""What a table's streams still hold: earliest and latest offset of every partition, and what the topic keeps,
-read beside Pinot.
+"""Reads from the streams of a table what they still hold: earliest and latest offset of each partition, and
+what the topic keeps. Pinot is not asked.
 
-The stream configs are Java's: the properties of a Kafka client stand beside Pinot's own. Those about
-security are passed on in kafka-python's words; what it cannot do (a JKS store, Kerberos) is told, never
-left out.
+The stream configs are Java's: they mix properties of a Kafka client with Pinot's own. The security properties
+are passed on as kafka-python names them. What it cannot do (a JKS store, Kerberos) raises an error, and is
+never just left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pinot_assets.table_spec.blocks.pinot_reach import require_stream
 from pinot_assets.table_spec.yaml.policy_file import policy_of
 
 SECONDS: Final = 10.0
-"""How long one question to the stream may take."""
+"""Seconds that one call to the stream may take."""
 
 _SHORTEST_KNOCK_S: Final = 0.5
 _SILENT: Final = "the stream does not answer"
@@ -43,11 +43,11 @@ _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 @dataclass(frozen=True, slots=True)
 class StreamRetention:
-    """What the stream keeps.
+    """How much a topic keeps.
 
-    :ivar ms: None for ever.
-    :ivar bytes_per_partition: None without a limit; it may end sooner than the time.
-    :ivar compacted: whether older messages of a key go before their time.
+    :ivar ms: how long; None for ever.
+    :ivar bytes_per_partition: None without a limit; this limit may drop messages before `ms` does.
+    :ivar compacted: whether older messages of a key are dropped before their time.
     """
 
     ms: int | None
@@ -58,11 +58,11 @@ class StreamRetention:
 def read_partitions(
     streams: Sequence[Mapping[str, str]], seconds: float = SECONDS
 ) -> dict[int, StreamPartition]:
-    """Earliest and latest offset of each partition, by the number that Pinot gives it.
+    """Return the earliest and latest offset of each partition, by the number that Pinot gives it.
 
     :param streams: the table's stream configs, in order.
-    :param seconds: how long each question may take.
-    :raises StreamUnreadable: one of them is no Kafka, needs what is not at hand here, or does not answer.
+    :param seconds: how long each call may take.
+    :raises StreamUnreadable: a stream is not Kafka, needs something that is missing here, or does not answer.
     """
     return {
         one.partition: one
@@ -72,11 +72,11 @@ def read_partitions(
 
 
 def filled_in(stream: Mapping[str, str]) -> dict[str, str]:
-    """A stream config with references to the environment filled in, from ours: from 1.3 on Pinot shows them
-    as they are written, and itself fills them in from its own.
+    """Return a stream config with its references filled in from our environment. From 1.3 on Pinot shows the
+    references as they are written, and fills them in from its own environment.
 
-    They go to the brokers that the config names, so the installation's policy counts, whoever wrote it: for
-    the variables, the brokers, and the files of keys and authorities.
+    The values go to the brokers that the config names. So the installation's policy applies, whoever wrote
+    the config: to the variables, to the brokers, and to the files of keys and authorities.
 
     :raises SettingError: a variable is not set here, or the policy refuses something.
     """
@@ -86,14 +86,14 @@ def filled_in(stream: Mapping[str, str]) -> dict[str, str]:
 
 
 def client_settings(stream: Mapping[str, str]) -> JsonObject:
-    """A stream config as keyword arguments of kafka-python.
+    """Return a stream config as keyword arguments of kafka-python.
 
-    :raises StreamUnreadable: it asks for something that kafka-python does not have.
+    :raises StreamUnreadable: the config needs something that kafka-python lacks.
     """
     kind = stream.get("streamType", "kafka")
     if kind != "kafka":
         raise StreamUnreadable(f"the stream is {kind}", why="only Kafka can be read from here")
-    # Top level as Pinot takes them, and with the prefix under which its guides write them.
+    # At top level, as Pinot takes them, and with the prefix that Pinot's guides write.
     properties = {
         **{key.removeprefix("stream.kafka.consumer.prop."): value for key, value in stream.items()},
         **stream,
@@ -159,23 +159,23 @@ def _read(stream: Mapping[str, str], first: int, seconds: float) -> Iterator[Str
 
 @contextmanager
 def open_client(kind: str, stream: Mapping[str, str], seconds: float, **more: bool) -> Iterator[Foreign]:
-    """One of kafka-python's clients for a stream, closed at the end.
+    """Open one of kafka-python's clients for a stream, and close it at the end.
 
     :param kind: `KafkaConsumer` or `KafkaAdminClient`.
-    :param stream: its config, references filled in.
-    :param seconds: how long each question may take.
-    :raises StreamUnreadable: it is no Kafka, needs what is not at hand here, or does not answer.
+    :param stream: its config, with the references filled in.
+    :param seconds: how long each call may take.
+    :raises StreamUnreadable: the stream is not Kafka, needs something missing here, or does not answer.
     """
-    # Imported late: what reads no stream does not pay for the client.
+    # Imported late, so that code which reads no stream does not wait for this import.
     import kafka
     from kafka.errors import KafkaError
 
     kind_of_client, milliseconds = getattr(kafka, kind), int(seconds * 1000)
     defaults = kind_of_client.DEFAULT_CONFIG
-    # Not every setting of a consumer is one of the other.
+    # A consumer has settings that an admin client lacks, and the reverse.
     settings = {key: value for key, value in client_settings(stream).items() if key in defaults}
     _knock(settings["bootstrap_servers"], seconds)
-    # A client that could not be made leaves its connections and its thread behind.
+    # Closes what a client leaves behind that could not be created: its connections and its thread.
     with ExitStack() as connections:
 
         def connect(**config: object) -> object:
@@ -192,17 +192,17 @@ def open_client(kind: str, stream: Mapping[str, str], seconds: float, **more: bo
             with closing(client):
                 yield client
         except (KafkaError, OSError, ValueError, AssertionError) as error:
-            # A file that is no PEM, a protocol that is none: not all are Kafka's own errors. The class alone
-            # is told: a message may repeat what the client was given.
+            # A file that is not PEM, an unknown protocol: not all are Kafka's own errors. Only the class is
+            # shown: the message may repeat what the client was given.
             hint = "is stream.kafka.broker.list right?"
             raise StreamUnreadable(_SILENT, why=type(error).__name__, hint=hint) from None
 
 
 def _knock(brokers: Sequence[str], seconds: float) -> None:
-    """Find one that listens: kafka-python itself only says that its time is over, and leaves sockets open.
+    """Find a broker that listens: kafka-python only says that its time is over, and leaves sockets open.
 
-    :param seconds: for all of them; behind a silent firewall each takes what it is given.
-    :raises StreamUnreadable: none does.
+    :param seconds: for all brokers together; behind a silent firewall each takes all of its share.
+    :raises StreamUnreadable: no broker listens.
     """
     reasons, each_s = [], max(seconds / len(brokers), _SHORTEST_KNOCK_S)
     for broker in brokers:
@@ -216,11 +216,11 @@ def _knock(brokers: Sequence[str], seconds: float) -> None:
 
 
 def read_retention(stream: Mapping[str, str], seconds: float = SECONDS) -> StreamRetention:
-    """What the topic of a stream config keeps.
+    """Return what the topic of a stream config keeps.
 
-    :param seconds: how long the question may take.
-    :raises StreamUnreadable: it is no Kafka, needs what is not at hand here, or does not answer.
-    :raises SourceError: it refers to a variable that is not set here.
+    :param seconds: how long the call may take.
+    :raises StreamUnreadable: the stream is not Kafka, needs something missing here, or does not answer.
+    :raises SourceError: the config refers to a variable that is not set here.
     """
     config = filled_in(stream)
     topic = config.get("stream.kafka.topic.name", "")
@@ -235,9 +235,9 @@ def read_retention(stream: Mapping[str, str], seconds: float = SECONDS) -> Strea
 
 
 def retention_of(config: Mapping[str, str]) -> StreamRetention:
-    """What a topic's config says; negative limits are none.
+    """Return what a topic's config makes it keep; a negative limit is no limit.
 
-    :param config: name → value; a topic that says nothing has Kafka's defaults: 7 days, no limit in bytes.
+    :param config: name → value; Kafka's defaults for what is missing are 7 days, and no limit in bytes.
     """
     policies = {policy.strip() for policy in config.get("cleanup.policy", "delete").split(",")}
     deletes = "delete" in policies
@@ -249,7 +249,7 @@ def retention_of(config: Mapping[str, str]) -> StreamRetention:
 
 
 def least(kept: Sequence[StreamRetention]) -> StreamRetention:
-    """What is kept of every one of several streams: each may be the first to forget, in its own way."""
+    """Return what each of several streams keeps at least: any may drop messages first, by time or by size."""
     times = [one.ms for one in kept if one.ms is not None]
     sizes = [one.bytes_per_partition for one in kept if one.bytes_per_partition is not None]
     return StreamRetention(

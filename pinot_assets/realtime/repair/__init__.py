@@ -1,1 +1,1 @@
-"""What mends a REALTIME table: a pure plan from one state, and whether a step's effect has come since."""
+"""Repairs a REALTIME table: plans steps from one state, does them, verifies their effect in a later one."""

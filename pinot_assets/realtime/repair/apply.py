@@ -1,6 +1,6 @@
-"""Doing what is planned: note it, begin it, read the table until the effect is there or its time is over.
+"""Does the planned steps: remember a step, begin it, read the table until its effect shows or its time is up.
 
-What Pinot answers to a call is not believed: `verified` looks for the effect in a state that was read after.
+Pinot's answer to a call proves nothing: `verified` looks for the effect in a state that was read afterwards.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from pinot_assets.realtime.repair.model import (
 from pinot_assets.realtime.repair.plan import plan
 
 FRESH_MS = 15_000
-"""How old a state may be that a step is begun from."""
+"""Maximum age, in milliseconds, of the state from which a step is begun."""
 
 FIRST_LOOK_S = 1.0
 LONGEST_PAUSE_S = 15.0
 
 
 class StepResult(StrEnum):
-    """What became of a step: what a state says of it that was read afterwards, and how it ended."""
+    """What became of a step: what a later state shows of it, or how it ended."""
 
     DONE = "done"
     GONE = "no longer needed"
-    """Its segment or replica is no longer there: retention, a delete or a rebalance took it."""
+    """Its segment or replica no longer exists: retention, a delete or a rebalance removed it."""
     NOT_YET = "not yet"
     UNKNOWN = "not known"
-    """What it is seen by could not be read."""
+    """The part of the state that would show its effect could not be read."""
     NO_EFFECT = "no effect"
     REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class StepOutcome:
-    """A step that was begun, and what was read afterwards.
+    """A step that was begun, and its result.
 
     :ivar text: Pinot's reason, or what to do next.
     """
@@ -65,18 +65,18 @@ class StepOutcome:
 
     @property
     def helped(self) -> bool:
-        """Whether the table is better now."""
+        """Return whether the table is better now."""
         return self.result in (StepResult.DONE, StepResult.GONE)
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What a repair works with.
+    """Plans and does the repair of one table.
 
-    :ivar sweep: None where the deep store is not reached from here.
-    :ivar clock_ms: the time; the states' own is near it.
-    :ivar longest_ms: how long one round goes on; what it began and has not seen the effect of by then is
-        remembered to be under way.
+    :ivar sweep: None where the deep store cannot be reached from here.
+    :ivar clock_ms: returns the time; the states' own clock is close to it.
+    :ivar longest_ms: how long one round lasts. A step begun by then without a visible effect stays remembered
+        as under way.
     """
 
     pinot: RealtimePinot
@@ -90,11 +90,11 @@ class Repair:
     longest_ms: float = math.inf
 
     def rounds(self, most: int) -> Iterator[tuple[RepairPlan, tuple[StepOutcome, ...]]]:
-        """Plan and do, until nothing is left that can be done now.
+        """Yield each round's plan and outcomes, until nothing is left that can be done now.
 
-        The last plan has no steps, unless that many rounds were not enough.
+        The last plan has no steps, unless `most` rounds were not enough.
 
-        :raises LeaseLost: another run took the table over.
+        :raises LeaseLost: another run took the lease of the table.
         :raises PinotError: the table cannot be read.
         """
         for _ in range(most):
@@ -104,9 +104,9 @@ class Repair:
                 return
 
     def round(self) -> tuple[RepairPlan, tuple[StepOutcome, ...]]:
-        """One plan, its steps, and what became of them.
+        """Make one plan, do its steps, and return the plan and the outcomes.
 
-        :raises LeaseLost: another run took the table over.
+        :raises LeaseLost: another run took the lease of the table.
         :raises PinotError: the table cannot be read.
         """
         state, now_ms = self.read(), self.clock_ms()
@@ -118,13 +118,13 @@ class Repair:
         for step in planned.steps:
             if self.clock_ms() > end_ms:
                 break
-            # An upload by a server is waited for, and the table goes on meanwhile.
+            # The table changes while a server uploads, as that call is waited for: so read it again.
             if self.clock_ms() - state.read_ms > FRESH_MS:
                 state = self.read()
                 now = {other.key: other for other in plan(state, self.limits, memory).steps}
                 if step.key not in now:
                     continue
-                # As it is planned now, by another server, say; but behind what was begun before it.
+                # The step as planned now (perhaps by another server), waiting at least as long as before.
                 step = replace(now[step.key], deadline_s=max(step.deadline_s, now[step.key].deadline_s))
             self.lease.assert_held()
             memory = memory.begun(step, self.clock_ms())
@@ -150,7 +150,7 @@ class Repair:
         return None
 
     def _await_effects(self, begun: dict[Step, int], memory: Memory, end_ms: float) -> Iterator[StepOutcome]:
-        """Read the table until every step has had its effect, or its time is over, or the round's."""
+        """Read the table until each step shows its effect, its time is up, or the round's time is up."""
         waits, pause = dict(begun), FIRST_LOOK_S
         while waits and self.clock_ms() < end_ms:
             self.sleep(pause)
@@ -181,10 +181,10 @@ class Repair:
 
 
 def preview(state: RealtimeState, remembered: str, limits: RepairLimits) -> RepairPlan:
-    """What a repair would do now; takes no lease and changes nothing.
+    """Return what a repair would do now, without taking the lease or changing anything.
 
-    :param remembered: what the last repair remembers (`OperationsStore.recall`).
-    :raises SessionError: that cannot be read.
+    :param remembered: the memory of the last repair (`OperationsStore.recall`).
+    :raises SessionError: the memory cannot be read.
     """
     return plan(state, limits, recalled(remembered, state.table, state.read_ms, limits))
 
@@ -196,10 +196,10 @@ END_OFFSET: Final = "segment.realtime.endOffset"
 
 
 def begin(step: Step, state: RealtimeState, pinot: RealtimePinot, sweep: Sweeper | None) -> None:
-    """Send what the step comes to. Uploads by a server are waited for, everything else goes on by itself.
+    """Send the call of the step. It waits for uploads by a server; all other calls only start the work.
 
     :param sweep: None where the deep store cannot be reached from here.
-    :raises PinotError: Pinot refused it; `SwitchStateUnknown`: it may be going on all the same.
+    :raises PinotError: Pinot refused it; `SwitchStateUnknown`: it may be under way all the same.
     """
     table = state.table
     match step.means:
@@ -239,10 +239,10 @@ def _by_server(step: Step, state: RealtimeState, pinot: RealtimePinot) -> None:
 
 
 def _upload(step: Step, table: str, pinot: RealtimePinot, address: str) -> None:
-    """The node is written only where it still has no URL: Pinot's own upload may have been quicker.
+    """Let the server upload, and write the node if it has no URL: Pinot's own upload may have been quicker.
 
-    With the CRC of what was uploaded: servers whose copy has another CRC than the node load it again at every
-    start, and the committer's is not every replica's.
+    The node gets the CRC of the uploaded copy. Replicas may differ in CRC from the committer's, and a server
+    whose copy has another CRC than the node loads the segment again at every start.
     """
     segment = step.segments[0]
     if not (url := pinot.server_uploads(address, table, segment, step.deadline_s)):
@@ -254,7 +254,7 @@ def _upload(step: Step, table: str, pinot: RealtimePinot, address: str) -> None:
 
 
 def _finish(step: Step, table: str, pinot: RealtimePinot, address: str) -> None:
-    """All fields are the server's, which built the segment; but only for the same rows."""
+    """Let the server finish the commit, and write its fields to the node if it has the committed rows."""
     segment = step.segments[0]
     fields = pinot.server_uploads_committed(address, table, segment, step.deadline_s)
     node = pinot.segment_node(table, segment)
@@ -284,7 +284,7 @@ _SEEN_BY = {
 
 
 def verified(step: Step, state: RealtimeState) -> StepResult:
-    """What that state says of the step.
+    """Return what that state shows of the step's effect.
 
     :param state: read after the step was begun.
     """

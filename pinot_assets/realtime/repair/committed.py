@@ -1,9 +1,9 @@
-"""Rules for segments whose end is fixed: COMMITTING, DONE, UPLOADED; and for what they left behind.
+"""Rules for segments whose end is fixed (COMMITTING, DONE, UPLOADED) and for what their commits left behind.
 
-One that no live server has loaded is waited for or read again; listed names and uploads that nobody moved
-harm nobody, but hide what does.
+For a segment that no live server has loaded, the repair waits, or reads it again. Stale names in the list of
+committing segments and left-over uploads do no harm, but they hide what does.
 
-Steps of one segment are alternatives: the planner takes the most urgent one that may be taken now.
+Steps of one segment are alternatives: the planner takes the most urgent one that is allowed now.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from pinot_assets.realtime.repair.model import Means, RepairItem, Step, StepKind
 
 RESET_DEADLINE_S = 180.0
 SPARE_S = 60.0
-"""What a step may take beyond Pinot's own time-outs: queues, the external view's delay."""
+"""Seconds that a step may take beyond Pinot's own time-outs: queues, the external view's delay."""
 
 
 def completed(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
-    """A segment that never changes any more: is its tar stored, and do its servers have it?"""
+    """Yield what a completed segment needs: its tar in the deep store, and its replicas out of ERROR."""
     if segment.copy is not Copy.DEEP_STORE:
         if state.live_copies(segment):
             yield from _upload(state, segment)
@@ -39,9 +39,9 @@ def completed(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]
 
 
 def committing(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
-    """A pauseless commit whose end never came (docs/design/realtime.md#s5 and #v3)."""
+    """Yield what a pauseless commit needs that did not end (docs/design/realtime.md#s5 and #v3)."""
     if (wait := facts.young(state, segment)) is not None:
-        # Every pauseless commit is COMMITTING for a while; it is no trouble unless a replica says so.
+        # Every pauseless commit is COMMITTING for a while; that is trouble only if a replica is in ERROR.
         if facts.in_error(state, segment):
             yield wait
     elif not state.live_copies(segment):
@@ -54,9 +54,9 @@ def committing(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem
 
 
 def _upload(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
-    # Its commit may write the node again, or Pinot would not upload it. A blocking commit is over once the
-    # ideal state has the segment ONLINE, and Pinot itself then uploads it at any age; nothing younger than
-    # 300 s of a pauseless table (`shouldSkipForPauselessMode`).
+    # Its commit may still write the node. A blocking commit is over once the ideal state has the segment
+    # ONLINE; Pinot itself then uploads it at any age. Of a pauseless table Pinot uploads nothing younger
+    # than 300 s (`shouldSkipForPauselessMode`).
     over = all(replica.ideal != "CONSUMING" for replica in segment.replicas)
     wait = None if over and not state.settings.pauseless else facts.young(state, segment)
     if wait is not None:
@@ -65,8 +65,8 @@ def _upload(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
         yield Waiting(segment.name, "only servers have it, and retention deletes it within the hour")
     else:
         means = facts.upload_means(state)
-        # An upload that is not forced heeds only DONE segments whose URL is empty, not those that never had
-        # one.
+        # An upload without force takes only DONE segments whose URL is empty, and passes over those that
+        # never had one.
         if segment.copy is Copy.NEVER_SET or segment.status is not SegmentStatus.DONE:
             means = Means.FORCED if means is Means.CONTROLLER else Means.SERVER
         why = f"only servers have it ({_servers(state, segment)})"
@@ -97,7 +97,7 @@ def _stored_by(
 
 
 def _nowhere(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
-    """No tar, and no live server has it loaded."""
+    """Yield what a segment needs that has no tar and that no live server has loaded."""
     dead = facts.on_dead_servers(state, segment)
     coming = [r.server for r in segment.replicas if r.external != "ERROR" and r.server not in dead]
     if dead:
@@ -111,10 +111,10 @@ def _nowhere(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
 
 
 def _resets(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
-    """Replicas in ERROR, one after the other: never the whole segment, which would take healthy ones down."""
+    """Yield a reset for each replica in ERROR: resetting the whole segment would take healthy ones down."""
     load_s = RESET_DEADLINE_S
     if segment.copy is not Copy.DEEP_STORE:
-        # A server waits for a COMMITTING one: `realtime.segment.pauseless.download.timeoutSeconds`.
+        # A server waits so long for a COMMITTING one: `realtime.segment.pauseless.download.timeoutSeconds`.
         load_s = max(RESET_DEADLINE_S, state.settings.download_timeout_s) + SPARE_S
     for replica in facts.in_error(state, segment):
         if replica.pending:
@@ -125,7 +125,7 @@ def _resets(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
         elif state.live_copies(segment) and state.settings.peer_scheme is not None:
             source = f"{_servers(state, segment)} has it"
         elif state.live_copies(segment):
-            # It could load it from nowhere, and holds nothing that the live copy does not.
+            # It has no place to load from, and holds nothing that the live copy lacks.
             continue
         else:
             source = "its own disk may have it"
@@ -144,14 +144,14 @@ def _servers(state: RealtimeState, segment: LlcSegment) -> str:
 
 
 LONGEST_COMMIT_MS = 1_800_000
-"""`MAX_COMMIT_TIME_FOR_ALL_SEGMENTS_SECONDS`: no lease of a build is extended beyond."""
+"""`MAX_COMMIT_TIME_FOR_ALL_SEGMENTS_SECONDS`: Pinot extends no lease of a build beyond this."""
 
 REINGESTION_S = 1_800.0
-"""How long a server reads (`CONSUMPTION_END_TIMEOUT_MS`); building and uploading come on top."""
+"""Seconds for which a server reads (`CONSUMPTION_END_TIMEOUT_MS`); it builds and uploads after that."""
 
 
 def lost(state: RealtimeState, segment: LlcSegment) -> Iterator[Step | Unrepairable | Waiting]:
-    """What is to be done with it; older than the completion window."""
+    """Yield what a COMMITTING segment needs that no live server has, once its completion window is over."""
     up = [r for r in facts.held(segment) if facts.is_up(state, r.server)]
     if building := [r.server for r in up if r.external == "CONSUMING"]:
         yield _building(state, segment, building)
@@ -179,7 +179,7 @@ def lost(state: RealtimeState, segment: LlcSegment) -> Iterator[Step | Unrepaira
         yield Waiting(segment.name, f"{', '.join(coming)} has just come back and may have it on its disk")
     elif not reingests(state.settings, state.cluster):
         yield _out_of_order(state, segment)
-    # Its first row must not be gone yet, its last one must be there (a topic may have been made anew).
+    # The stream must still have the first row. It must also have the last: the topic may be a new one.
     elif gone := (
         facts.lost_from_stream(state, segment, segment.start_offset)
         or facts.lost_from_stream(state, segment, segment.end_offset)
@@ -220,7 +220,7 @@ def _out_of_order(state: RealtimeState, segment: LlcSegment) -> Unrepairable:
 
 
 def _reingest(state: RealtimeState, segment: LlcSegment) -> Step | Unrepairable:
-    """By a server of our choice; the validation takes any, a dead one too, and only when all are in ERROR."""
+    """Let a server of our choice read it: validation may take a dead one and waits until all are in ERROR."""
     why = "no live server has it; the stream still holds its rows"
     deadline = REINGESTION_S + state.cluster.upload_timeout_ms / 1000
     replicas = facts.held(segment)
@@ -229,7 +229,7 @@ def _reingest(state: RealtimeState, segment: LlcSegment) -> Step | Unrepairable:
         for r in replicas
         if facts.admin_url(state, r.server) is not None and facts.has_store(state, r.server)
     ]:
-        # One in ERROR has given up; another may still be waiting for a peer and loads what this one stores.
+        # A replica in ERROR has given up; another may still wait for a peer and load what this one stores.
         chosen = min(
             able, key=lambda r: (r.external != "ERROR", facts.by_readiness(state, r.server), r.server)
         )
@@ -251,14 +251,14 @@ def _reingest(state: RealtimeState, segment: LlcSegment) -> Step | Unrepairable:
 
 
 LEFT_OVER_MS = 3_600_000
-"""`tmpFileRetentionInSeconds`: when Pinot itself takes a `.tmp.` file for left over."""
+"""`tmpFileRetentionInSeconds`: the age at which Pinot itself treats a `.tmp.` file as left over."""
 
 MORE = 1.1
-"""By how much larger than its segment a left-over has to be to hold more: gzip and clocks make small odds."""
+"""A left-over this much larger than its segment may hold more; gzip and clocks make smaller differences."""
 
 
 def stale(state: RealtimeState) -> Iterator[Step | Unrepairable]:
-    """At most one step of each kind, and a word on each left-over that may hold what its segment lacks."""
+    """Yield at most one step of each kind, and report each left-over that may hold rows its segment lacks."""
     listed = tuple(
         name
         for name in sorted(state.committing_listed)
@@ -277,7 +277,7 @@ def stale(state: RealtimeState) -> Iterator[Step | Unrepairable]:
     swept = []
     for upload in sorted(state.tmp_uploads, key=lambda upload: upload.name):
         segment = state.by_name.get(upload_of(upload.name) or "")
-        # Only files of segments that are stored elsewhere: one may be all that there is of any other.
+        # Sweep only if the segment is stored elsewhere: otherwise the upload may be the only copy.
         is_stored = segment is not None and segment.completed and segment.copy is Copy.DEEP_STORE
         if segment is None or not is_stored or facts.young(state, segment) is not None or upload.name in used:
             continue
@@ -286,8 +286,8 @@ def stale(state: RealtimeState) -> Iterator[Step | Unrepairable]:
         if segment.size_bytes is None or upload.size_bytes <= segment.size_bytes * MORE:
             swept.append(upload.name)
             continue
-        # Seen in the simulation: a commit that never ended, then read again from a stream that had forgotten
-        # its rows. Pinot calls the empty segment DONE; the upload is the last that has them.
+        # Seen in the simulation: a commit never ended, and the segment was read again from a stream that had
+        # dropped its rows. Pinot calls the empty segment DONE; only the upload still has the rows.
         yield Unrepairable(
             segment.name,
             f"its left-over upload {upload.name} has {upload.size_bytes:,} bytes, it has "

@@ -1,8 +1,8 @@
-"""Rules for what is consumed (replicas in ERROR, partitions that nobody reads any more), and for servers.
+"""Rules for consumption (replicas in ERROR, partitions that no server consumes) and for servers.
 
-What only a person, or time, ends: servers that are starting, replicas that Helix has forgotten, segments
-that a server has on its disk and does not look for there. A restart is advised of one server at a time, and
-of none that has the only copy of anything.
+Some troubles only a person or time ends: a server that is starting, a replica that Helix has forgotten, a
+segment on the disk of a server that does not look there. The repair advises to restart one server at a time,
+and none that has the only copy of anything.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from pinot_assets.realtime.repair.model import (
 )
 
 SAME_MOMENT_MS = 30_000
-"""Nodes and ideal state are read one after the other: what looks odd may be a commit between."""
+"""Nodes and ideal state are read one after the other, so an odd state may be a commit in between."""
 
 
 def in_progress(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
-    """Replicas in ERROR of a segment that is consumed.
+    """Yield what a consuming segment with replicas in ERROR needs.
 
-    Pinot resets them only once all are; a single one is ours, and only while the stream still has what it
-    has to read again: else it would consume fewer rows than the others and nobody would tell.
+    Pinot resets them only once all replicas are in ERROR. We reset a single one, if the stream still has what
+    it has to read again: otherwise it would have fewer rows than the others, without any error.
     """
     broken = facts.in_error(state, segment)
     all_broken = all(r.external == "ERROR" for r in segment.replicas if r.ideal is not None)
@@ -68,9 +68,9 @@ def in_progress(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairIte
 
 @dataclass(frozen=True, slots=True)
 class _Idle:
-    """A partition that a validation sets going again.
+    """A partition whose consumption a validation starts again.
 
-    :ivar changes: the segment whose ideal state changes along; None where the next one is only added.
+    :ivar changes: the segment whose ideal state changes too; None where Pinot only adds the next one.
     """
 
     partition: int
@@ -80,7 +80,7 @@ class _Idle:
 
 
 def unconsumed(state: RealtimeState) -> Iterator[RepairItem]:
-    """Partitions that nobody consumes, as one validation of the table (docs/design/realtime.md#v2)."""
+    """Yield one validation for all partitions that are not consumed (docs/design/realtime.md#v2)."""
     if state.pause.whole:
         return
     idle: list[_Idle] = []
@@ -97,7 +97,7 @@ def unconsumed(state: RealtimeState) -> Iterator[RepairItem]:
     new = sorted(p for p in set(state.stream) - set(latest) if not state.pause.has_stream_of(p))
     idle += [_Idle(partition, "the stream has it, the table does not") for partition in new]
     if idle:
-        # Resuming runs the same validation, and recreates what is missing.
+        # Resuming runs the same validation, and also creates missing consuming segments again.
         yield Step(
             StepKind.VALIDATE,
             Means.RESUME if Means.RESUME in {one.means for one in idle} else Means.VALIDATION,
@@ -108,14 +108,14 @@ def unconsumed(state: RealtimeState) -> Iterator[RepairItem]:
 
 
 def _stopped(state: RealtimeState, segment: LlcSegment) -> _Idle | Unrepairable | Waiting | None:
-    """Why nobody consumes the partition whose latest segment this is; None while somebody does, or will."""
+    """Return why the partition of this latest segment is not consumed; None while it is, or soon will be."""
     ideal = {r.ideal for r in segment.replicas if r.ideal is not None}
     name, partition = segment.name, segment.partition
     expected = SegmentStatus.COMMITTING if state.settings.pauseless else SegmentStatus.DONE
     if not segment.stored:
         return Unrepairable(name, "its node in the property store is gone", "delete the segment, then resume")
     if segment.status is None or (not ideal and segment.status is not SegmentStatus.IN_PROGRESS):
-        return None  # refused already, as a segment
+        return None  # `plan` refuses the segment itself
     if not ideal:
         wait = facts.young(state, segment)
         return wait or _Idle(partition, "the next segment is not in the ideal state", changes=name)
@@ -145,7 +145,7 @@ def _stopped(state: RealtimeState, segment: LlcSegment) -> _Idle | Unrepairable 
 
 
 def _settled(state: RealtimeState, segment: LlcSegment) -> Waiting | None:
-    """Pinot mends these at once; we let a commit pass that went on while the state was read."""
+    """Return a wait if a commit may have passed while the state was read; else Pinot repairs this at once."""
     age = state.age_ms(segment)
     if age is not None and age < SAME_MOMENT_MS:
         return Waiting(
@@ -155,7 +155,7 @@ def _settled(state: RealtimeState, segment: LlcSegment) -> Waiting | None:
 
 
 def _rows_gone(state: RealtimeState, segment: LlcSegment) -> Iterator[Unrepairable]:
-    """Going on loses nothing that is not lost already, but says how much that is."""
+    """Report the rows that are lost already: to continue loses no more, but a person should know how many."""
     if segment.partition not in state.stream:
         return
     again = all(r.ideal == "OFFLINE" for r in segment.replicas)
@@ -172,7 +172,7 @@ RESTART_S = 900.0
 
 
 def starting(state: RealtimeState) -> Iterator[Waiting]:
-    """Live servers that are not ready: they serve no table until every segment is loaded, or given up."""
+    """Yield live servers that are not ready: they serve no table until each segment is loaded or given up."""
     longest = max(state.cluster.startup_timeout_s, state.settings.download_timeout_s)
     for server in state.servers.values():
         if server.alive and server.ready is False:
@@ -185,9 +185,9 @@ def starting(state: RealtimeState) -> Iterator[Waiting]:
 
 
 def restarts(state: RealtimeState, memory: Memory) -> Iterator[Step | Waiting]:
-    """The one server whose restart would mend most.
+    """Yield the restart of the one server that would repair most.
 
-    :param memory: resets that were in vain.
+    :param memory: tells which resets had no effect.
     """
     candidates = _most(_forgotten(state)), _most(_on_a_disk(state, memory))
     whys = (
@@ -209,7 +209,7 @@ def restarts(state: RealtimeState, memory: Memory) -> Iterator[Step | Waiting]:
 
 
 def _most(pairs: Iterable[tuple[str, str]]) -> tuple[str, tuple[str, ...]] | None:
-    """Of pairs of server and segment, the server with the most segments."""
+    """Return the server with the most segments among pairs of server and segment, and its segments."""
     by_server: dict[str, list[str]] = {}
     for server, name in pairs:
         by_server.setdefault(server, []).append(name)
@@ -222,7 +222,7 @@ def _most(pairs: Iterable[tuple[str, str]]) -> tuple[str, tuple[str, ...]] | Non
 def _hindrance(state: RealtimeState, server: str) -> str | None:
     if away := [other.name for other in state.servers.values() if other.name != server and not other.serves]:
         return f"while {', '.join(away)} does not serve"
-    # What a restart could lose: only copies, and what it builds in memory.
+    # A restart could lose a copy that no other server has, and what the server builds in memory.
     alone = [
         segment.name
         for segment in state.segments
@@ -243,9 +243,9 @@ def _hindrance(state: RealtimeState, server: str) -> str | None:
 
 
 def _forgotten(state: RealtimeState) -> Iterator[tuple[str, str]]:
-    """Wanted, not loaded, no message pending: a reset passes such a replica over, and so does a rebalance.
+    """Yield replicas that are wanted, not loaded and without a message: a reset or rebalance skips them.
 
-    What helped on a real 1.5.1 was the restart of one server.
+    On a real 1.5.1 the restart of one server helped.
     """
     for segment in state.segments:
         if (
@@ -271,12 +271,12 @@ def _long_up(state: RealtimeState, server: str) -> bool:
 
 
 def _on_a_disk(state: RealtimeState, memory: Memory) -> Iterator[tuple[str, str]]:
-    """Committed past the deep store by a server that was never told so, as the controller died: found by the
-    simulation (docs/simulate.md).
+    """Yield segments that a server committed past the deep store without learning so: the controller died.
+    Found by the simulation (docs/simulate.md).
 
-    With completionMode DOWNLOAD and a peer scheme every replica then loads from the others, of whom none has
-    it, and so it does at each reset; rows in memory are not built from any more (`goOnlineFromConsuming`), so
-    that a restart gives nothing up. A server that has started since the commit has looked at its disk.
+    With completionMode DOWNLOAD and a peer scheme, every replica then loads from the others, which do not
+    have it; each reset repeats that. Pinot builds nothing more from the rows in memory
+    (`goOnlineFromConsuming`), so a restart loses none. A server that started since has looked at its disk.
     """
     if state.settings.completion_mode != "DOWNLOAD" or not state.settings.bypasses:
         return

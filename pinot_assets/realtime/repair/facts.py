@@ -1,6 +1,6 @@
-"""Small questions to a state which several rules of the planner ask, and which means a release of Pinot has.
+"""Facts of a state that several rules of the planner need, and the means that a release of Pinot has.
 
-The means are read in the sources of 0.11.0 to 1.5.1.
+The means were read in the sources of 0.11.0 to 1.5.1.
 """
 
 from __future__ import annotations
@@ -17,45 +17,45 @@ from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, R
 from pinot_assets.realtime.repair.model import Means, Waiting
 
 RETENTION_MARGIN_MS = 3_600_000
-"""`MIN_TIME_BEFORE_SEGMENT_EXPIRATION_FOR_FIXING_DEEP_STORE_COPY_MILLIS`: Pinot uploads nothing that old."""
+"""`MIN_TIME_BEFORE_SEGMENT_EXPIRATION_FOR_FIXING_DEEP_STORE_COPY_MILLIS`: Pinot uploads no older segment."""
 
 SET_A_STORE = "set pinot.server.instance.segment.store.uri to the controller's data directory and restart it"
-"""What helps a server that has none."""
+"""The remedy for a server without a segment store."""
 
 _ESSENTIAL = ("segments", "external", "pending", "servers", "pause", "version")
 
 
 def not_known(state: RealtimeState) -> str | None:
-    """What could not be read and nothing may be changed without; None when it is all there.
+    """Return why nothing may be changed: which essential parts could not be read; None when all were.
 
-    An external view that was not read looks like one in which no server has anything.
+    An unread external view would look as if no server had loaded anything.
     """
     return state.why_unread(*_ESSENTIAL) or None
 
 
 def is_up(state: RealtimeState, server: str) -> bool:
-    """Whether it lives and Helix may use it."""
+    """Return whether the server is alive and enabled in Helix."""
     found = state.servers.get(server)
     return found is not None and found.alive and found.enabled
 
 
 def admin_url(state: RealtimeState, server: str) -> str | None:
-    """Its admin endpoint, None where it is not up or nobody knows."""
+    """Return the server's admin endpoint; None where the server is not up or the endpoint is not known."""
     return state.servers[server].admin_url if is_up(state, server) else None
 
 
 def by_readiness(state: RealtimeState, server: str) -> bool:
-    """A sort key: first those that say they serve. One that starts may have segments, and not answer."""
+    """Sort key: servers that report ready come first. A starting one may have segments but not answer."""
     return state.servers[server].ready is not True
 
 
 def has_store(state: RealtimeState, server: str) -> bool:
-    """Whether it knows a deep store to upload to, as far as is known."""
+    """Return whether the server has a deep store to upload to; true as well where that is not known."""
     return state.cluster.segment_store.get(server, "") is not None
 
 
 def young(state: RealtimeState, segment: LlcSegment) -> Waiting | None:
-    """Why it is left alone still: within 300 s of its node's last write its commit may be going on."""
+    """Return a wait if the segment's commit may still run: within 300 s of the last write of its node."""
     if (age := state.age_ms(segment)) is None:
         return Waiting(segment.name, "the age of its node is not known, so its commit may still be going on")
     if age < COMPLETION_WINDOW_MS:
@@ -68,35 +68,35 @@ def young(state: RealtimeState, segment: LlcSegment) -> Waiting | None:
 
 
 def held(segment: LlcSegment) -> tuple[Replica, ...]:
-    """Replicas that the ideal state wants loaded or consuming."""
+    """Return the replicas that the ideal state wants loaded or consuming."""
     return tuple(replica for replica in segment.replicas if replica.ideal in ("ONLINE", "CONSUMING"))
 
 
 def in_error(state: RealtimeState, segment: LlcSegment) -> tuple[Replica, ...]:
-    """Wanted replicas in ERROR whose server is up."""
+    """Return the wanted replicas in ERROR whose server is up."""
     return tuple(r for r in held(segment) if r.external == "ERROR" and is_up(state, r.server))
 
 
 def on_dead_servers(state: RealtimeState, segment: LlcSegment) -> tuple[str, ...]:
-    """Servers that should have it and are not up."""
+    """Return the servers that should have the segment and are not up."""
     return tuple(sorted(r.server for r in held(segment) if not is_up(state, r.server)))
 
 
 def without_tar(segment: LlcSegment) -> bool:
-    """Whether its rows are only on servers: being committed, or committed past the deep store."""
+    """Return whether only servers have the rows: they are being committed, or bypassed the deep store."""
     return segment.copy is not Copy.DEEP_STORE and segment.status is not SegmentStatus.IN_PROGRESS
 
 
 def only_copy(state: RealtimeState, segment: LlcSegment) -> bool:
-    """Whether one server alone has its rows."""
+    """Return whether exactly one live server has the rows, and the deep store does not."""
     return without_tar(segment) and len(state.live_copies(segment)) == 1
 
 
 def lost_from_stream(state: RealtimeState, segment: LlcSegment, offset: str | None) -> str | None:
-    """Why the stream cannot be read from that offset; None when it can.
+    """Return why the stream cannot be read from that offset; None when it can.
 
-    Kafka's consumer does not fail there: it goes on at the first offset that it finds, and the segment lacks
-    the rows between without an error. So what is not known is refused as well.
+    Kafka's consumer does not fail there: it continues at the first offset that exists, and the segment lacks
+    the rows in between without an error. So an unknown offset or stream is a reason too.
     """
     if (held_by_stream := state.stream.get(segment.partition)) is None:
         why = state.unread.get("stream")
@@ -115,7 +115,7 @@ def lost_from_stream(state: RealtimeState, segment: LlcSegment, offset: str | No
 
 
 def expires_soon(state: RealtimeState, segment: LlcSegment) -> bool:
-    """Whether Pinot uploads it no more, since retention deletes it within the hour."""
+    """Return whether Pinot no longer uploads the segment, since retention deletes it within the hour."""
     retention = state.settings.retention_ms
     return (
         retention is not None
@@ -130,9 +130,9 @@ _UPLOADS_ON_REQUEST: Final = Version("1.5")
 
 
 def upload_means(state: RealtimeState) -> Means:
-    """How a completed segment gets into the deep store.
+    """Return the means by which a completed segment gets into the deep store.
 
-    The validation of 1.4 passes it over unless the table is pauseless or the controller retries uploads.
+    The validation of 1.4 skips it unless the table is pauseless or the controller retries uploads.
     """
     version = release(state.cluster.version)
     if version >= _UPLOADS_ON_REQUEST:
@@ -142,10 +142,10 @@ def upload_means(state: RealtimeState) -> Means:
 
 
 def finish_means(state: RealtimeState) -> Means:
-    """How a COMMITTING segment is finished from a replica.
+    """Return the means by which a COMMITTING segment is finished from a replica.
 
-    Once a table is no longer pauseless, all but a forced upload pass its COMMITTING segments over
-    (`shouldSkipForNonPauselessMode`); where that is not to be had, the server is asked.
+    Once a table is no longer pauseless, only a forced upload takes its COMMITTING segments; all else skips
+    them (`shouldSkipForNonPauselessMode`). A release without forced uploads needs the server's own call.
     """
     version = release(state.cluster.version)
     if version >= _UPLOADS_ON_REQUEST:
@@ -154,24 +154,24 @@ def finish_means(state: RealtimeState) -> Means:
 
 
 def recreate_means(state: RealtimeState) -> Means:
-    """How a partition without a consuming segment gets one, all replicas of its last being ONLINE.
+    """Return the means that give a partition a consuming segment when all replicas of its last are ONLINE.
 
-    Before 1.3 the validation does so only for `resumeConsumption` (`recreateDeletedConsumingSegment`).
+    Before 1.3 the validation does this only for `resumeConsumption` (`recreateDeletedConsumingSegment`).
     """
     return Means.VALIDATION if release(state.cluster.version) >= _RECREATES else Means.RESUME
 
 
 def keeps_committing_list(state: RealtimeState) -> bool:
-    """Whether the segment-level validation takes finished names off the list of committing segments."""
+    """Return whether segment-level validation removes finished names from the list of committing segments."""
     return state.settings.pauseless and release(state.cluster.version) >= _PAUSELESS
 
 
 def deletes_from_sequence(version: str) -> bool:
-    """Whether `deleteSegmentsFromSequenceNum` is there."""
+    """Return whether that release of Pinot has `deleteSegmentsFromSequenceNum`."""
     return release(version) >= _PAUSELESS
 
 
 def validation_resets(state: RealtimeState) -> bool:
-    """Whether every validation resets all replicas of a segment that has one in ERROR, healthy ones included
+    """Return whether each validation resets all replicas of a segment with one in ERROR, healthy ones too
     (`repairSegmentsInErrorState`, docs/design/realtime.md#v4)."""
     return resets_errors(state.settings, state.cluster) and release(state.cluster.version) >= _PAUSELESS

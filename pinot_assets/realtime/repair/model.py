@@ -1,6 +1,6 @@
-"""What the repair planner says (steps, advice, refusals, what waits), what it goes by (limits, memory).
+"""What the repair planner returns (steps, advice, refusals, waits) and what it uses (limits, memory).
 
-And what is to be said of each kind of step: when it may be done, what it does, how one sees that it did.
+Also the manual of each kind of step: precondition, effect, how it is verified, what to do if it fails.
 """
 
 from __future__ import annotations
@@ -17,40 +17,40 @@ from pinot_assets.core.waiting import doubled
 from pinot_assets.errors import SessionError
 
 SUBJECT: Final = "repair"
-"""Under which its memory is kept (`realtime.lease`)."""
+"""The subject of the repair's memory in ZooKeeper (`realtime.lease`)."""
 WHAT: Final = "what a repair remembers"
 
 
 class StepKind(StrEnum):
-    """What a step brings about; `manual` has all that is to say of each."""
+    """What a step does; `manual` describes each kind."""
 
     UPLOAD = "upload"
-    """A completed segment that only servers have gets into the deep store."""
+    """Puts a completed segment that only servers have into the deep store."""
     FINISH = "finish"
-    """A stuck COMMITTING segment becomes DONE, from a replica that has it."""
+    """Makes a stuck COMMITTING segment DONE, from a replica that has it."""
     RESET = "reset"
-    """One replica in ERROR is loaded, or consumes, again."""
+    """Loads, or consumes, one replica in ERROR again."""
     REINGEST = "re-ingest"
-    """A COMMITTING segment that no server has is read from the stream again."""
+    """Reads a COMMITTING segment that no server has from the stream again."""
     VALIDATE = "validate"
-    """Partitions that nobody consumes get their next segment."""
+    """Gives partitions that no server consumes their next segment."""
     UNLIST = "unlist"
-    """Names leave Pinot's list of committing segments."""
+    """Removes names from Pinot's list of committing segments."""
     SWEEP = "sweep"
-    """Left-overs of uploads leave the deep store."""
+    """Deletes left-overs of uploads from the deep store."""
     RESTART = "restart"
-    """A server is remembered by Helix, or looks at its own disk. Advice: nothing here restarts a server."""
+    """Makes Helix remember a server, or a server look at its disk. Only advice: nothing here restarts one."""
 
 
 class Means(StrEnum):
-    """Who is asked, and how."""
+    """Whom a step asks, and how."""
 
     CONTROLLER = "controller"
     """`POST /segments/{table}/uploadFromServerToDeepstore` with names (1.5 and newer)."""
     FORCED = "controller, forced"
-    """The same with `forceMode`: what Pinot itself would pass over."""
+    """The same with `forceMode`, for segments that Pinot itself would skip."""
     SERVER = "server"
-    """The server's own admin endpoint; an upload is followed by a versioned write of the segment's node."""
+    """The server's own admin endpoint; after an upload we write the segment's node at the version read."""
     CONTROLLER_RESET = "controller's reset of one replica"
     """`POST /segments/{table}/{segment}/reset?targetInstance=`."""
     VALIDATION = "validation"
@@ -64,20 +64,20 @@ class Means(StrEnum):
 
 
 VALIDATIONS = frozenset({Means.VALIDATION, Means.SEGMENT_VALIDATION, Means.RESUME})
-"""Means by which Pinot goes over the whole table, errors in other segments included."""
+"""Means by which Pinot repairs the whole table, errors in other segments included."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to do.
+    """One thing that a repair does.
 
     :ivar why: what is wrong, in one sentence.
-    :ivar segments: which it mends; one as a rule.
-    :ivar server: whose replica, or which server is asked.
+    :ivar segments: segments that it repairs; usually one.
+    :ivar server: server of the replica, or the server that is asked.
     :ivar partitions: of a validation.
     :ivar names: listed names, or left-overs.
-    :ivar size_bytes: what is uploaded, as far as is known.
-    :ivar deadline_s: how long its effect is waited for.
+    :ivar size_bytes: bytes to upload, as far as is known.
+    :ivar deadline_s: how long the repair waits for its effect.
     """
 
     kind: StepKind
@@ -92,7 +92,7 @@ class Step:
 
     @property
     def key(self) -> str:
-        """What a later plan knows it by: a re-ingestion on another server is another try of the same step."""
+        """Return the key for a later plan; a re-ingestion on another server is a retry of the same step."""
         if self.kind is StepKind.RESET:
             return f"{self.kind} {self.segments[0]} on {self.server}"
         if self.kind is StepKind.RESTART:
@@ -109,7 +109,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Unrepairable:
-    """What no step mends.
+    """A trouble that no step repairs.
 
     :ivar subject: segment, partition or server.
     :ivar why: the true reason.
@@ -123,9 +123,9 @@ class Unrepairable:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What is left alone for now.
+    """Something that the repair leaves alone for now.
 
-    :ivar until_ms: when it is looked at again; None where something else has to happen first.
+    :ivar until_ms: when to look again; None where something else has to happen first.
     """
 
     subject: str
@@ -134,12 +134,12 @@ class Waiting:
 
 
 RepairItem = Step | Unrepairable | Waiting
-"""What a repair says of one segment or partition."""
+"""What the rules return for a segment, a partition or a server."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepairPlan:
-    """What to do now, in this order; no two of its steps touch the same segment.
+    """What to do now, in this order; no two of the steps touch the same segment.
 
     :ivar advice: steps that only a person can do.
     """
@@ -151,19 +151,19 @@ class RepairPlan:
 
     @property
     def all_well(self) -> bool:
-        """Whether there is nothing to mend, now or later."""
+        """Return whether there is nothing to repair, now or later."""
         return not (self.steps or self.advice or self.refusals or self.waiting)
 
 
 @dataclass(frozen=True, slots=True)
 class RepairLimits:
-    """How much is done at once.
+    """How much a repair does at once, and when it tries again.
 
-    :ivar steps: at most so many in one plan.
-    :ivar upload_bytes: at most so much is uploaded at once; one segment always may be.
-    :ivar backoff_ms: a step that had no effect is tried again after that, then after twice that, and so on.
+    :ivar steps: maximum of steps in one plan.
+    :ivar upload_bytes: maximum of bytes uploaded at once; a single segment may be larger.
+    :ivar backoff_ms: pause before a step without effect is tried again; doubled each time.
     :ivar longest_backoff_ms: the longest of these pauses.
-    :ivar tries: after so many without effect a person is told; it is still tried.
+    :ivar tries: after so many tries without effect the plan also reports it to a person; tries continue.
     """
 
     steps: int = 8
@@ -178,12 +178,12 @@ USUAL_LIMITS = RepairLimits()
 
 @dataclass(frozen=True, slots=True)
 class Try(Open):
-    """A step that was begun and whose effect nobody has seen yet.
+    """A step that was begun and whose effect was not seen yet.
 
     :ivar at_ms: when it was last begun.
-    :ivar until_ms: till when it may be under way.
+    :ivar until_ms: until when it may be under way.
     :ivar times: how often it was begun.
-    :ivar segments: which it mends.
+    :ivar segments: segments that it repairs.
     """
 
     kind: StepKind
@@ -196,19 +196,19 @@ class Try(Open):
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What was tried so far, by the key of the step. Kept in ZooKeeper, so that a restarted repair knows."""
+    """Tries by the key of their step. Kept in ZooKeeper, so that a restarted repair knows them."""
 
     tried: Mapping[str, Try] = field(default_factory=dict)
 
     def to_text(self) -> str:
-        """As JSON; empty where nothing was tried."""
+        """Return it as JSON; empty where nothing was tried."""
         return json.dumps(plain(self.tried)) if self.tried else ""
 
     @classmethod
     def from_text(cls, text: str) -> Memory:
-        """Inverse of `to_text`.
+        """Return the memory that `to_text` wrote.
 
-        :raises ValueError: it is something else.
+        :raises ValueError: the text is something else.
         """
         try:
             fields = fields_of_json(text) if text else {}
@@ -217,29 +217,29 @@ class Memory:
             raise ValueError(f"not {WHAT}: {error}") from error
 
     def begun(self, step: Step, now_ms: int) -> Memory:
-        """The memory once that step has been begun."""
+        """Return the memory after that step was begun."""
         until_ms = now_ms + int(step.deadline_s * 1000)
         attempt = Try(step.kind, step.means, now_ms, until_ms, self.times(step) + 1, step.segments)
         return replace(self, tried={**self.tried, step.key: attempt})
 
     def stopped(self, step: Step, now_ms: int) -> Memory:
-        """The memory once that step is known not to be under way: Pinot refused it."""
+        """Return the memory after Pinot refused that step, so it is not under way."""
         return replace(self, tried={**self.tried, step.key: replace(self.tried[step.key], until_ms=now_ms)})
 
     def ended(self, step: Step) -> Memory:
-        """The memory once that step's effect has been seen."""
+        """Return the memory after that step's effect was seen."""
         return replace(self, tried={key: tried for key, tried in self.tried.items() if key != step.key})
 
     def since(self, oldest_ms: int) -> Memory:
-        """Without what nobody tried since then: it is mended, or gone."""
+        """Return it without tries older than that: what they were for is repaired, or gone."""
         return Memory({key: tried for key, tried in self.tried.items() if tried.at_ms >= oldest_ms})
 
     def times(self, step: Step) -> int:
-        """How often it was begun without effect."""
+        """Return how often the step was begun without effect."""
         return self.tried[step.key].times if step.key in self.tried else 0
 
     def again_at_ms(self, step: Step, limits: RepairLimits) -> int | None:
-        """When a step that had no effect is tried again; None for one that was not tried."""
+        """Return when a step without effect may be tried again; None for one that was not tried."""
         if (tried := self.tried.get(step.key)) is None:
             return None
         pause = doubled(limits.backoff_ms, tried.times, limits.longest_backoff_ms)
@@ -250,10 +250,10 @@ NOTHING_TRIED = Memory()
 
 
 def recalled(text: str, table: str, now_ms: int, limits: RepairLimits) -> Memory:
-    """What is still worth knowing of it: what nobody tried for so long is mended, or gone.
+    """Return the memory of that text without old tries: what they were for is repaired, or gone.
 
     :param table: whose memory it is.
-    :raises SessionError: it cannot be read.
+    :raises SessionError: the text cannot be read.
     """
     with reading(f"what the repair of {table} remembers", SessionError):
         return Memory.from_text(text).since(now_ms - 2 * limits.longest_backoff_ms)
@@ -261,9 +261,9 @@ def recalled(text: str, table: str, now_ms: int, limits: RepairLimits) -> Memory
 
 @dataclass(frozen=True, slots=True)
 class Manual:
-    """The four things that a step promises.
+    """What a step promises: when it may be done, its effect, how that is verified, and what to do otherwise.
 
-    :ivar verified_by: what is read back; Pinot's answer to the call proves nothing.
+    :ivar verified_by: what is read back, since Pinot's answer to the call proves nothing.
     """
 
     precondition: str
@@ -346,12 +346,12 @@ _CALLS: Final = {
 
 
 def manual(step: Step) -> Manual:
-    """What is to be said of that step."""
+    """Return the manual of that kind of step."""
     return _MANUALS[step.kind]
 
 
 def call(step: Step) -> str:
-    """The call it comes to, as one would look for it in a log."""
+    """Return the call that the step makes, as one would search for it in a log."""
     if step.means is Means.SERVER:
         return (
             "POST <server>/reingestSegment/{segment}"

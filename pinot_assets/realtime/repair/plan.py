@@ -1,8 +1,8 @@
-"""The repair planner: from one state of a table to what is to be done now. Pure.
+"""The repair planner: plans from one state of a table what to do now. Pure.
 
-What it keeps to: no two steps of a plan, and none that may still be under way, touch the same segment; no
-step takes down, or gives up, the only copy of anything; nothing younger than Pinot's own 300 s is touched
-unless Pinot would; a step that had no effect is tried again later and later.
+It keeps to four rules. No two steps of a plan touch the same segment, nor a segment of a step that may still
+be under way. No step takes down or gives up the only copy of anything. No step touches what is younger than
+Pinot's own 300 s unless Pinot would. A step without effect is tried again later and later.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from pinot_assets.realtime.repair.model import (
 )
 
 _URGENCY = {
-    StepKind.VALIDATE: 1,  # a partition that nobody reads falls behind further and further
-    StepKind.REINGEST: 2,  # rows are missing from answers, and the stream forgets
+    StepKind.VALIDATE: 1,  # a partition that no server consumes falls behind further and further
+    StepKind.REINGEST: 2,  # queries lack rows, and the stream will drop them
     StepKind.RESET: 3,
     StepKind.FINISH: 4,
     StepKind.UPLOAD: 5,
@@ -44,19 +44,19 @@ _URGENCY = {
 }
 LONGEST_WAIT_S = 3600.0
 NAMED_AT_ONCE = 1_000
-"""Segments of one step: their names are remembered in one node of ZooKeeper, which holds less than 1 MB."""
+"""Segments of one step at most: one node of ZooKeeper remembers their names, and holds less than 1 MB."""
 SLOW_UPLOAD_BYTES_PER_S = 20_000_000
-"""The controller has one segment uploaded after the other (`deepStoreUploadRetry.parallelism`), and so do we:
-those before it are waited for at that rate."""
+"""Assumed rate of an upload. The controller uploads one segment after the other
+(`deepStoreUploadRetry.parallelism`), and so do we: a step waits for those before it at this rate."""
 _UPLOADS = frozenset({StepKind.UPLOAD, StepKind.FINISH})
 
 
 def plan(
     state: RealtimeState, limits: RepairLimits = USUAL_LIMITS, memory: Memory = NOTHING_TRIED
 ) -> RepairPlan:
-    """What to do now, what a person must do, what cannot be mended, and what waits.
+    """Return what to do now, what a person must do, what cannot be repaired, and what waits.
 
-    :param memory: what was tried before and is not known to have helped.
+    :param memory: tries of earlier repairs that are not known to have helped.
     """
     if (unknown := not_known(state)) is not None:
         return RepairPlan(waiting=(Waiting(state.table, f"it could not be read as a whole: {unknown}"),))
@@ -105,8 +105,8 @@ def _of_segment(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairIte
 
 
 def _together(steps: list[Step]) -> list[Step]:
-    """One segment-level validation uploads all that is missing: so it is one step. What it does not name is
-    seen to by later plans.
+    """Merge uploads by segment-level validation into one step, as one validation uploads all that is missing.
+    Later plans check the segments that the step does not name.
     """
     at_once = [one for one in steps if one.means is Means.SEGMENT_VALIDATION and one.kind in _UPLOADS]
     if len(at_once) < 2:
@@ -118,7 +118,7 @@ def _together(steps: list[Step]) -> list[Step]:
         why=f"{plural_are(len(at_once), 'segment')} not in the deep store; for one, {at_once[0].why}",
         segments=tuple(name for step in named for name in step.segments),
         size_bytes=sum(step.size_bytes for step in named),
-        # The controller uploads one after the other; what is left then is the next plan's.
+        # The controller uploads one after the other; the next plan takes what is left then.
         deadline_s=min(sum(step.deadline_s for step in named), LONGEST_WAIT_S),
     )
     together = set(at_once)
@@ -128,7 +128,7 @@ def _together(steps: list[Step]) -> list[Step]:
 def _chosen(
     state: RealtimeState, steps: list[Step], limits: RepairLimits, memory: Memory
 ) -> tuple[list[Step], list[Waiting]]:
-    """The steps that fit together, by urgency, and why the others wait."""
+    """Return the steps that fit together, by urgency, and why the others wait."""
     alone = {segment.name for segment in state.segments if only_copy(state, segment)}
     chosen: list[Step] = []
     held: list[Waiting] = []
@@ -164,7 +164,7 @@ def _chosen(
 
 
 def _tried(state: RealtimeState, step: Step, limits: RepairLimits, memory: Memory) -> Waiting | None:
-    """Why a step waits for what was begun before."""
+    """Return why a step waits for an earlier try, its own or another's; None when it need not."""
     now = state.read_ms
     busy = [
         tried.until_ms
@@ -184,7 +184,7 @@ def _tried(state: RealtimeState, step: Step, limits: RepairLimits, memory: Memor
 
 
 def _disturb(state: RealtimeState, one: Step | Try, other: Step | Try) -> bool:
-    """Whether a validation of the whole table would repair what the other one repairs."""
+    """Return whether one of the two is a validation of the whole table that would do the other's repair."""
     return _meddles(state, one, other) or _meddles(state, other, one)
 
 
@@ -197,7 +197,7 @@ def _meddles(state: RealtimeState, one: Step | Try, other: Step | Try) -> bool:
 
 
 def _risky(state: RealtimeState, step: Step) -> Waiting | None:
-    """A validation takes healthy replicas down with one in ERROR: not where nothing else has the rows."""
+    """Return a wait where a validation would reset replicas that have rows which only servers have."""
     if step.means not in VALIDATIONS or not validation_resets(state):
         return None
     for segment in state.segments:

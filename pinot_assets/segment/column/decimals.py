@@ -1,6 +1,6 @@
 """Exact decimals as Java's `BigDecimal` treats them (docs/design/segment-format.md#s5-2 and #s6-2).
 
-A column of them is two arrays, so that the usual one, whose digits fit into 64 bits, needs no Python a value.
+Two arrays hold a column, so that the usual one, with digits that fit into 64 bits, needs no Python per value.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _DECIMAL = re.compile(_PLAIN + r"([eE][+-]?[0-9]{1,10})?")
 _FAR = r"^\s*" + _PLAIN + r"[eE][+-]?0*[0-9]{5,}\s*$"
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
 _FITTING_DIGITS = 18
-_FITTING_LENGTH = 38 - _FITTING_DIGITS  # of a text that a decimal128 holds at any scale up to 18
+_FITTING_LENGTH = 38 - _FITTING_DIGITS  # longest text that a decimal128 can hold at any scale up to 18
 
 MAX_SCALE = 32_767
-"""Pinot stores the scale in 16 bits and loses the rest of it without a word."""
+"""Pinot stores the scale in 16 bits and silently loses higher bits."""
 MAX_DIGITS = 10_000
-"""Work on a number grows with the square of its digits: a million of them take minutes."""
+"""Work on a number grows with the square of its digits: a million digits take minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decimals:
-    """Decimals: each is its unscaled value over ten to the power of its scale.
+    """Decimals: each is its unscaled value divided by ten to the power of its scale.
 
     :ivar unscaled: 64-bit integers, or Python's (dtype object) where one does not fit.
     """
@@ -47,12 +47,12 @@ class Decimals:
         return Decimal(int(self.unscaled[place])).scaleb(-int(self.scales[place]), _EXACT)
 
     def tolist(self) -> list[Decimal]:
-        """All of them."""
+        """Return all values as Python decimals."""
         pairs = zip(self.unscaled.tolist(), self.scales.tolist(), strict=True)
         return [Decimal(unscaled).scaleb(-scale, _EXACT) for unscaled, scale in pairs]
 
     def with_last(self, value: Decimal) -> Decimals:
-        """These, and one more, its trailing zeros kept."""
+        """Return these decimals with one more at the end, which keeps its trailing zeros."""
         unscaled, scale = _parts(value)
         fits = -(2**63) <= unscaled < 2**63
         return Decimals(
@@ -61,11 +61,11 @@ class Decimals:
         )
 
     def take(self, places: npt.NDArray[np.intp]) -> Decimals:
-        """Some of them."""
+        """Return the decimals at some indices."""
         return Decimals(self.unscaled[places], self.scales[places])
 
     def keys(self) -> npt.NDArray[np.int64] | npt.NDArray[np.object_]:
-        """Values that compare as the decimals do."""
+        """Return values that compare as the decimals do."""
         shift = int(self.scales.max()) - self.scales
         if self.unscaled.dtype != object and shift.max() <= _FITTING_DIGITS:
             factors = 10**shift
@@ -74,7 +74,7 @@ class Decimals:
         return _objects(self.tolist())
 
     def serialized(self) -> pa.LargeBinaryArray:
-        """Two bytes of scale, then the unscaled value in the fewest bytes (`BigDecimalUtils.serialize`)."""
+        """Return scale (two bytes), then unscaled value in the fewest bytes (`BigDecimalUtils.serialize`)."""
         if self.unscaled.dtype == object:
             pairs = zip(self.unscaled.tolist(), self.scales.tolist(), strict=True)
             return pa.array([_serialized(*pair) for pair in pairs], pa.large_binary())
@@ -93,11 +93,11 @@ class Decimals:
 
 Numbers: TypeAlias = npt.NDArray[np.generic]
 Values: TypeAlias = Numbers | Decimals | pa.LargeBinaryArray
-"""The arrays that a column's values are held in."""
+"""The array types that hold a column's values."""
 
 
 def parse_decimal(text: str) -> Decimal:
-    """`new BigDecimal(text)`, trailing zeros kept.
+    """Return `new BigDecimal(text)`, with its trailing zeros.
 
     :raises ValueError: not a decimal number, one of too many digits, or a scale that Pinot cannot store.
     """
@@ -122,15 +122,15 @@ def is_storable(text: str) -> bool:
 
 
 def unstorable(texts: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    """Which texts are decimal numbers with more digits, or another scale, than can be stored.
+    """Return a mask of the decimal numbers with more digits, or another scale, than can be stored.
 
-    :param texts: may hold what is no number, of which nothing is said.
+    :param texts: may include texts that are no numbers; whether those are in the mask is undefined.
     """
     mask = np.zeros(len(texts), dtype=bool)
     if (pc.max(pc.binary_length(texts)).as_py() or 0) > MAX_DIGITS:
         digits = pc.replace_substring_regex(texts, r"[eE].*|[^0-9eE]", "")
         mask |= pc.fill_null(pc.greater(pc.binary_length(digits), MAX_DIGITS), False).to_numpy()
-    # With so few digits, a scale that is out of range has an exponent of five digits or more.
+    # With so few digits, only an exponent of five digits or more makes the scale exceed its range.
     far = pc.fill_null(pc.match_substring_regex(texts, _FAR), False).to_numpy().astype(bool) & ~mask
     places = np.flatnonzero(far)
     if len(places):
@@ -140,7 +140,7 @@ def unstorable(texts: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
 
 
 def stored_decimals(values: pa.Array) -> Decimals:
-    """Decimals as Pinot stores them: trailing zeros stripped, zero with scale 0.
+    """Return decimals as Pinot stores them: trailing zeros stripped, zero with scale 0.
 
     :param values: integers, decimals or texts, none of them null.
     :raises ValueError: a text is no decimal number, has too many digits or a scale that Pinot cannot store.
@@ -157,7 +157,7 @@ def stored_decimals(values: pa.Array) -> Decimals:
 
 
 def _fitting(values: pa.Array) -> Decimals | None:
-    """The values with 64-bit digits, trailing zeros kept; None if one does not fit or is written oddly."""
+    """Return the values in 64 bits, with trailing zeros; None if one is too large or written oddly."""
     if len(values) == 0:
         return Decimals(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
     if pt.is_integer(values.type):
@@ -196,7 +196,7 @@ def _stripped(value: Decimal | int | str) -> Decimal:
 
 
 def _parts(value: Decimal) -> tuple[int, int]:
-    """Unscaled value and scale."""
+    """Return unscaled value and scale."""
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)  # neither infinite nor NaN
     return int(value.scaleb(-exponent, _EXACT)), -exponent

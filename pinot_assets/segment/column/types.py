@@ -1,12 +1,12 @@
 """What a column is: its data type, its role in the schema, and how it is stored.
 
-Data types are those the writer knows: how Arrow hands them in, how Pinot stores them, what null becomes.
+The data types are those that the writer knows: their Arrow types, their form in Pinot, their value for null.
 A column is stored with a dictionary or raw (docs/design/segment-format.md#s6-2, #s6-3 and #s7).
 
-Texts are as Java writes them: UTF-16 order, floating point numbers, and lines of a properties file.
-`metadata.properties` and `index_map` are what commons-configuration2 makes of Pinot's values after two saves
-(docs/design/segment-format.md#s4-2); floating point texts are those of `Double.toString` on JDK 19 and later
-(docs/design/segment-format.md#s4-5).
+Texts are written as Java writes them: UTF-16 order, floating point numbers, lines of a properties file.
+`metadata.properties` and `index_map` have the form that commons-configuration2 gives Pinot's values after two
+saves (docs/design/segment-format.md#s4-2); floating point texts are those of `Double.toString` on JDK 19 and
+later (docs/design/segment-format.md#s4-5).
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from pinot_assets.segment.column.decimals import parse_decimal
 _NAMED = {8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r", 92: "\\\\"}
 _ESCAPED = re.compile(r"[\x00-\x1f\\\u0080-\uffff]")
 UNSAFE_VALUE = re.compile(r"[,\U00010000-\U0010ffff]|\$\{")
-"""What a value cannot hold: a comma makes it a list, `${` is interpolated, and commons-configuration2 writes
-five hex digits for a character beyond U+FFFF and reads back four."""
+"""Finds what a value must not hold: a comma makes it a list, `${` is interpolated, and commons-configuration2
+writes a character beyond U+FFFF with five hex digits and reads back four."""
 
 _KEY_ESCAPED = re.compile(r"[ \t\f=:\\]")
 _SURROGATE = re.compile(r"[\ud800-\udfff\U00010000-\U0010ffff]")
 
 
 def utf16_key(text: str) -> bytes:
-    """Sort key that orders texts by UTF-16 code unit, as `String.compareTo` does."""
+    """Return a sort key that orders texts by UTF-16 code unit, as `String.compareTo` does."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
 def utf16_length(text: str) -> int:
-    """Length in UTF-16 units, as `String.length` counts."""
+    """Return the length in UTF-16 units, as `String.length` counts."""
     return len(text) + sum(unit > "\uffff" for unit in text)
 
 
 def cut_utf16(text: str, units: int) -> str:
-    """The first `units` UTF-16 units; may leave half a surrogate pair at the end, as in Java."""
+    """Return the first `units` UTF-16 units; half a surrogate pair may be left at the end, as in Java."""
     return text.encode("utf-16-le", "surrogatepass")[: 2 * units].decode("utf-16-le", "surrogatepass")
 
 
@@ -54,7 +54,7 @@ def _escape_unit(match: re.Match[str]) -> str:
 
 
 def property_line(key: str, value: str) -> str:
-    """One line of `metadata.properties`, line end included.
+    """Return one line of `metadata.properties`, line end included.
 
     Source: docs/design/segment-format.md#s4-2, rules 1 to 3.
     """
@@ -63,12 +63,12 @@ def property_line(key: str, value: str) -> str:
 
 
 def escaped_key(key: str) -> str:
-    """A key of `metadata.properties` or `index_map`, escaped (docs/design/segment-format.md#s2)."""
+    """Return an escaped key of `metadata.properties` or `index_map` (docs/design/segment-format.md#s2)."""
     return _KEY_ESCAPED.sub(lambda match: "\\" + match[0], key)
 
 
 def protected_value(text: str) -> str | None:
-    """A data value made safe for a properties file, or None when it cannot be written.
+    """Return a data value made safe for a properties file, None if it cannot be written.
 
     Source: `CommonsConfigurationUtils.replaceSpecialCharacterInPropertyValue`
     (docs/design/segment-format.md#s4-2, rule 4).
@@ -83,12 +83,12 @@ def protected_value(text: str) -> str | None:
 
 
 def java_double(value: float) -> str:
-    """`Double.toString` of JDK 19 and later."""
+    """Return the text of `Double.toString` on JDK 19 and later."""
     return _java_real(np.float64(value))
 
 
 def java_float(value: float) -> str:
-    """`Float.toString` of JDK 19 and later: the shortest text that round-trips in 32 bits."""
+    """Return the text of `Float.toString` on JDK 19 and later: the shortest that round-trips in 32 bits."""
     return _java_real(np.float32(value))
 
 
@@ -110,10 +110,10 @@ def _java_real(value: np.floating) -> str:
 
 
 def _shortest(value: np.floating) -> tuple[str, int]:
-    """Shortest digits that round-trip and the exponent of the first one.
+    """Return the shortest digits that round-trip, and the exponent of the first one.
 
-    Java asks for at least two digits, so a single digit gives way to the closest two-digit decimal when that
-    round-trips too (4.9E-324, not 5.0E-324).
+    Java wants at least two digits. So the closest two-digit decimal replaces a single digit if it
+    round-trips, too (4.9E-324, not 5.0E-324).
     """
     digits, exponent = _split(np.format_float_scientific(value, unique=True, trim="-"))
     if len(digits) == 1:
@@ -144,7 +144,7 @@ class DataType(StrEnum):
 
     @property
     def is_text(self) -> bool:
-        """Stored as UTF-8 text (Pinot's stored type STRING)."""
+        """Whether it is stored as UTF-8 text (Pinot's stored type STRING)."""
         return self in (DataType.STRING, DataType.JSON)
 
 
@@ -158,13 +158,13 @@ class FieldType(StrEnum):
 
 @dataclass(frozen=True)
 class Storage:
-    """How one data type is handed in and stored.
+    """The types of one data type's values, in Arrow and in a segment.
 
     :ivar arrow: the Arrow type that `SegmentSpec.arrow_schema` names.
     :ivar stored: Arrow type of the stored values (BOOLEAN is stored as INT, TIMESTAMP as LONG millis); None
-        where Arrow has none, which is BIG_DECIMAL.
+        for BIG_DECIMAL, for which Arrow has no type.
     :ivar disk: numpy type of one stored value, big-endian; None for values of variable width.
-    :ivar kinds: tells the Arrow types that may be cast to it without guessing.
+    :ivar kinds: predicates for the Arrow types that can be cast to it without guessing.
     """
 
     arrow: pa.DataType
@@ -193,7 +193,7 @@ STORAGE: dict[DataType, Storage] = {
 
 Default = int | float | str | bytes | Decimal
 
-# What a null becomes when the schema names nothing else (`FieldSpec`, docs/design/segment-format.md#s5-3).
+# The values that replace null if the schema names no other (`FieldSpec`, docs/design/segment-format.md#s5-3).
 _NULL: dict[DataType, Default] = {
     DataType.INT: -(2**31),
     DataType.LONG: -(2**63),
@@ -219,7 +219,7 @@ METRIC_TYPES = frozenset(_METRIC_NULL)
 
 
 def implicit_default(data_type: DataType, field_type: FieldType) -> Default:
-    """What a null becomes in a column whose schema sets no `defaultNullValue`."""
+    """Return the value that replaces null in a column whose schema sets no `defaultNullValue`."""
     return _METRIC_NULL[data_type] if field_type is FieldType.METRIC else _NULL[data_type]
 
 
@@ -227,7 +227,7 @@ _BITS = {DataType.INT: 31, DataType.LONG: 63, DataType.TIMESTAMP: 63}
 
 
 def parse_default(data_type: DataType, value: object) -> Default:
-    """The stored form of a schema's `defaultNullValue` (`FieldSpec.DataType.convert`).
+    """Return the stored form of a schema's `defaultNullValue` (`FieldSpec.DataType.convert`).
 
     :raises ValueError: Pinot would not accept the value, or its meaning depends on the server's time zone.
     """
@@ -249,7 +249,7 @@ def parse_default(data_type: DataType, value: object) -> Default:
         if not -limit <= number < limit:
             raise ValueError("out of range")
         return number
-    # Arrow parses straight to the column's width, as Java does; by way of a double some texts round twice.
+    # Arrow parses straight to the column's width, as Java does; through a double, some texts round twice.
     real = float(pa.scalar(text).cast(STORAGE[data_type].stored).as_py())
     if np.isnan(real) or (real == 0.0 and np.signbit(real)):
         raise ValueError("NaN and -0.0 never reach a dictionary")
@@ -257,7 +257,7 @@ def parse_default(data_type: DataType, value: object) -> Default:
 
 
 def _json_text(value: object) -> str:
-    """A JSON value as Jackson's `asText` gives it."""
+    """Return a JSON value as Jackson's `asText` does."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -282,8 +282,8 @@ class Codec(StrEnum):
 class RawFormat:
     """How a forward index without dictionary is written (`ForwardIndexConfig`).
 
-    :ivar version: version of the file, fall-backs done.
-    :ivar derive_docs: whether `target_bytes` rules the rows of a chunk in versions 2 and 3.
+    :ivar version: version of the file that is really written, after all fall-backs.
+    :ivar derive_docs: whether `target_bytes` decides the rows of a chunk in versions 2 and 3.
     """
 
     codec: Codec = Codec.LZ4
@@ -295,10 +295,10 @@ class RawFormat:
 
 @dataclass(frozen=True, slots=True)
 class Optimize:
-    """When a column with dictionary is stored raw all the same (`optimizeDictionary`).
+    """When a column with dictionary is stored raw after all (`optimizeDictionary`).
 
-    :ivar size_ratio: fixed width: raw when its bytes are at most this share of those with a dictionary.
-    :ivar cardinality_ratio: variable width: raw when distinct values are at least this share of the rows.
+    :ivar size_ratio: fixed width: raw if its bytes are at most this share of those with a dictionary.
+    :ivar cardinality_ratio: variable width: raw if distinct values are at least this share of the rows.
     """
 
     size_ratio: float = 0.85
@@ -309,10 +309,10 @@ class Optimize:
 class Encoding:
     """How one column is stored.
 
-    :ivar optimize: None where the values have no say.
+    :ivar optimize: when the values decide about the dictionary, None if they never do.
     :ivar variable_length: whether a dictionary of variable width is asked for.
-    :ivar entry_dictionary: whether the rows of a multi-value column get a dictionary of their own.
-    :ivar raw: how it is written if it has no dictionary.
+    :ivar entry_dictionary: whether whole rows of a multi-value column get a dictionary, too.
+    :ivar raw: how the column is written if it has no dictionary.
     """
 
     has_dictionary: bool = True
@@ -326,7 +326,7 @@ DEFAULT_MAX_LENGTH = 512
 
 
 class TooLong(StrEnum):
-    """What becomes of a text or bytes beyond the maximum length (`MaxLengthExceedStrategy`)."""
+    """What Pinot does with a text or bytes beyond the maximum length (`MaxLengthExceedStrategy`)."""
 
     TRIM_LENGTH = "TRIM_LENGTH"
     SUBSTITUTE_DEFAULT_VALUE = "SUBSTITUTE_DEFAULT_VALUE"
@@ -338,11 +338,11 @@ class TooLong(StrEnum):
 class Column:
     """One column.
 
-    :ivar default: what null becomes, in stored form (BOOLEAN 0 or 1, TIMESTAMP milliseconds).
+    :ivar default: the value that replaces null, in stored form (BOOLEAN 0 or 1, TIMESTAMP milliseconds).
     :ivar nullable: whether nulls are recorded in a null vector.
     :ivar single_value: whether a row has one value, not several.
     :ivar max_length: longest text kept, in UTF-16 units; of BYTES, in bytes.
-    :ivar strategy: what becomes of a longer value; None when the schema does not say.
+    :ivar strategy: what happens to a longer value; None if the schema does not say.
     :ivar format: format of a DATE_TIME field, as Pinot writes it.
     :ivar granularity: granularity of a DATE_TIME field.
     :ivar encoding: how the table config wants it stored.
@@ -362,12 +362,12 @@ class Column:
 
     @property
     def is_fixed_width(self) -> bool:
-        """Whether all its values take the same number of bytes."""
+        """Whether all its values have the same number of bytes."""
         return STORAGE[self.data_type].disk is not None
 
     @property
     def effective_strategy(self) -> TooLong:
-        """The strategy that applies (`FieldSpec.getEffectiveMaxLengthExceedStrategy`)."""
+        """Return the strategy that applies (`FieldSpec.getEffectiveMaxLengthExceedStrategy`)."""
         if self.strategy is not None:
             return self.strategy
         return TooLong.TRIM_LENGTH if self.data_type is DataType.STRING else TooLong.NO_ACTION

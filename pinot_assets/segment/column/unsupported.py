@@ -1,11 +1,11 @@
-"""What of a schema and a table config the writer refuses, and why.
+"""What the writer refuses in a schema and a table config, and why.
 
-`tools.docs.formats_page` has the list of all that may be asked for, refused or not, for
-docs/guides/formats.md. A unit test has a schema or table config for every line of it and holds the writer to
-it.
+`tools.docs.formats_page` lists everything that may be asked for, refused or not, for docs/guides/formats.md.
+For every line of it, a unit test has a schema or table config and checks that the writer behaves as the line
+says.
 
-JSON of a schema or table config is read as Pinot's own classes read it. What is read without further ado is
-looked at first by `check_shape`; numbers are judged where they are used.
+JSON of a schema or table config is read as Pinot's own classes read it. `check_shape` first checks the parts
+that other code reads without checks; numbers are checked where they are used.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _NEEDS_BUILDER = "NEEDS_JVM_BUILDER"
 
 
 class Feature(Enum):
-    """What a schema or table config may ask for, and the writer does not do.
+    """Something that a schema or table config may ask for, and the writer refuses.
 
-    :ivar reason: why.
-    :ivar code: a fixed name for refusals.
+    :ivar reason: why it is refused.
+    :ivar code: the fixed name of the refusal.
     """
 
     def __init__(self, reason: str, code: str) -> None:
@@ -85,10 +85,10 @@ class Feature(Enum):
 
 
 class Findings:
-    """What of a schema and a table config cannot be done, and what is left to the server, for people.
+    """What a schema and a table config ask for that is refused, or left to the server; for people.
 
-    :ivar problems: what cannot be done.
-    :ivar notes: what is accepted but left to the server or not imitated.
+    :ivar problems: what is refused.
+    :ivar notes: what is accepted, but left to the server or not imitated.
     """
 
     def __init__(self) -> None:
@@ -96,17 +96,17 @@ class Findings:
         self.notes: list[str] = []
 
     def refuse(self, where: str, feature: Feature, what: str) -> None:
-        """Note a problem: where it was asked for, and for what."""
+        """Note a problem: where something is asked for, and what."""
         self.problems.append(f"{where}: {what} ({feature.code}: {feature.reason})")
 
 
 def is_true(value: object) -> bool:
-    """A JSON switch as Jackson reads it: the text "true" counts."""
+    """Whether a JSON switch is on, as Jackson reads it: the text "true" counts, too."""
     return value is True or (isinstance(value, str) and value.lower() == "true")
 
 
 def number(value: object) -> float | None:
-    """A JSON number as Jackson reads a double: one in a text counts; None if it is none."""
+    """Return a number as Jackson reads a double, from text, too; None if it is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
@@ -117,7 +117,7 @@ def number(value: object) -> float | None:
 
 
 def java_int(value: object) -> int | None:
-    """A JSON number as Jackson reads an int: digits in a text count; None if it is none."""
+    """Return a number as Jackson reads an int, from digits in a text, too; None if it is not one."""
     if isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]{1,10}", value.strip()):
         value = int(value)
     if type(value) is not int or not -(2**31) <= value < 2**31:
@@ -172,7 +172,7 @@ _TABLE: Final[Shape] = {
 
 
 def check_shape(schema: JsonMapping, table_config: JsonMapping, findings: Findings) -> None:
-    """Refuse what stands where Pinot has something else, and columns that `fieldConfigList` has twice."""
+    """Refuse a value of another kind than Pinot has there, and columns twice in `fieldConfigList`."""
     _check(schema, _SCHEMA, "", findings)
     _check(table_config, _TABLE, "", findings)
     if not findings.problems:

@@ -1,1 +1,1 @@
-"""What of a table config and schema decides over a segment. Reads no rows."""
+"""Read from a table config and schema how a segment is built. Reads no rows."""

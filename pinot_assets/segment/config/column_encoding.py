@@ -1,8 +1,8 @@
 """The columns of a Pinot schema (`Schema`, `FieldSpec`), and how the table config wants each stored.
 
-Settings of an encoding (docs/design/segment-format.md#s6-2, #s6-3 and #s7) come from several places; which of
-them count is Pinot's choice (`DictionaryIndexType`, `ForwardIndexType`). What a server of the oldest version
-cannot read is refused here (docs/design/segment-format.md#s11).
+Settings of an encoding (docs/design/segment-format.md#s6-2, #s6-3 and #s7) come from several places; which
+of them applies is Pinot's choice (`DictionaryIndexType`, `ForwardIndexType`). An encoding that the oldest
+server cannot read is refused here (docs/design/segment-format.md#s11).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _DICTIONARY_KEYS = {"disabled", "onHeap", "useVarLengthDictionary", "intern"}
 
 
 def read_columns(schema: JsonMapping, null_handling: bool, findings: Findings) -> list[Column]:
-    """All columns that can be written; what is wrong with the others is refused.
+    """Return all columns that can be written; refuse the others and say why.
 
     :param null_handling: the table's `nullHandlingEnabled`; `enableColumnBasedNullHandling` of the schema
         overrides it.
@@ -90,7 +90,7 @@ def read_columns(schema: JsonMapping, null_handling: bool, findings: Findings) -
 
 
 def _problems(field: JsonMapping, field_type: FieldType) -> list[tuple[Feature, str]]:
-    """Why one field cannot be written; empty when it can."""
+    """Return why one field cannot be written; empty if it can."""
     wrong: list[tuple[object, Feature, str]] = [
         (_UNSAFE_NAME.search(str(field.get("name") or "")), Feature.COLUMN_NAME, "unsafe name"),
         (field.get("transformFunction"), Feature.INGESTION, "transformFunction"),
@@ -108,7 +108,7 @@ def _problems(field: JsonMapping, field_type: FieldType) -> list[tuple[Feature, 
 def _problems_of_type(
     field: JsonMapping, field_type: FieldType, data_type: DataType
 ) -> list[tuple[object, Feature, str]]:
-    """Whether something that a field of its type may not have is there, and what."""
+    """Return the checks of a field that depend on its type: whether each failed, and what is wrong."""
     invalid, default = Feature.COLUMN_INVALID, field.get("defaultNullValue")
     is_multi_value = not is_true(field.get("singleValueField", True))
     has_format = field.get("format") or data_type is DataType.TIMESTAMP
@@ -157,7 +157,7 @@ def _column(field: JsonMapping, field_type: FieldType, nullable: bool) -> Column
 
 
 def _default(field: JsonMapping, data_type: DataType, field_type: FieldType) -> Default:
-    """What a null becomes.
+    """Return the value that replaces a null.
 
     :raises ValueError: see `parse_default`.
     """
@@ -166,25 +166,25 @@ def _default(field: JsonMapping, data_type: DataType, field_type: FieldType) -> 
 
 
 def _max_length(field: JsonMapping) -> int | None:
-    """The longest value; None if what is written is no length."""
+    """Return the length of the longest value; None if the setting is no valid length."""
     given = field.get("maxLength")
     length = DEFAULT_MAX_LENGTH if given is None else java_int(given)
     return None if length is None or length < 0 else length
 
 
 def _format(field: JsonMapping, data_type: DataType) -> str:
-    """A date-time format as `metadata.properties` shows it (docs/design/segment-format.md#s4-3)."""
+    """Return a date-time format as `metadata.properties` shows it (docs/design/segment-format.md#s4-3)."""
     text = str(field.get("format"))
     return "TIMESTAMP" if data_type is DataType.TIMESTAMP or text.endswith(":TIMESTAMP") else text
 
 
 class ColumnSettings:
-    """What a table config says of one column, in the three places where Pinot takes it from.
+    """A table config's settings of one column, from the three places where Pinot reads them.
 
     :ivar indexing: `tableIndexConfig`.
     :ivar entry: the column's entry of `fieldConfigList`.
-    :ivar nested: its `indexes`.
-    :ivar types: its index types, in capitals.
+    :ivar nested: the entry's `indexes`.
+    :ivar types: the entry's index types, in capitals.
     """
 
     def __init__(self, column: Column, config: JsonMapping, findings: Findings) -> None:
@@ -199,7 +199,7 @@ class ColumnSettings:
         self.types = {str(kind).upper() for kind in kinds if kind}
 
     def refuse(self, feature: Feature, what: str) -> None:
-        """Something of it cannot be done."""
+        """Note that a setting of this column cannot be honoured."""
         self.findings.refuse(f"column {self.column.name}", feature, what)
 
     def is_listed(self, key: str) -> bool:
@@ -207,19 +207,19 @@ class ColumnSettings:
         return self.column.name in (self.indexing.get(key) or ())
 
     def is_nested(self, key: str) -> bool:
-        """Whether `indexes` of its entry has an index."""
+        """Whether `indexes` of the column's entry has an index that is not disabled."""
         return key in self.nested and not is_true(self.nested[key].get("disabled"))
 
     def has_index(self, key: str) -> bool:
-        """Whether an index is configured in any of the places."""
+        """Whether any of the three places configures the index."""
         lists = (f"{key}IndexColumns", f"{key}IndexConfigs")
         return any(map(self.is_listed, lists)) or key.upper() in self.types or self.is_nested(key)
 
 
 def read_encoding(given: ColumnSettings, server: tuple[int, int], inverted: bool) -> Encoding:
-    """One column's encoding; what of it cannot be done is refused.
+    """Return one column's encoding; refuse the settings that cannot be honoured.
 
-    :param inverted: whether an inverted index is written, which takes a dictionary.
+    :param inverted: whether an inverted index is written, which needs a dictionary.
     :param server: the oldest server that must read the segment, (major, minor).
     """
     column, entry = given.column, given.entry
@@ -237,7 +237,7 @@ def read_encoding(given: ColumnSettings, server: tuple[int, int], inverted: bool
     if raw or optimize:
         raw_format = _raw_format(given, settings, codec_name, server)
         hides = is_true((entry.get("properties") or {}).get("noRawDataForTextIndex"))
-        # A text index may keep the values out of the forward index; that is not imitated.
+        # A text index may keep values out of the forward index; the writer does not imitate that.
         if hides or given.nested.get("text", {}).get("rawValue") is not None:
             given.refuse(Feature.NEEDS_BUILDER, "noRawDataForTextIndex")
     if raw or (optimize and (column.is_fixed_width or optimize.cardinality_ratio is not None)):
@@ -251,7 +251,7 @@ def read_encoding(given: ColumnSettings, server: tuple[int, int], inverted: bool
 
 
 def _dictionary(given: ColumnSettings) -> tuple[bool, bool]:
-    """Whether there is to be none, and whether a variable-length one is asked for."""
+    """Return whether the column has no dictionary, and whether it asks for a variable-length one."""
     listed = set(filter(given.is_listed, _DICTIONARY_LISTS))
     raw = not listed.isdisjoint(("noDictionaryColumns", "noDictionaryConfig"))
     raw = raw or str(given.entry.get("encodingType") or "").upper() == "RAW"
@@ -268,7 +268,7 @@ def _dictionary(given: ColumnSettings) -> tuple[bool, bool]:
 
 
 def _optimize(given: ColumnSettings) -> tuple[Optimize | None, bool]:
-    """When the values decide, and whether the column is raw whatever they are."""
+    """Return when the values decide, None if never; and whether the column is raw whatever they are."""
     column, indexing = given.column, given.indexing
     if not is_true(indexing.get("optimizeDictionary")):
         metrics = is_true(indexing.get("optimizeDictionaryForMetrics"))
@@ -287,7 +287,7 @@ def _optimize(given: ColumnSettings) -> tuple[Optimize | None, bool]:
 
 
 def _forward(given: ColumnSettings) -> JsonMapping:
-    """The settings of the forward index, in the newer spelling."""
+    """Return the settings of the forward index, under the names of the newer spelling."""
     properties = given.entry.get("properties") or {}
     legacy = {
         "compressionCodec": given.entry.get("compressionCodec"),
@@ -316,7 +316,7 @@ def _forward(given: ColumnSettings) -> JsonMapping:
 def _raw_format(
     given: ColumnSettings, settings: JsonMapping, codec_name: str, server: tuple[int, int]
 ) -> RawFormat:
-    """How the column is written without dictionary."""
+    """Return how the column is written without dictionary."""
     column = given.column
     codec = Codec.PASS_THROUGH if column.field_type is FieldType.METRIC else Codec.LZ4
     if codec_name in Codec.__members__:
@@ -341,7 +341,7 @@ def _raw_format(
 
 
 def _version(given: ColumnSettings, asked: object, server: tuple[int, int]) -> int:
-    """The version of the file that Pinot writes for the version asked for."""
+    """Return the file version that Pinot writes for the version that the setting names."""
     column = given.column
     has_old_multi_value = server < _MULTI_VALUE_V4_SINCE and not column.single_value
     if asked is None:
@@ -363,7 +363,7 @@ def _version(given: ColumnSettings, asked: object, server: tuple[int, int]) -> i
 
 
 def _data_size(text: object) -> int | None:
-    """Bytes of a size such as 512K (`DataSizeUtils`), None if it is none."""
+    """Return the bytes of a size such as 512K (`DataSizeUtils`), None if it is not a size."""
     match = _DATA_SIZE.fullmatch("1M" if text is None else str(text))
     if match is None:
         return None

@@ -1,12 +1,12 @@
-"""What to write, read from Pinot's own schema and table config; what cannot be written is refused here.
+"""Read from Pinot's own schema and table config what to write; refuse what cannot be written.
 
-Nothing is read before this has passed, and all problems are named at once. A setting is honoured, of no
-concern to a segment, or refused because the segment would differ from what Pinot would build.
+No file is read before this has passed, and the error names all problems at once. A setting is honoured, or
+does not concern a segment, or is refused because the segment would differ from what Pinot would build.
 
-The indexes that a table config asks for are written into the segment, or left to the server. The rule is that
-of Pinot's own builder, as far as an index is written here at all: bloom filters always, inverted indexes of
-`invertedIndexColumns` only with `createInvertedIndexDuringSegmentGeneration`, those of `fieldConfigList`
-always (`SegmentGeneratorConfig`). Every other index is built by the server that loads the segment
+The indexes of a table config are written into the segment, or left to the server. For the indexes that are
+written here at all, the rule is that of Pinot's own builder (`SegmentGeneratorConfig`): bloom filters always;
+inverted indexes of `invertedIndexColumns` only with `createInvertedIndexDuringSegmentGeneration`; those of
+`fieldConfigList` always. The server that loads the segment builds every other index
 (docs/design/segment-format.md#s10).
 """
 
@@ -43,9 +43,9 @@ _SERVER_BUILT = {
     "vector": "vector index",
 }
 _OWN_INDEXES = {"inverted", "bloom", "dictionary", "forward"}
-_NO_INDEXES = {"INVERTED", "SORTED", "TIMESTAMP"}  # read above, or of no concern to a segment's buffers
+_NO_INDEXES = {"INVERTED", "SORTED", "TIMESTAMP"}  # read elsewhere, or they change no buffer of a segment
 BUILD_INVERTED = "generate.inverted.index.before.push"
-"""Key of the table config's `metadata.customConfigs`: deprecated, and still obeyed."""
+"""Key of the table config's `metadata.customConfigs`: deprecated, but Pinot still obeys it."""
 
 
 DEFAULT_FPP: Final = 0.05
@@ -55,8 +55,8 @@ DEFAULT_FPP: Final = 0.05
 class BloomFilter:
     """How large a bloom filter may be.
 
-    :ivar fpp: share of values it wrongly reports as present.
-    :ivar max_bytes: largest size, which may cost a higher share; 0 for no limit.
+    :ivar fpp: share of absent values that the filter may report as present (false positives).
+    :ivar max_bytes: largest size, which may raise that share; 0 for no limit.
     """
 
     fpp: float = DEFAULT_FPP
@@ -67,8 +67,8 @@ class BloomFilter:
 class Indexes:
     """The indexes of one column that are written into the segment.
 
-    :ivar inverted: whether there is an inverted index; a sorted column has none in any case.
-    :ivar bloom: its bloom filter, if it has one.
+    :ivar inverted: whether to write an inverted index; a sorted column never gets one.
+    :ivar bloom: settings of its bloom filter, None without one.
     """
 
     inverted: bool = False
@@ -78,7 +78,7 @@ class Indexes:
 def read_indexes(
     config: JsonMapping, columns: Iterable[ColumnSettings], findings: Findings
 ) -> dict[str, Indexes]:
-    """The indexes to write of each column that has some; notes say what the server builds.
+    """Return the indexes to write, for each column that has some; note what the server builds.
 
     :param columns: those of the schema; settings of other columns are ignored, as Pinot does.
     """
@@ -117,7 +117,7 @@ def _star_tree(indexing: JsonMapping, findings: Findings) -> None:
 
 
 def _is_asked(given: ColumnSettings, key: str, elsewhere: bool) -> bool:
-    """Whether an index is asked for, in `indexes` or elsewhere."""
+    """Whether an index is asked for, in `indexes` or elsewhere; refuse a declaration in both."""
     if key in given.nested and elsewhere:
         given.refuse(Feature.INDEX_INVALID, f"indexes.{key} beside another declaration")
     return given.is_nested(key) if key in given.nested else elsewhere
@@ -140,7 +140,7 @@ def _bloom(given: ColumnSettings) -> BloomFilter | None:
 
 
 def _others(given: ColumnSettings) -> set[str]:
-    """What the server builds; every index that is not known is refused."""
+    """Return the names of the indexes that the server builds; refuse every unknown index."""
     built = {what for key, what in _SERVER_BUILT_LISTS.items() if given.is_listed(key)}
     if given.entry.get("timestampConfig") and given.column.nullable:
         given.refuse(Feature.TIMESTAMP_INDEX_OF_NULLS, "timestamp index (timestampConfig)")
@@ -175,14 +175,14 @@ class SegmentSpec:
 
     :ivar columns: the columns, in UTF-16 order of their names.
     :ivar time_column: name of the table's time column, if it has one.
-    :ivar time_format: how its values are to be read.
+    :ivar time_format: format of the time column's values.
     :ivar check_time: whether start and end must lie within Pinot's valid interval, 1971 to 2071
         (`ingestionConfig.segmentTimeValueCheck`).
     :ivar min_server: the oldest Pinot server that must be able to read the segments, as (major, minor).
-    :ivar indexes: what is written of a column beside dictionary, forward index and null vector, by its name.
-    :ivar partitionings: how partitioned columns are partitioned, by their names.
+    :ivar indexes: by column name, the indexes besides dictionary, forward index and null vector.
+    :ivar partitionings: by column name, how partitioned columns are partitioned.
     :ivar sort_order: the columns by which the rows of a segment are sorted, the first one first.
-    :ivar notes: what is accepted but left to the server or not imitated, for people.
+    :ivar notes: for people: what is accepted, but left to the server or not imitated.
     """
 
     columns: tuple[Column, ...]
@@ -204,7 +204,7 @@ class SegmentSpec:
         :param schema: Pinot schema, as JSON values.
         :param table_config: Pinot table config of an OFFLINE table, as JSON values.
         :param min_server: oldest server that must read the segments, `major.minor`.
-        :raises UnsupportedFeature: the text lists every column and feature that cannot be written.
+        :raises UnsupportedFeature: lists every column and feature that cannot be written.
         """
         findings = Findings()
         check_shape(schema, table_config, findings)
@@ -247,11 +247,11 @@ class SegmentSpec:
         )
 
     def arrow_schema(self) -> pa.Schema:
-        """The Arrow types that `build_segment` takes, in the order of `columns`.
+        """Return the Arrow types that `build_segment` takes, in the order of `columns`.
 
-        Text may also come as large_string or dictionary-encoded, BIG_DECIMAL as decimals or integers,
-        instants in other units as long as no digit is lost, a multi-value column as any kind of list or as
-        single values; a column may be missing, which means all null.
+        Text may also be large_string or dictionary-encoded, BIG_DECIMAL decimals or integers, instants in
+        other units if no digit is lost, a multi-value column any kind of list or single values. A column may
+        be missing: it is then all null.
         """
         fields = [(column, STORAGE[column.data_type].arrow) for column in self.columns]
         return pa.schema(
@@ -279,7 +279,7 @@ def _parse_server(text: str, findings: Findings) -> tuple[int, int]:
 
 
 def _check_table_config(config: JsonMapping, findings: Findings) -> None:
-    """What a table config asks for beside encodings, indexes, partitions and sort order."""
+    """Check the settings of a table config besides encodings, indexes, partitions and sort order."""
     indexing = config.get("tableIndexConfig") or {}
     if is_true(indexing.get("aggregateMetrics")):
         findings.refuse("tableIndexConfig.aggregateMetrics", Feature.INGESTION, "aggregated rows")
@@ -307,7 +307,7 @@ def _check_table_config(config: JsonMapping, findings: Findings) -> None:
 
 
 def _time_format(name: str, columns: list[Column], findings: Findings) -> TimeFormat | None:
-    """The format of the table's time column; what is wrong with it is refused."""
+    """Return the format of the table's time column; refuse a column or format that cannot be used."""
     where = f"column {name}"
     column = next((column for column in columns if column.name == name), None)
     if column is None or column.format is None:
@@ -321,7 +321,7 @@ def _time_format(name: str, columns: list[Column], findings: Findings) -> TimeFo
         return None
     allowed = {
         TimeFormatKind.EPOCH: {DataType.INT, DataType.LONG},
-        TimeFormatKind.TIMESTAMP: {DataType.TIMESTAMP},  # Pinot cannot write now into a LONG of this format
+        TimeFormatKind.TIMESTAMP: {DataType.TIMESTAMP},  # Pinot cannot write "now" into such a LONG column
         TimeFormatKind.SIMPLE_DATE_FORMAT: {DataType.INT, DataType.LONG, DataType.STRING},
     }[time_format.kind]
     if column.data_type not in allowed:
@@ -334,6 +334,6 @@ def _time_format(name: str, columns: list[Column], findings: Findings) -> TimeFo
 
 
 def _holds(data_type: DataType, time: str) -> bool:
-    """Whether a column of the type can hold it: a null becomes the time of now."""
+    """Whether a column of the type can hold a time of its format: a null becomes the current time."""
     most = {DataType.INT: 2**31 - 1, DataType.LONG: 2**63 - 1}.get(data_type)
     return most is None or (time.isdecimal() and int(time) <= most)

@@ -1,13 +1,13 @@
-"""Pinot's `transformConfigs` and `filterConfig` as Spark SQL, or what is in the way.
+"""Translate Pinot's `transformConfigs` and `filterConfig` to Spark SQL, or say why that is not possible.
 
-As Pinot's `ExpressionTransformer` does it: a function fills its column where that is null; one that uses
-columns of others runs after them. `FilterTransformer` then drops the rows for which its function is true.
+The rules are those of Pinot's `ExpressionTransformer`: a function fills its column where that is null; a
+function that uses other columns with a function runs after them. Then `FilterTransformer` drops the rows for
+which its function is true.
 
-A function is translated where Pinot and Spark say exactly the same. It is evaluated as Pinot 1.5.1's
-`InbuiltFunctionEvaluator` does: arguments are cast to the function's parameters, a null argument makes the
-result null, comparisons and arithmetic are done in DOUBLE. Where Pinot would go on with a value that nobody
-meant (a number that overflows, division by zero, a text that is nearly a date), Spark raises and the file
-fails.
+A function is translated only if Pinot and Spark certainly agree. It behaves as Pinot 1.5.1's
+`InbuiltFunctionEvaluator`: arguments are cast to the function's parameters, a null argument makes the result
+null, comparisons and arithmetic use DOUBLE. Where Pinot would continue with a value that was not meant (a
+number that overflows, division by zero, a text that is nearly a date), Spark raises and the file fails.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ _COMPARISONS: Final = {
 _SUMS: Final = {"+": "plus", "-": "minus"}
 _PRODUCTS: Final = {"*": "times", "/": "divide"}
 _MOST_LENGTH: Final = 100_000
-"""Characters of a translation."""
+"""The most characters of a translation."""
 _NOT_SUPPORTED: Final = frozenset(("between", "case", "in", "like", "cast", "null"))
 
 
 class NotTranslated(ValueError):
-    """There is no Spark SQL that certainly says the same.
+    """There is no Spark SQL that certainly means the same.
 
-    :ivar feature: what was asked for: a Groovy script, a variable of the environment, or another function.
+    :ivar feature: the kind of expression: a Groovy script, an environment variable, or another function.
     """
 
     def __init__(self, what: str, feature: Feature = Feature.TRANSFORM_OTHER) -> None:
@@ -81,7 +81,7 @@ class Translation:
 def translate(function: str) -> Translation:
     """Translate a `transformFunction` or `filterFunction`.
 
-    :raises NotTranslated: there is no certain translation; says why.
+    :raises NotTranslated: there is no certain translation; its text says why.
     """
     if _GROOVY.match(function):
         raise NotTranslated("Groovy, a script,", Feature.GROOVY)
@@ -97,12 +97,12 @@ def translate(function: str) -> Translation:
 
 
 def quoted(column: str) -> str:
-    """A column's name as Spark SQL takes it, whatever it is."""
+    """Return a column's name quoted for Spark SQL, whatever characters it has."""
     return f"`{column.replace('`', '``')}`"
 
 
 class _Parser:
-    """Recursive descent over what Calcite would parse, for the few forms that are known here."""
+    """Parses by recursive descent the few forms known here of what Calcite would parse."""
 
     def __init__(self, text: str) -> None:
         self.columns: set[str] = set()
@@ -139,7 +139,7 @@ class _Parser:
         return self._joined(_PRODUCTS, self._atom)
 
     def _joined(self, names: Mapping[str, str], part: Callable[[], Argument]) -> Argument:
-        """Parts with signs or words between them; each of those is a function."""
+        """Parse parts with signs or words between them; each sign or word is a function."""
         joined = part()
         while sign := self._taken(names):
             joined = self._call(names[sign], [joined, part()])
@@ -201,7 +201,7 @@ class _Parser:
             call = function.sql(arguments)
         except ValueError as error:
             raise NotTranslated(f"{name}: {error}") from None
-        # An argument can stand in the translation more than once, and so the text doubles with each call.
+        # An argument may occur several times in the translation, so its length may double with each call.
         if len(call.sql) > _MOST_LENGTH:
             raise NotTranslated(f"too many functions in each other, the last of them {name},")
         return call
@@ -215,7 +215,7 @@ class _Parser:
         return token
 
     def _taken(self, names: Collection[str]) -> str:
-        """The next sign or word, if it is one of these; "" if it is not, which then stays the next."""
+        """Take the next sign or word if it is one of `names`; otherwise return "" and leave it."""
         kind, text = self._peek()
         if kind not in ("sign", "word") or text.lower() not in names:
             return ""
@@ -228,7 +228,7 @@ class _Parser:
 
 
 def _meant(name: str) -> str:
-    """The function that may have been meant, for the error; "" where none is near."""
+    """Return a hint with the function that was probably meant; "" if none has a similar name."""
     names = {known for known, _ in FUNCTIONS} - {name}
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.75)
     return f" (did you mean {near[0]}?)" if near else ""
@@ -262,7 +262,7 @@ def _logical(name: str, arguments: list[Argument]) -> Argument:
         raise NotTranslated(f"{name} of {len(arguments)} values")
     if any(argument.kind != "BOOLEAN" for argument in arguments):
         raise NotTranslated(f"{name} of what is neither true nor false")
-    parts = [argument.sql for argument in arguments]  # conditions stand in parentheses or are calls
+    parts = [argument.sql for argument in arguments]  # conditions are calls or already have parentheses
     if name == "not":
         return Argument(f"(NOT {parts[0]})", "BOOLEAN")
     return Argument(f"({f' {name.upper()} '.join(parts)})", "BOOLEAN")
@@ -272,8 +272,8 @@ def _logical(name: str, arguments: list[Argument]) -> Argument:
 class Transforms:
     """What a table config does to rows.
 
-    :ivar derived: columns and what is put where they are null, in the order in which that is computed.
-    :ivar dropped: true for rows that are left out.
+    :ivar derived: columns with the expression that fills them where they are null, in order of execution.
+    :ivar dropped: condition; rows for which it is true are dropped.
     :ivar problems: what cannot be translated.
     """
 
@@ -283,7 +283,7 @@ class Transforms:
 
 
 def read_transforms(config: JsonMapping) -> Transforms:
-    """Translate what a table config has.
+    """Translate the `transformConfigs` and `filterConfig` of a table config.
 
     :param config: Pinot table config, as JSON values.
     """
@@ -318,10 +318,10 @@ def read_transforms(config: JsonMapping) -> Transforms:
 
 
 def _translate(where: str, function: str, findings: Findings) -> Translation | None:
-    shown = function.replace("; ", ";")  # which separates problems
+    shown = function.replace("; ", ";")  # "; " separates problems
     try:
         translated = translate(function)
-        check_spark_expression(translated.sql)  # as the run does: it may cost too much, or nest too deep
+        check_spark_expression(translated.sql)  # the run checks it, too: it may cost or nest too much
         return translated
     except ExpressionRefused as refused:
         reason = refused.reason.replace("; ", ", ")

@@ -1,1 +1,1 @@
-"""Pinot's ingestion functions and time formats, in Spark's words."""
+"""Pinot's ingestion functions and time formats, translated for Spark."""

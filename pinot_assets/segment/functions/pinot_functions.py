@@ -1,8 +1,8 @@
-"""Pinot's scalar functions that Spark SQL can express, each with its parameters and what it becomes.
+"""Pinot's scalar functions that Spark SQL can express: parameters and translation of each.
 
 Source: `DateTimeFunctions`, `StringFunctions`, `ArithmeticFunctions` and the comparison functions of Pinot
-1.5.1; tests/oracle compares every one with Pinot itself. Names as Pinot's registry knows them: lower case,
-without underscores.
+1.5.1; tests/oracle compares every function with Pinot itself. Names are those of Pinot's registry: lower
+case, without underscores.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ ArgumentKind = Literal["LONG", "DOUBLE", "STRING", "BOOLEAN", "COLUMN"]
 class Argument:
     """A part of an expression.
 
-    :ivar kind: its type; that of a column is the file's affair.
-    :ivar value: what a text literal says.
-    :ivar column: the column's name, if it is one.
+    :ivar kind: its type; COLUMN if it is a column, whose type depends on the file.
+    :ivar value: the text of a text literal.
+    :ivar column: the column's name, if it is a column.
     """
 
     sql: str
@@ -34,10 +34,10 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One of Pinot's.
+    """One function of Pinot.
 
-    :ivar parameters: what its arguments are cast to.
-    :ivar sql: what it becomes; a ValueError says why it cannot.
+    :ivar parameters: the types to which its arguments are cast.
+    :ivar sql: translates a call with these arguments; raises a ValueError that says why it cannot.
     """
 
     parameters: tuple[ArgumentKind, ...]
@@ -51,7 +51,7 @@ _LAST_MS: Final = 253_402_300_799_999  # year 9999
 
 
 def _function(result: ArgumentKind, template: str, kind: ArgumentKind, count: int) -> Function:
-    """One whose arguments stand in the template as {0}, {1}, all cast to one kind."""
+    """Return a function with `count` arguments, all cast to one kind, for {0}, {1} in the template."""
 
     def call(arguments: list[Argument]) -> Argument:
         return Argument(template.format(*[_cast(argument, kind) for argument in arguments]), result)
@@ -83,15 +83,15 @@ def _from_date_time(arguments: list[Argument]) -> Argument:
 def _to_date_time(arguments: list[Argument]) -> Argument:
     millis, pattern = _cast(arguments[0], "LONG"), _pattern(arguments[1])
     shown = f"date_format(timestamp_millis({millis}), {pattern})"
-    # Beyond them the two write years differently; a cast that fails is SQL's way to raise.
+    # Outside of these years Java and Spark write years differently; a failing cast makes SQL raise an error.
     wrong = f"cast(cast(concat('no year of four digits: ', {millis}) AS bigint) AS string)"
     inside = f"{millis} BETWEEN {_FIRST_MS}L AND {_LAST_MS}L"
     return Argument(f"CASE WHEN {inside} THEN {shown} WHEN {millis} IS NOT NULL THEN {wrong} END", "STRING")
 
 
-# For Spark NaN is equal to itself and above all others, for Java it is nothing of all that.
+# For Spark, NaN equals itself and is above all other numbers; in Java every such comparison is false.
 _COMPARED: Final = "(CASE WHEN isnan({{0}}) OR isnan({{1}}) THEN false ELSE {{0}} {sign} {{1}} END)"
-# Pinot's tolerance is 1e-7.
+# Pinot compares with a tolerance of 1e-7.
 _NEAR: Final = "(CASE WHEN isnan(({{0}} - {{1}})) THEN false ELSE abs(({{0}} - {{1}})) {sign} 1e-7D END)"
 _OF_TWO_NUMBERS: Final[Mapping[str, tuple[ArgumentKind, str]]] = {
     "plus": ("DOUBLE", "({0} + {1})"),
@@ -112,7 +112,7 @@ _OF_TEXTS: Final[Mapping[tuple[str, int], tuple[ArgumentKind, str]]] = {
     ("lower", 1): ("STRING", "lower({0})"),
     ("reverse", 1): ("STRING", "reverse({0})"),
     ("concat", 2): ("STRING", "concat({0}, {1})"),
-    ("trim", 1): ("STRING", "trim({0})"),  # SQL's: of blanks alone, no tabs
+    ("trim", 1): ("STRING", "trim({0})"),  # SQL's trim removes only blanks, no tabs
     ("length", 1): ("LONG", "(octet_length(encode({0}, 'UTF-16BE')) DIV 2)"),  # Java counts UTF-16
     ("startswith", 2): ("BOOLEAN", "startswith({0}, {1})"),
     ("endswith", 2): ("BOOLEAN", "endswith({0}, {1})"),
@@ -173,4 +173,4 @@ FUNCTIONS: Final[Mapping[tuple[str, int], Function]] = {
     ("isnull", 1): _function("BOOLEAN", "({0} IS NULL)", "COLUMN", 1),
     ("isnotnull", 1): _function("BOOLEAN", "({0} IS NOT NULL)", "COLUMN", 1),
 }
-"""By name and number of arguments."""
+"""The functions, by name and number of arguments."""

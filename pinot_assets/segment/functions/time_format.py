@@ -1,4 +1,4 @@
-"""How the table's time column is to be read: `DateTimeFormatSpec`, as far as it is reproduced here.
+"""How to read the table's time column: `DateTimeFormatSpec`, as far as it is reproduced here.
 
 Only patterns whose parsing is certain are accepted; Joda's full pattern language is not imitated.
 """
@@ -17,7 +17,7 @@ _ZONE = re.compile(r"^(.+)( tz[ ]*\((.+)\))[ ]*")
 VALID_FROM_MS = int(datetime(1971, 1, 1, tzinfo=UTC).timestamp()) * 1000
 VALID_TO_MS = int(datetime(2071, 1, 1, tzinfo=UTC).timestamp()) * 1000
 
-# Joda pattern → strptime format. Fields are of fixed width, so a text has one reading.
+# Joda pattern → strptime format. Fields have a fixed width, so a text can be read in only one way.
 PATTERNS = {
     "yyyy": "%Y",
     "yyyy-MM": "%Y-%m",
@@ -40,7 +40,7 @@ PATTERNS = {
 
 
 class TimeFormatKind(StrEnum):
-    """The three time formats Pinot knows."""
+    """The three time formats that Pinot knows."""
 
     EPOCH = "EPOCH"
     TIMESTAMP = "TIMESTAMP"
@@ -64,40 +64,40 @@ class TimeFormat:
 
     @property
     def unit_ms(self) -> int:
-        """Milliseconds of one unit."""
+        """Return the milliseconds of one unit."""
         return _UNITS_MS[self.unit]
 
     def bound(self, value: int | str) -> int:
-        """A column minimum or maximum as segment start or end time, in `unit` (`BaseSegmentCreator`).
+        """Return a column minimum or maximum as segment start or end, in `unit` (`BaseSegmentCreator`).
 
-        An EPOCH value is taken as stored: its size does not enter.
+        An EPOCH value is used as stored, without its `size`.
 
         :raises ValueError: the text does not fit the pattern.
         """
         return parse_date(str(value), self.pattern) if self.pattern else int(value)
 
     def to_ms(self, text: str) -> int:
-        """Milliseconds of a value (`DateTimeFormatSpec.fromFormatToMillis`).
+        """Return a value in epoch milliseconds (`DateTimeFormatSpec.fromFormatToMillis`).
 
         :raises ValueError: the text is no value of this format.
         """
         return parse_date(text, self.pattern) if self.pattern else int(text) * self.size * self.unit_ms
 
     def from_ms(self, ms: int) -> str:
-        """The value of an instant, as text (`DateTimeFormatSpec.fromMillisToFormat`).
+        """Return an instant in this format, as text (`DateTimeFormatSpec.fromMillisToFormat`).
 
         :param ms: milliseconds since the epoch, not negative.
         """
         if not self.pattern:
             return str(ms // self.unit_ms // self.size)
         moment = datetime.fromtimestamp(ms // 1000, UTC).replace(microsecond=ms % 1000 * 1000)
-        # %Y does not pad and %f has six digits, where Joda pads and writes three.
+        # %Y does not pad and %f has six digits; Joda pads years and writes three digits.
         layout = PATTERNS[self.pattern].replace("%Y", f"{moment.year:04d}")
         return moment.strftime(layout.replace("%f", f"{ms % 1000:03d}"))
 
 
 def parse_date(text: str, pattern: str) -> int:
-    """Epoch milliseconds of a text in UTC.
+    """Return the epoch milliseconds of a text in UTC.
 
     :param pattern: a key of `PATTERNS`.
     :raises ValueError: the text does not fit the pattern exactly.
@@ -132,7 +132,7 @@ _Parts = tuple[str, str, str, str | None]
 
 
 def _colon(text: str) -> _Parts:
-    """`size:unit:format(:pattern)`."""
+    """Split `size:unit:format(:pattern)`."""
     parts = text.split(":", 3)
     if len(parts) < 3:
         raise ValueError("must be size:timeUnit:timeFormat(:pattern)")
@@ -140,7 +140,7 @@ def _colon(text: str) -> _Parts:
 
 
 def _pipe(text: str) -> _Parts:
-    """`EPOCH(|unit(|size))`, `SIMPLE_DATE_FORMAT(|pattern(|zone))` or `TIMESTAMP`."""
+    """Split `EPOCH(|unit(|size))`, `SIMPLE_DATE_FORMAT(|pattern(|zone))` or `TIMESTAMP`."""
     kind, *rest = text.split("|", 2)
     if kind == TimeFormatKind.EPOCH:
         unit, size, *_ = [*rest, *["MILLISECONDS", "1"][len(rest) :]]

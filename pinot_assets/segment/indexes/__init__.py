@@ -1,1 +1,1 @@
-"""Bytes of each index. Knows no files and no table config."""
+"""Make the bytes of each index. Knows no files and no table config."""

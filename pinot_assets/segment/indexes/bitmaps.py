@@ -1,7 +1,7 @@
-"""What is written as bits: null vectors, the inverted index, and bloom filters.
+"""Indexes of bits: null vectors, the inverted index, and bloom filters.
 
-Row numbers stand in portable 32-bit Roaring bitmaps, run-optimised as Pinot's writer does. Bloom filters are
-Guava's.
+Row numbers are stored in portable 32-bit Roaring bitmaps, run-optimised as by Pinot's writer. Bloom filters
+are Guava's.
 
 Source: docs/design/segment-format.md#s8 and #s10, `BitmapInvertedIndexWriter`,
 `OnHeapGuavaBloomFilterCreator`.
@@ -27,7 +27,7 @@ _MAX_BYTES = 2**32 - 1  # offsets are unsigned 32-bit
 
 
 def roaring(rows: npt.NDArray[np.uint32]) -> bytes:
-    """Serialise row numbers.
+    """Return row numbers as a serialised Roaring bitmap.
 
     :param rows: row numbers, at least one.
     """
@@ -39,7 +39,7 @@ def roaring(rows: npt.NDArray[np.uint32]) -> bytes:
 def inverted_index(
     name: str, ids: npt.NDArray[np.int32], lengths: npt.NDArray[np.int64] | None, cardinality: int
 ) -> bytes:
-    """Where each id's bitmap begins and the last one ends, then the bitmaps.
+    """Return where each id's bitmap begins and the last one ends, then the bitmaps.
 
     :param name: column name, for errors.
     :param ids: dictionary ids, one per row, or one per element of a multi-value column.
@@ -65,11 +65,11 @@ _MURMUR128_MITZ_64 = 1  # Guava's hash strategy
 
 
 def bloom_filter(column: str, texts: pa.LargeBinaryArray, cardinality: int, how: BloomFilter) -> bytes:
-    """The filter of a column's values.
+    """Return the bloom filter of a column's values.
 
     :param texts: the values as Java texts, repeats allowed.
     :param cardinality: number of distinct values.
-    :raises BuildError: it would have no bit; Guava refuses to make it, and Pinot to build the segment.
+    :raises BuildError: the filter would have no bit: Guava refuses it, and Pinot does not build the segment.
     """
     fpp = how.fpp
     if how.max_bytes > 0:

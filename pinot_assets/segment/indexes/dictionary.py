@@ -1,6 +1,6 @@
-"""A column with dictionary: the bytes of the dictionary, and forward indexes of its ids.
+"""A column with dictionary: the bytes of the dictionary, and the forward indexes of its ids.
 
-The forward index is fixed-bit, sorted or multi-value. Source: docs/design/segment-format.md#s6-2 to #s6-7.
+A forward index is fixed-bit, sorted or multi-value. Source: docs/design/segment-format.md#s6-2 to #s6-7.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _DIRECT = {8: ">u1", 16: ">u2", 32: ">u4"}
 
 
 def bits_per_value(cardinality: int) -> int:
-    """Bits of one dictionary id (`PinotDataBitSet.getNumBitsPerValue`)."""
+    """Return the bits of one dictionary id (`PinotDataBitSet.getNumBitsPerValue`)."""
     return max(1, (cardinality - 1).bit_length())
 
 
 def check_size(name: str, values: int, bits: int) -> None:
-    """Whether Pinot could map a forward index of so many dictionary ids (docs/design/segment-format.md#s12).
+    """Check that Pinot could map a forward index of this size (docs/design/segment-format.md#s12).
 
     :raises BuildError: it could not.
     """
@@ -45,7 +45,7 @@ def check_size(name: str, values: int, bits: int) -> None:
 
 
 def sorted_index(ids: Codes) -> bytes:
-    """First and last row (inclusive) of each dictionary id.
+    """Return first and last row (inclusive) of each dictionary id.
 
     :param ids: ascending dictionary ids without gaps (`SingleValueSortedForwardIndexCreator`).
     """
@@ -58,10 +58,10 @@ def sorted_index(ids: Codes) -> bytes:
 
 
 def fixed_bit(ids: Codes, bits: int) -> bytes:
-    """Dictionary ids of `bits` bits each, most significant first (`FixedBitSVForwardIndexWriter`).
+    """Return dictionary ids in `bits` bits each, most significant first (`FixedBitSVForwardIndexWriter`).
 
-    Eight ids make exactly `bits` bytes, so the ids are laid out in rows of eight and every output byte is the
-    union of the few ids that overlap it.
+    Eight ids take exactly `bits` bytes. So the ids are arranged in rows of eight, and every output byte is
+    the union of the few ids that overlap it.
     """
     if bits == 1:
         return np.packbits(ids.astype(np.uint8)).tobytes()
@@ -80,13 +80,13 @@ def fixed_bit(ids: Codes, bits: int) -> bytes:
 
 
 def multi_value(ids: Codes, lengths: Lengths, bits: int) -> bytes:
-    """Dictionary ids of rows with several values (`FixedBitMVForwardIndexWriter`).
+    """Return the index of rows with several dictionary ids (`FixedBitMVForwardIndexWriter`).
 
     :param ids: row after row.
-    :param lengths: how many ids each row has, at least one.
+    :param lengths: number of ids in each row, at least one.
     """
     starts = np.cumsum(lengths) - lengths
-    average = len(ids) // len(lengths)  # an integer division in Pinot, too
+    average = len(ids) // len(lengths)  # Pinot also divides integers here
     rows_per_chunk = -(-_VALUES_PER_CHUNK // average)
     is_start = np.zeros(len(ids), dtype=np.uint8)
     is_start[starts] = 1
@@ -95,7 +95,7 @@ def multi_value(ids: Codes, lengths: Lengths, bits: int) -> bytes:
 
 
 def entry_dictionary(ids: Codes, lengths: Lengths, bits: int) -> bytes:
-    """A dictionary of whole rows, in the order of their first appearance (codec `MV_ENTRY_DICT`).
+    """Return a dictionary of whole rows, in the order of their first appearance (codec `MV_ENTRY_DICT`).
 
     Source: `FixedBitMVEntryDictForwardIndexWriter`.
     """
@@ -123,7 +123,7 @@ def entry_dictionary(ids: Codes, lengths: Lengths, bits: int) -> bytes:
 
 
 def _byte(eight: npt.NDArray[np.uint32], bits: int, byte: int) -> npt.NDArray[np.uint32]:
-    """One byte column of the packed groups."""
+    """Return one output byte of every group of eight ids."""
     value = np.zeros(eight.shape[1], dtype=np.uint32)
     for i in range(byte * 8 // bits, min(7, (byte * 8 + 7) // bits) + 1):
         shift = (i + 1) * bits - (byte + 1) * 8  # how far the id's last bit lies behind the byte's
@@ -140,11 +140,11 @@ _VARIABLE_HEADER = 16
 
 
 def dictionary(name: str, data_type: DataType, ranked: OrderedValues, variable_length: bool) -> bytes:
-    """A column's dictionary (`SegmentDictionaryCreator`).
+    """Return the bytes of a column's dictionary (`SegmentDictionaryCreator`).
 
     BYTES and BIG_DECIMAL take the variable-length form as soon as two entries differ in length, whatever is
-    configured. They also take it where the fixed one would start like it, because Pinot goes by the first
-    bytes (trap 27); there alone the bytes differ from Pinot's, which cannot be read.
+    configured. They also take it if the fixed form would begin like it, because Pinot decides by the first
+    bytes (trap 27). Only there the bytes differ from Pinot's, which cannot be read.
 
     :param name: column name, for errors.
     :param variable_length: whether the table config asks for the variable-length form.
@@ -165,7 +165,7 @@ def dictionary(name: str, data_type: DataType, ranked: OrderedValues, variable_l
 
 
 def _variable(name: str, entries: pa.LargeBinaryArray) -> bytes:
-    """Magic, version, count, where the offsets start, the offsets, the bytes (`VarLengthValueWriter`)."""
+    """Return magic, version, count, position of the offsets, offsets and bytes (`VarLengthValueWriter`)."""
     ends, data = binary_buffers(entries)
     first = _VARIABLE_HEADER + 4 * len(ends)
     size = first + int(ends[-1])
@@ -176,7 +176,7 @@ def _variable(name: str, entries: pa.LargeBinaryArray) -> bytes:
 
 
 def _padded(name: str, entries: pa.LargeBinaryArray) -> bytes:
-    """All entries padded with zeros to the longest."""
+    """Return all entries, padded with zeros to the longest."""
     ends, data = binary_buffers(entries)
     lengths = np.diff(ends)
     width = int(lengths.max())
@@ -195,7 +195,7 @@ def _padded(name: str, entries: pa.LargeBinaryArray) -> bytes:
 
 
 def _tell_waste(name: str, padded: int, used: int) -> None:
-    """A few long texts make all entries long (docs/design/segment-format.md#s12)."""
+    """Warn if a few long texts make all entries long (docs/design/segment-format.md#s12)."""
     if padded > max(_WASTE_TIMES * used, _WASTE_BYTES):
         _LOG.warning(
             "the dictionary of column %s takes %d MB for %d MB of text, padded to the longest: "

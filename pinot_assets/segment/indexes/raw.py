@@ -1,8 +1,8 @@
 """Forward indexes without dictionary, versions 2 to 5 (docs/design/segment-format.md#s7).
 
-Rows of variable width are records of bytes (#s7-4), put into chunks, each compressed by a codec (#s7-5).
-LZ4 and GZIP give the bytes of Pinot's libraries. Snappy and zstd give valid blocks whose bytes follow the
-library's version; Pinot reads them all the same.
+Rows of variable width become records of bytes (#s7-4). Records are put into chunks, and a codec compresses
+each chunk (#s7-5). LZ4 and GZIP give the same bytes as Pinot's libraries. Snappy and zstd give valid blocks
+whose bytes depend on the library's version; Pinot can read them anyway.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ _GZIP_LEVEL = 6
 
 
 def codec_id(codec: Codec, *, little_endian: bool) -> int:
-    """The number that stands for the codec in a header (`ChunkCompressionType`).
+    """Return the codec's number in a header (`ChunkCompressionType`).
 
-    :param little_endian: whether the chunks are those of versions 4 and 5 of variable width, where LZ4
-        carries its length.
+    :param little_endian: whether the chunks are those of versions 4 and 5 for variable width, where LZ4
+        stores the length, too.
     """
     return _LZ4_LENGTH_PREFIXED if codec is Codec.LZ4 and little_endian else _IDS[codec]
 
 
 def compressed(codec: Codec, chunk: bytes, *, little_endian: bool) -> bytes:
-    """One chunk as it is stored."""
+    """Return one chunk as it is stored."""
     if codec is Codec.PASS_THROUGH:
         return chunk
     length = struct.pack("<i" if little_endian else ">i", len(chunk))
     if codec is Codec.GZIP:
-        # A zlib stream in spite of the name. isal and zlib-ng pack differently from Java's zlib.
+        # In spite of its name a zlib stream. isal and zlib-ng compress differently from Java's zlib.
         return zlib.compress(chunk, _GZIP_LEVEL) + length
     packed: bytes = _LIBRARIES[codec].compress(chunk, asbytes=True)
     return length + packed if codec is Codec.LZ4 and little_endian else packed
@@ -58,10 +58,10 @@ Offsets = npt.NDArray[np.int64]
 
 
 class Records:
-    """A column's records, made for a range of rows at a time, so that no copy of the column is needed.
+    """A column's records, made for a range of rows at a time, to avoid a copy of the column.
 
-    :ivar ends: where each row's record ends if all stood one after the other, 0 first.
-    :ivar bound: the length that Pinot takes for the longest record; no record is longer.
+    :ivar ends: where each row's record would end if all were concatenated; begins with 0.
+    :ivar bound: the length that Pinot assumes for the longest record; no record is longer.
     """
 
     def __init__(self, ends: Offsets, bound: int, make: Callable[[int, int], pa.LargeBinaryArray]) -> None:
@@ -73,13 +73,13 @@ class Records:
         return len(self.ends) - 1
 
     def rows(self, start: int, stop: int) -> tuple[Offsets, bytes]:
-        """Where the records of some rows start and the last one ends, and their bytes."""
+        """Return where the records of some rows start and the last one ends, and their bytes."""
         offsets, data = binary_buffers(self._make(start, stop))
         return offsets, data.tobytes()
 
 
 def single_records(values: OrderedValues) -> Records:
-    """A single-value column of variable width: the value's bytes."""
+    """Return the records of a single-value column of variable width: each value's bytes."""
     lengths = pc.binary_length(values.entries).to_numpy()
 
     def make(start: int, stop: int) -> pa.LargeBinaryArray:
@@ -89,9 +89,9 @@ def single_records(values: OrderedValues) -> Records:
 
 
 def fixed_records(values: OrderedValues, lengths: Lengths, *, counted: bool) -> Records:
-    """A multi-value column of fixed width: the values, big-endian.
+    """Return the records of a multi-value column of fixed width: the values, big-endian.
 
-    :param counted: whether their number comes first, which it does but in version 5.
+    :param counted: whether the number of values precedes them; in every version except 5.
     """
     entries = values.entries
     assert isinstance(entries, np.ndarray)
@@ -110,7 +110,7 @@ def fixed_records(values: OrderedValues, lengths: Lengths, *, counted: bool) -> 
 
 
 def variable_records(values: OrderedValues, lengths: Lengths) -> Records:
-    """A multi-value column of variable width: the number of values, their lengths, their bytes."""
+    """Return the records of a multi-value column of variable width: number of values, lengths, bytes."""
     starts = _ends(lengths)
     sizes = pc.binary_length(values.entries).to_numpy()
     upto = _ends(sizes[values.ids])
@@ -130,7 +130,7 @@ def variable_records(values: OrderedValues, lengths: Lengths) -> Records:
 
 
 def _counted(data: Numbers, lengths: Lengths, words: int) -> Numbers:
-    """Words of all rows, each row's number of values put before it."""
+    """Return the words of all rows, with each row's number of values before its words."""
     counts = _ends(lengths * words)[:-1] + np.arange(len(lengths))
     out = np.empty(len(data) + len(lengths), dtype=">u4")
     is_value = np.ones(len(out), dtype=bool)
@@ -154,18 +154,18 @@ _HUGE = 1 << 31
 
 
 def raw_index(name: str, values: OrderedValues, lengths: Lengths | None, how: RawFormat) -> bytes:
-    """A column's forward index without dictionary (`ForwardIndexCreatorFactory`).
+    """Return a column's forward index without dictionary (`ForwardIndexCreatorFactory`).
 
     :param name: column name, for errors.
     :param lengths: each row's number of elements, None for a single-value column.
-    :raises BuildError: the index or a chunk of it would be too large.
+    :raises BuildError: the index or one of its chunks would be too large.
     """
     is_fixed = isinstance(values.entries, np.ndarray)
     if lengths is None:
         return _fixed_chunks(name, values, how) if is_fixed else _variable(name, single_records(values), how)
     if is_fixed:
         return _variable(name, fixed_records(values, lengths, counted=how.version != 5), how)
-    # Pinot always derives the rows of a chunk here.
+    # Here Pinot always derives the rows of a chunk, whatever the setting is.
     return _variable(name, variable_records(values, lengths), replace(how, derive_docs=True))
 
 
@@ -174,7 +174,7 @@ def _variable(name: str, records: Records, how: RawFormat) -> bytes:
 
 
 def _fixed_chunks(name: str, values: OrderedValues, how: RawFormat) -> bytes:
-    """Values of fixed width (`FixedByteChunkForwardIndexWriter`)."""
+    """Return the index of values of fixed width (`FixedByteChunkForwardIndexWriter`)."""
     entries, ids = values.entries, values.ids
     docs = how.target_docs if how.version < 4 else 1 << (how.target_docs - 1).bit_length()
 
@@ -186,7 +186,7 @@ def _fixed_chunks(name: str, values: OrderedValues, how: RawFormat) -> bytes:
 
 
 def _counted_chunks(name: str, records: Records, how: RawFormat) -> bytes:
-    """Records in chunks of so many rows each (`VarByteChunkForwardIndexWriter`)."""
+    """Return an index whose chunks have a fixed number of rows (`VarByteChunkForwardIndexWriter`)."""
     docs = max(1, how.target_bytes // (records.bound + 4)) if how.derive_docs else how.target_docs
     if docs * (4 + records.bound) > _MAX_INT:
         raise _too_large(name, f"{docs} rows of up to {records.bound} bytes exceed 2 GiB in one chunk")
@@ -203,7 +203,7 @@ def _counted_chunks(name: str, records: Records, how: RawFormat) -> bytes:
 def _with_header(
     name: str, rows: int, docs: int, width: int, how: RawFormat, chunk: Callable[[int, int], bytes]
 ) -> bytes:
-    """Header, where each chunk starts, and the chunks, big-endian (`BaseChunkForwardIndexWriter`)."""
+    """Return header, start of each chunk, and chunks, big-endian (`BaseChunkForwardIndexWriter`)."""
     chunks = [
         compressed(how.codec, chunk(start, min(start + docs, rows)), little_endian=False)
         for start in range(0, rows, docs)
@@ -220,12 +220,12 @@ def _with_header(
 
 
 def _dynamic_chunks(name: str, records: Records, how: RawFormat) -> bytes:
-    """Records in chunks of about the same size (`VarByteChunkForwardIndexWriterV4`, `...V5`).
+    """Return an index whose chunks have about the same size (`VarByteChunkForwardIndexWriterV4`, `...V5`).
 
-    A record that does not fit into a chunk makes one of its own, which is marked by the top bit of its row.
+    A record that does not fit into a chunk gets its own chunk; the top bit of its row number marks that.
     """
     size = _chunk_size(records.bound, how)
-    # A chunk holds 4 bytes, and for each record 4 bytes and its own.
+    # A chunk holds 4 bytes, and for each record 4 bytes and the record.
     filled = records.ends + 4 * np.arange(len(records.ends))
     chunks, heads, start, offset = [], [], 0, 0
     while start < len(records):
@@ -249,7 +249,7 @@ def _dynamic_chunks(name: str, records: Records, how: RawFormat) -> bytes:
 
 
 def _chunk_size(bound: int, how: RawFormat) -> int:
-    """`ForwardIndexUtils.getDynamicTargetChunkSize`."""
+    """Return the chunk size as `ForwardIndexUtils.getDynamicTargetChunkSize` does."""
     size = bound * how.target_docs
     if how.target_docs < 0 or size > _MAX_INT:
         return max(how.target_bytes, _MIN_CHUNK)

@@ -1,8 +1,8 @@
-"""From an Arrow column to its distinct values and one code per row, or per element of a list column.
+"""Turn an Arrow column into its distinct values and one code per row, or per element of a list column.
 
-All cleaning then works on distinct values, never on rows. Null elements of a list are dropped, and a row
-that has no others is null. A list in a single-value column may have one element, and a value in a
-multi-value column is a row of one, as in Pinot (`DataTypeTransformerUtils`).
+All cleaning then works on distinct values, never on rows. Null elements of a list are dropped; a row with no
+other elements is null. In a single-value column a list may have one element; in a multi-value column a single
+value is a row of one, as in Pinot (`DataTypeTransformerUtils`).
 
 Source: docs/design/segment-format.md#s5-1.
 """
@@ -23,11 +23,11 @@ _SAMPLE = 1 << 14
 
 
 def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
-    """Distinct values of a column and each row's index into them, `NULL` for a null.
+    """Return the distinct values of a column, and each row's index into them, `NULL` for a null.
 
-    The values hold no null and none that no row has, even if the input is dictionary-encoded with such
-    entries, in chunks or a slice (traps 33 and 34). Where hardly any repeats, finding those few would cost
-    more than it saves, and they stay. Text comes back as large_string and bytes as large_binary, so that no
+    No value is null and each occurs in a row, even if the input is dictionary-encoded with unused or null
+    entries, in chunks or a slice (traps 33 and 34). If hardly any value repeats, the few repeats stay: to
+    find them would cost more than it saves. Text becomes large_string and bytes large_binary, so that no
     column is too large for its offsets.
     """
     if len(column) == 0:  # no element in any row; there may be no chunk either
@@ -52,17 +52,17 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
 
 
 def _hardly_repeats(column: pa.ChunkedArray) -> bool:
-    """Whether some rows from all over the column say so."""
+    """Whether a sample of rows from the whole column has hardly any repeats; False for a short column."""
     if len(column) < 4 * _SAMPLE:
         return False
     sample = column.take(pa.array(np.arange(_SAMPLE) * (len(column) // _SAMPLE)))
-    # Sorting more texts costs much, sorting more numbers little.
+    # Keeping repeats means sorting more values: with texts that costs much, with numbers little.
     variable = pt.is_large_string(column.type) or pt.is_large_binary(column.type)
     return len(sample.unique()) > (0.995 if variable else 0.95) * _SAMPLE
 
 
 def _decoded(column: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
-    """`distinct` of a dictionary-encoded column, each chunk of which may have a dictionary of its own."""
+    """Return `distinct` of a dictionary-encoded column, whose chunks may have different dictionaries."""
     starts = np.cumsum([0, *(len(chunk.dictionary) for chunk in column.chunks)])
     codes = _codes(column.chunks)
     row = 0
@@ -81,7 +81,7 @@ def _decoded(column: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
 
 
 def _codes(chunks: list[pa.DictionaryArray]) -> Codes:
-    """The indices of all chunks, `NULL` where null."""
+    """Return the indices of all chunks, `NULL` where null."""
     return np.concatenate(
         [
             pc.fill_null(chunk.indices.cast(pa.int32()), NULL).to_numpy(zero_copy_only=False)
@@ -91,20 +91,20 @@ def _codes(chunks: list[pa.DictionaryArray]) -> Codes:
 
 
 def binary_buffers(texts: pa.LargeBinaryArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Offsets (one more than texts), the first of them 0, and bytes."""
+    """Return the offsets (one more than texts, beginning with 0), and the bytes."""
     _, offsets, data = texts.buffers()
     ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     return ends - ends[0], np.frombuffer(data or b"", dtype=np.uint8)[ends[0] : ends[-1]]
 
 
 def binary_array(ends: npt.NDArray[np.integer], data: npt.NDArray[np.generic]) -> pa.LargeBinaryArray:
-    """Inverse of `binary_buffers`."""
+    """Return the array of such offsets and bytes: the inverse of `binary_buffers`."""
     buffers = [None, pa.py_buffer(np.ascontiguousarray(ends)), pa.py_buffer(np.ascontiguousarray(data))]
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(ends) - 1, buffers)
 
 
 def take(mapping: Codes, codes: Codes) -> Codes:
-    """`mapping[code]` of every code, `NULL` staying `NULL`."""
+    """Return `mapping[code]` for every code; `NULL` stays `NULL`."""
     if len(mapping) == 0:
         return codes
     mapped = mapping[codes]
@@ -113,7 +113,7 @@ def take(mapping: Codes, codes: Codes) -> Codes:
 
 
 def is_sorted(ids: Codes) -> bool:
-    """Whether no row's dictionary id is below the one before; ids rank values, so this sorts values too."""
+    """Whether no row's id is below the one before. Ids are ranks, so the values are then sorted, too."""
     return bool(np.all(ids[1:] >= ids[:-1]))
 
 
@@ -121,12 +121,12 @@ Lengths = npt.NDArray[np.int64]
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Whether an Arrow type holds a row of values."""
+    """Whether an Arrow type is a list, so that a row may hold several values."""
     return bool(pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind))
 
 
 def elements(data: pa.ChunkedArray) -> tuple[pa.ChunkedArray, Lengths]:
-    """All elements of a column, null ones too, and how many each row has."""
+    """Return all elements of a column, null ones included, and how many each row has."""
     if not is_list(data.type):
         return data, np.ones(len(data), dtype=np.int64)
     lengths = pc.fill_null(pc.list_value_length(data), 0).to_numpy()
@@ -134,7 +134,7 @@ def elements(data: pa.ChunkedArray) -> tuple[pa.ChunkedArray, Lengths]:
 
 
 def only_elements(name: str, data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A list column as single values.
+    """Return a list column as single values.
 
     :raises BuildError: a row has more than one element that is not null.
     """
@@ -154,10 +154,10 @@ def only_elements(name: str, data: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def filled_rows(codes: Codes, lengths: Lengths, fill: int) -> tuple[Codes, Lengths, npt.NDArray[np.bool_]]:
-    """Rows without null elements: the codes, each row's length, and which rows were null.
+    """Drop null elements; return the codes, each row's length, and which rows were null.
 
     :param codes: one code per element, `NULL` for a null one.
-    :param fill: the code of the only element of a null row.
+    :param fill: the code that becomes the only element of a null row.
     """
     kept = codes != NULL
     ends = np.cumsum(lengths)

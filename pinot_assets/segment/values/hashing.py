@@ -1,11 +1,11 @@
-"""The hash functions of Pinot's partition functions and bloom filters, and the texts that they take.
+"""The hash functions of Pinot's partition functions and bloom filters, and the texts that they hash.
 
-Texts are Arrow large_binary arrays of UTF-8. Half a surrogate pair stands in them as its own three bytes (see
-`normalize`), because Java's `String` keeps it; `as_utf8` makes the `?` of it that Java's encoder writes.
+Texts are Arrow large_binary arrays of UTF-8. Half a surrogate pair is encoded as its own three bytes (see
+`normalize`), because Java's `String` keeps it; `as_utf8` replaces it by `?`, as Java's encoder does.
 
 Source: `MurmurHashFunctions`, `String.hashCode`, `Arrays.hashCode` and Guava's `murmur3_128`;
-docs/design/segment-format.md#s9 and #s10. All but `string_hash` take any bytes; for a text those of
-`as_utf8`. They are hashed block by block: one step takes the next block of every value that is long enough.
+docs/design/segment-format.md#s9 and #s10. All except `string_hash` hash any bytes; for texts, pass what
+`as_utf8` returns. They work block by block: one step hashes the next block of every value that has one.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from pinot_assets.segment.values.distinct import binary_array, binary_buffers
 
 
 def has_halves(texts: pa.LargeBinaryArray) -> bool:
-    """Whether a surrogate stands alone in some text (ED A0 to ED BF, impossible in true UTF-8)."""
+    """Whether any text has a surrogate without its other half (ED A0 to ED BF, impossible in true UTF-8)."""
     _, data = binary_buffers(texts)
     lead = np.flatnonzero(data[:-1] == 0xED)
     return bool((data[lead + 1] >= 0xA0).any())
 
 
 def as_utf8(texts: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-    """The bytes that `String.getBytes(UTF_8)` gives: a lone surrogate becomes `?`."""
+    """Return the bytes that `String.getBytes(UTF_8)` returns: half a surrogate pair becomes `?`."""
     if not has_halves(texts):
         return texts
     encoded = [data.decode("utf-8", "surrogatepass").encode("utf-8", "replace") for data in texts.to_pylist()]
@@ -40,16 +40,16 @@ def as_utf8(texts: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
 
 
 def number_texts(numbers: Numbers) -> pa.LargeBinaryArray:
-    """`Integer.toString`, `Long.toString`, `Float.toString` or `Double.toString` (JDK 19 and later).
+    """Return `Integer.toString`, `Long.toString`, `Float.toString` or `Double.toString` (JDK 19 and later).
 
     :param numbers: in their stored width, without NaN and -0.0.
     """
     texts = pa.array(numbers).cast(pa.large_string())
     if numbers.dtype.kind == "f":
-        # Arrow finds the same shortest digits as Java, and lays them out alike between 1e-3 and 1e7 but for
-        # the `.0` of whole numbers.
+        # Arrow finds the same shortest digits as Java. Between 1e-3 and 1e7 it also writes them alike, except
+        # for the `.0` of whole numbers.
         whole = pc.invert(pc.match_substring(texts, "."))
-        # Made here: Arrow's first scalar imports pandas, which the start of most commands can do without.
+        # Not a constant: Arrow's first scalar imports pandas, which most commands do not need at start.
         point_zero = (pa.scalar(".0", pa.large_string()), pa.scalar("", pa.large_string()))
         texts = pc.if_else(whole, pc.binary_join_element_wise(texts, *point_zero), texts)
         size = np.abs(numbers)
@@ -64,13 +64,13 @@ _HEX = np.frombuffer(b"".join(f"{byte:02x}".encode() for byte in range(256)), dt
 
 
 def hex_texts(values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-    """Bytes as lower-case hex (`BytesUtils.toHexString`)."""
+    """Return bytes as lower-case hex (`BytesUtils.toHexString`)."""
     ends, data = binary_buffers(values)
     return binary_array(ends * 2, _HEX[data])
 
 
 def java_texts(data_type: DataType, values: Values) -> pa.LargeBinaryArray:
-    """`toString` of a column's stored values (BOOLEAN as 0 and 1, TIMESTAMP in milliseconds)."""
+    """Return `toString` of a column's stored values (BOOLEAN as 0 and 1, TIMESTAMP in milliseconds)."""
     if isinstance(values, Decimals):
         # `str` of a Decimal follows the same standard as Java's BigDecimal.
         return pa.array([str(value).encode() for value in values.tolist()], pa.large_binary())
@@ -80,7 +80,7 @@ def java_texts(data_type: DataType, values: Values) -> pa.LargeBinaryArray:
 
 
 def plain_texts(data_type: DataType, values: Values) -> pa.LargeBinaryArray:
-    """As `java_texts`, with BIG_DECIMAL as `toPlainString` gives it, without an exponent."""
+    """Return texts as `java_texts` does, but BIG_DECIMAL as `toPlainString`, without an exponent."""
     if isinstance(values, Decimals):
         return pa.array([f"{value:f}".encode() for value in values.tolist()], pa.large_binary())
     return java_texts(data_type, values)
@@ -91,7 +91,7 @@ U64 = npt.NDArray[np.uint64]
 Bytes = npt.NDArray[np.uint8]
 Words = TypeVar("Words", U32, U64)
 
-_CHUNK = 1 << 16  # texts hashed together; bounds what a step gathers
+_CHUNK = 1 << 16  # how many texts are hashed together, to bound the memory of a step
 _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
 
 
@@ -99,7 +99,7 @@ _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
 class _Chunk:
     """Texts of similar length, longest first.
 
-    :ivar rows: their places in the whole array.
+    :ivar rows: their indices in the whole array.
     """
 
     rows: npt.NDArray[np.int64]
@@ -108,13 +108,13 @@ class _Chunk:
     data: Bytes
 
     def blocks(self, width: int) -> Iterator[tuple[int, Bytes]]:
-        """Each full block of `width` bytes: how many texts (the first ones) have it, and their bytes."""
+        """Yield for each full block of `width` bytes how many texts (the first) have it, and its bytes."""
         for at in range(0, int(self.lengths[0]) - width + 1, width):
             count = int(np.searchsorted(-self.lengths, -(at + width), side="right"))
             yield count, self.data[self.starts[:count, np.newaxis] + np.arange(at, at + width)]
 
     def tails(self, width: int) -> tuple[npt.NDArray[np.int64], Bytes]:
-        """What the full blocks leave of every text: its length, and its bytes with zeros behind them."""
+        """Return the rest of every text after its full blocks: length, and bytes padded with zeros."""
         left = self.lengths % width
         place = np.arange(width)
         indices = (self.starts + self.lengths - left)[:, np.newaxis] + place
@@ -140,7 +140,7 @@ def _rotl(value: Words, by: int) -> Words:
 
 
 def murmur2(values: pa.LargeBinaryArray) -> U32:
-    """Kafka's 32-bit murmur2."""
+    """Return Kafka's 32-bit murmur2 of each value."""
     m, out = np.uint32(0x5BD1E995), np.empty(len(values), dtype=np.uint32)
     for chunk in _chunks(values):
         h = np.uint32(0x9747B28C) ^ chunk.lengths.astype(np.uint32)
@@ -157,7 +157,7 @@ def murmur2(values: pa.LargeBinaryArray) -> U32:
 
 
 def murmur3_x86_32(values: pa.LargeBinaryArray, seed: int) -> U32:
-    """Standard 32-bit murmur3."""
+    """Return the standard 32-bit murmur3 of each value."""
     out = np.empty(len(values), dtype=np.uint32)
 
     def mixed(k: U32) -> U32:
@@ -180,7 +180,7 @@ def murmur3_x86_32(values: pa.LargeBinaryArray, seed: int) -> U32:
 
 
 def murmur3_x64_128(values: pa.LargeBinaryArray) -> tuple[U64, U64]:
-    """Standard 128-bit murmur3, seed 0: both halves."""
+    """Return both halves of the standard 128-bit murmur3, with seed 0."""
     high, low = np.empty(len(values), dtype=np.uint64), np.empty(len(values), dtype=np.uint64)
 
     def first(k: U64) -> U64:
@@ -206,10 +206,10 @@ def murmur3_x64_128(values: pa.LargeBinaryArray) -> tuple[U64, U64]:
 
 
 def murmur3_x64_32(values: pa.LargeBinaryArray, seed: int) -> U32:
-    """The old 128-bit murmur3 of `variant=x64_32`: its first 32 bits.
+    """Return the first 32 bits of the old 128-bit murmur3, which `variant=x64_32` names.
 
-    Unlike the standard it changes its constants with every block, takes the bytes of the tail for signed
-    ones, and adds the length to one half only.
+    Unlike the standard it changes its constants with every block, reads the bytes of the tail as signed, and
+    adds the length to one half only.
     """
     out = np.empty(len(values), dtype=np.uint32)
     signed_seed = np.uint64(np.int64(np.uint32(seed & 0xFFFFFFFF).astype(np.int32)).astype(np.uint64))
@@ -235,7 +235,7 @@ _HALVES = (slice(0, 8), slice(8, 16))
 
 
 def _old_constants(count: int) -> U64:
-    """The two multipliers of every block."""
+    """Return the two multipliers of every block."""
     constants, c1, c2 = [], _C1, _C2
     for _ in range(count):
         constants.append((c1, c2))
@@ -250,7 +250,7 @@ def _old_mix(h1: U64, h2: U64, k1: U64, k2: U64, c1: U64 | np.uint64, c2: U64 | 
 
 
 def _finish(h1: U64, h2: U64) -> tuple[U64, U64]:
-    """The end of every 128-bit murmur3, lengths already in."""
+    """Return the final mix of every 128-bit murmur3; lengths are already mixed in."""
     h1 = h1 + h2
     h1, h2 = _avalanche(h1), _avalanche(h2 + h1)
     h1 = h1 + h2
@@ -264,11 +264,11 @@ def _avalanche(k: U64) -> U64:
 
 
 def string_hash(texts: pa.LargeBinaryArray) -> U32:
-    """`String.hashCode`: a polynomial in 31 over UTF-16 units, a surrogate that stands alone among them."""
+    """Return `String.hashCode`: a polynomial in 31 over UTF-16 units, which include lone surrogates."""
     ends, data = binary_buffers(texts)
     if not (data >= 0x80).any():
         return _polynomial(ends, data)
-    # One unit for every byte that begins a character, one more for a character of four bytes.
+    # Count one unit for each byte that begins a character, and one more for a character of four bytes.
     units = ((data & 0xC0) != 0x80).astype(np.int64) + (data >= 0xF0)
     before = np.concatenate(([0], np.cumsum(units)))
     utf16 = data.tobytes().decode("utf-8", "surrogatepass").encode("utf-16-le", "surrogatepass")
@@ -276,7 +276,7 @@ def string_hash(texts: pa.LargeBinaryArray) -> U32:
 
 
 def byte_array_hash(values: pa.LargeBinaryArray) -> U32:
-    """`Arrays.hashCode` of bytes, which are signed."""
+    """Return `Arrays.hashCode` of bytes, which are signed in Java."""
     ends, data = binary_buffers(values)
     lengths = np.diff(ends)
     start = _powers(int(lengths.max(initial=0)))[lengths]
@@ -284,14 +284,14 @@ def byte_array_hash(values: pa.LargeBinaryArray) -> U32:
 
 
 def _powers(highest: int) -> U32:
-    """31 to the power of 0 up to `highest`."""
+    """Return 31 to the power of 0, 1, … up to `highest`."""
     powers = np.full(highest + 1, 31, dtype=np.uint32)
     powers[0] = 1
     return np.cumprod(powers, dtype=np.uint32)
 
 
 def _polynomial(ends: npt.NDArray[np.int64], values: npt.NDArray[np.integer]) -> U32:
-    """Sum of value times 31 to the number of values behind it, for each text."""
+    """Return for each text the sum of each value times 31 to the power of how many values follow it."""
     lengths = np.diff(ends)
     powers = _powers(int(lengths.max(initial=0)))
     out = np.zeros(len(lengths), dtype=np.uint32)

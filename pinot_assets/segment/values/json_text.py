@@ -1,11 +1,11 @@
-"""JSON values as Pinot stores them: parsed and written again by Jackson (docs/design/segment-format.md#s5-1).
+"""JSON values as Pinot stores them: parsed and rewritten by Jackson (docs/design/segment-format.md#s5-1).
 
-Blanks go, members keep their order (the last duplicate wins, in the first one's place), numbers lose trailing
-zeros and are written as `BigDecimal.toString`, and what does not parse becomes a JSON string.
+Blanks are removed, members keep their order (the last duplicate wins, at the first one's place), numbers lose
+trailing zeros and are written as `BigDecimal.toString`, and a text that does not parse becomes a JSON string.
 
 `canonical_json` takes some microseconds for one text. Most texts come from programs that write JSON in one
-way, and look alike but for their values. So `canonical_texts` takes the values out, and looks at what is
-left, the shape, once for all texts that have it.
+way and differ only in their values. So `canonical_texts` removes the values and checks what remains, the
+shape, once for all texts that share it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from pinot_assets.segment.values.distinct import binary_array, binary_buffers
 
 MAX_NESTING = 500
-"""Deeper values are refused: Jackson stops at 1000, Python's parser may run out of stack before."""
+"""Deeper values are refused: Jackson stops at 1000, but Python's parser may run out of stack before."""
 
 _MAX_NUMBER = 1000  # Jackson's StreamReadConstraints; Pinot's build fails on a longer number
 _BLANKS = " \t\r\n"
@@ -38,9 +38,9 @@ class JsonRefused(Exception):
 
 
 def canonical_json(text: str) -> str:
-    """A JSON column's value as Pinot stores it.
+    """Return a JSON column's value as Pinot stores it.
 
-    :raises JsonRefused: Pinot could not build it either, or see `MAX_NESTING`.
+    :raises JsonRefused: Pinot could not build it either, or it is nested deeper than `MAX_NESTING`.
     """
     start = len(text) - len(text.lstrip(_BLANKS))
     if start == len(text):
@@ -56,14 +56,14 @@ def canonical_json(text: str) -> str:
     return _write(value) if _REAL.search(text) else _upper_hex(_ENCODER.encode(value))
 
 
-class _Real(str):
+class _JavaReal(str):
     """A number with fraction or exponent, already as Java writes it."""
 
     __slots__ = ()
 
 
 def java_decimal(text: str) -> str:
-    """`new BigDecimal(text).stripTrailingZeros().toString()` of a JSON number.
+    """Return `new BigDecimal(text).stripTrailingZeros().toString()` of a JSON number.
 
     :raises JsonRefused: the exponent does not fit a Java int.
     """
@@ -86,10 +86,10 @@ def java_decimal(text: str) -> str:
     return f"{sign}{stripped[0]}{point}E{adjusted:+d}"
 
 
-def _real(text: str) -> _Real:
+def _real(text: str) -> _JavaReal:
     if len(text) > _MAX_NUMBER:
         raise JsonRefused(f"a number of more than {_MAX_NUMBER} characters")
-    return _Real(java_decimal(text))
+    return _JavaReal(java_decimal(text))
 
 
 def _integer(text: str) -> int:
@@ -107,7 +107,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_cir
 
 
 def _nesting(text: str) -> int:
-    """An upper bound of the nesting, cheap for the usual value."""
+    """Return an upper bound of the nesting, cheaply for most values."""
     openings = text.count("[") + text.count("{")
     if openings <= MAX_NESTING:
         return openings
@@ -133,7 +133,7 @@ def _write(value: object) -> str:
         return "{" + ",".join(f"{_quote(key)}:{_write(member)}" for key, member in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(_write, value)) + "]"
-    if isinstance(value, _Real):
+    if isinstance(value, _JavaReal):
         return value
     return _quote(value) if isinstance(value, str) else _ENCODER.encode(value)
 
@@ -143,7 +143,7 @@ def _quote(text: str) -> str:
 
 
 def _upper_hex(text: str) -> str:
-    """Python escapes control characters in lower-case hex, Jackson in upper-case."""
+    """Change hex escapes to upper case: Python writes control characters in lower case, Jackson in upper."""
     if "\\u00" not in text:
         return text
     return _ESCAPE.sub(lambda m: "\\u" + m[0][2:].upper() if m[0].startswith("\\u") else m[0], text)
@@ -155,9 +155,9 @@ Places = npt.NDArray[np.int64]
 
 _AT_A_TIME: Final = 1 << 16
 _MOST_DIGITS: Final = 18
-_MOST_FRACTION: Final = 6  # a smaller number is written with an exponent
+_MOST_FRACTION: Final = 6  # Jackson writes a smaller number with an exponent
 _UNSURE, _DIGIT, _BEFORE, _BEHIND, _GAP = (np.zeros(256, dtype=bool) for _ in range(5))
-_UNSURE[:0x20] = _UNSURE[ord("\\")] = True  # with an escape or a control character a text is not looked at
+_UNSURE[:0x20] = _UNSURE[ord("\\")] = True  # texts with an escape or control character are skipped
 _DIGIT[ord("0") : ord("9") + 1] = True
 _BEFORE[list(b":,[")] = True
 _BEHIND[list(b",]}")] = True
@@ -165,7 +165,7 @@ _GAP[list(b":,")] = True
 
 
 def canonical_texts(values: pa.LargeBinaryArray) -> tuple[pa.LargeBinaryArray, Mask]:
-    """What `canonical_json` makes of some of the texts, and which these are; the others stay as they are."""
+    """Return the texts, some of them as `canonical_json` writes them, and a mask of these."""
     parts = [_canonical(values.slice(n, _AT_A_TIME)) for n in range(0, len(values), _AT_A_TIME)]
     if not parts:
         return values, np.zeros(0, dtype=bool)
@@ -178,7 +178,7 @@ def _canonical(values: pa.LargeBinaryArray) -> tuple[pa.LargeBinaryArray, Mask]:
     if len(some):
         shapes = _shapes(some).dictionary_encode()
         if len(shapes.dictionary) * 2 > len(some):
-            return values, np.zeros(len(values), dtype=bool)  # nothing is gained
+            return values, np.zeros(len(values), dtype=bool)  # too many shapes: this way saves no time
         stays = np.array([_stays(shape) for shape in shapes.dictionary.to_pylist()])[
             shapes.indices.to_numpy()
         ]
@@ -196,7 +196,7 @@ def _stays(shape: bytes) -> bool:
 
 
 def _plain(values: pa.LargeBinaryArray) -> Mask:
-    """Texts in which every second quote closes: without escapes, and with an even number of quotes."""
+    """Return a mask of the texts where every second quote closes: no escapes, an even number of quotes."""
     ends, data = binary_buffers(values)
     unsure, quotes = np.flatnonzero(_UNSURE[data]), np.flatnonzero(data == ord('"'))
     mask: Mask = (_counts(unsure, ends) == 0) & (_counts(quotes, ends) % 2 == 0)
@@ -204,7 +204,7 @@ def _plain(values: pa.LargeBinaryArray) -> Mask:
 
 
 def _without_blanks(values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-    """Plain texts without the one blank that people have behind a comma or colon."""
+    """Return plain texts without the one blank that many programs write after a comma or colon."""
     ends, data = binary_buffers(values)
     blank = np.flatnonzero(data == ord(" "))
     blank = blank[_GAP[_previous(data, _starts(ends), blank)]] if len(blank) else blank
@@ -217,7 +217,7 @@ def _without_blanks(values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
 
 
 def _shapes(values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-    """Plain texts without what stands in texts that are values, and with 0 for numbers."""
+    """Return plain texts with string values emptied and numbers replaced by 0."""
     ends, data = binary_buffers(values)
     out, is_start = data.copy(), _starts(ends)
     opening, closing = _quotes(data)
@@ -231,7 +231,7 @@ def _shapes(values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
 
 
 def _kept(ends: Places, data: Bytes, chosen: Mask) -> pa.LargeBinaryArray:
-    """The texts, but for the bytes that are not chosen."""
+    """Return the texts with only their chosen bytes."""
     places = np.flatnonzero(chosen)
     return binary_array(np.searchsorted(places, ends), data[places])
 
@@ -247,14 +247,14 @@ def _in_text(data: Bytes) -> Mask:
 
 
 def _starts(ends: Places) -> Mask:
-    """Where a text starts, and where the last one ends."""
+    """Return a mask of the positions where a text starts, and where the last one ends."""
     mask = np.zeros(int(ends[-1]) + 1, dtype=bool)
     mask[ends] = True
     return mask
 
 
 def _numbers(data: Bytes, is_start: Mask, in_text: Mask) -> tuple[Places, Places, Mask]:
-    """First and last characters of numbers that are stored as they stand, and which have a sign."""
+    """Return first and last positions of numbers that do not change when stored, and which are negative."""
     digit = np.concatenate([[False], _DIGIT[data] & ~in_text, [False]])
     point = (data == ord(".")) & digit[:-2] & digit[2:] & ~is_start[:-1] & ~is_start[1:]
     digit[1:-1] |= point
@@ -277,17 +277,17 @@ def _numbers(data: Bytes, is_start: Mask, in_text: Mask) -> tuple[Places, Places
 
 
 def _previous(data: Bytes, is_start: Mask, places: Places) -> Bytes:
-    """The bytes before some places, 0 where a text starts."""
+    """Return the bytes before some positions, 0 where a text starts."""
     return np.where(is_start[places], 0, data[places - 1])
 
 
 def _next(data: Bytes, is_start: Mask, places: Places) -> Bytes:
-    """The bytes behind some places, 0 where a text ends."""
+    """Return the bytes after some positions, 0 where a text ends."""
     return np.where(is_start[places + 1], 0, data[np.minimum(places + 1, len(data) - 1)])
 
 
 def _between(starts: Places, stops: Places, length: int) -> Mask:
-    """Which bytes lie in one of the ranges, which ascend and do not touch."""
+    """Return a mask of the bytes in one of the ranges, which ascend and do not touch."""
     edges = np.stack([starts, stops], axis=1).ravel()
     return np.repeat(np.arange(len(edges) + 1) % 2 == 1, np.diff(edges, prepend=0, append=length))
 

@@ -1,9 +1,9 @@
-"""What Pinot does to a value before it counts it: type, special values, nulls, sanitising.
+"""Clean values as Pinot does before it counts them: type, special values, nulls, sanitising.
 
-The order is Pinot's (`RecordTransformerUtils`). Numbers come out as a numpy array, decimals as `Decimals`,
-texts and bytes as an Arrow binary array. In texts, UTF-8, half a surrogate pair (left by a cut, or
-written as an escape in JSON) stands as its own three bytes, because it still counts for order and
-cardinality; the dictionary makes the `?` of it that Pinot stores.
+The order is Pinot's (`RecordTransformerUtils`). Numbers become a numpy array, decimals `Decimals`, texts and
+bytes an Arrow binary array. Half a surrogate pair (left by a cut, or written as an escape in JSON) is encoded
+in UTF-8 texts as its own three bytes, because it still counts for order and cardinality. The dictionary then
+replaces it by `?`, as Pinot stores it.
 
 Source: docs/design/segment-format.md#s5.
 """
@@ -48,17 +48,17 @@ from pinot_assets.segment.values.json_text import JsonRefused, canonical_json, c
 
 
 class Cut(NamedTuple):
-    """Values of one column, each row's, or each element of a multi-value column.
+    """How many values of one column lost something; elements, if the column is multi-value.
 
-    :ivar at_nul: texts that hold a NUL: it goes, and all behind it.
-    :ivar at_length: those that are longer than `maxLength`: they were cut, or became the default value.
+    :ivar at_nul: texts with a NUL: Pinot removes it and everything after it.
+    :ivar at_length: values longer than `maxLength`: they were cut, or replaced by the default value.
     """
 
     at_nul: int = 0
     at_length: int = 0
 
     def __add__(self, other: tuple[int, ...]) -> Cut:  # type: ignore[override]
-        """Of both together."""
+        """Add both counts."""
         return Cut(self[0] + other[0], self[1] + other[1])
 
 
@@ -69,7 +69,7 @@ NOTHING: Final = Cut()
 class Normalized:
     """A column's values as Pinot counts them.
 
-    :ivar values: in no order, repeats allowed, every one used.
+    :ivar values: in no order, repeats allowed; every value is used.
     :ivar codes: index into `values`, one per row, or one per element of a multi-value column.
     :ivar lengths: each row's number of elements, at least one; None for a single-value column.
     :ivar is_null: which rows were null.
@@ -84,10 +84,10 @@ class Normalized:
 
 
 def normalize(column: Column, data: pa.ChunkedArray | None, rows: int, fill: Default) -> Normalized:
-    """Clean one column.
+    """Return one column, cleaned.
 
-    :param data: the column, None when it is absent, which means all null.
-    :param fill: what null becomes.
+    :param data: the column, None if it is absent, which means all null.
+    :param fill: the value that replaces null.
     :raises BuildError: a value does not fit the column, is too long for strategy ERROR, or cannot be stored.
     """
     lengths: Lengths | None = None
@@ -109,15 +109,15 @@ def normalize(column: Column, data: pa.ChunkedArray | None, rows: int, fill: Def
     sanitised = _sanitised(column, values)
     cut = NOTHING
     if sanitised is not values:
-        # What null becomes is no value of the rows.
+        # The value that replaced null, which is the last, is no value of the file.
         cut = _cut_between(values, sanitised, codes, len(values) - 1 if has_null else len(values))
     return Normalized(sanitised, codes, lengths, is_null, cut)
 
 
 def _cut_between(before: Values, after: Values, codes: Codes, count: int) -> Cut:
-    """How many of the rows' values are others than they were, by the reason.
+    """Count the rows' values that were changed, by reason.
 
-    :param count: of the first values, which are the rows' own.
+    :param count: how many of the first values are the rows' own.
     """
     assert isinstance(before, pa.LargeBinaryArray)
     assert isinstance(after, pa.LargeBinaryArray)
@@ -128,7 +128,7 @@ def _cut_between(before: Values, after: Values, codes: Codes, count: int) -> Cut
 
 
 def _typed(column: Column, data: pa.ChunkedArray) -> tuple[Values, Codes]:
-    """Distinct values in the column's stored type."""
+    """Return the distinct values in the column's stored type, and each row's index into them."""
     storage = STORAGE[column.data_type]
     if pt.is_null(data.type):
         empty = pa.array([], pa.int32() if storage.stored is None else storage.stored)
@@ -152,7 +152,7 @@ def _typed(column: Column, data: pa.ChunkedArray) -> tuple[Values, Codes]:
 
 
 def _values(column: Column, values: pa.Array) -> Values:
-    """Arrow values of the stored type as they are worked with."""
+    """Return Arrow values of the stored type in the form that `Normalized` holds."""
     if column.data_type is DataType.BIG_DECIMAL:
         return stored_decimals(values)
     if column.data_type is DataType.JSON:
@@ -164,7 +164,7 @@ def _values(column: Column, values: pa.Array) -> Values:
 
 
 def _special(values: Values, codes: Codes) -> tuple[Values, Codes]:
-    """NaN becomes null and -0.0 becomes 0.0 (`SpecialValueTransformerUtils`)."""
+    """Make NaN null and -0.0 into 0.0 (`SpecialValueTransformerUtils`)."""
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
         return values, codes
     kept = ~np.isnan(values)
@@ -175,7 +175,7 @@ def _special(values: Values, codes: Codes) -> tuple[Values, Codes]:
 
 
 def _with_fill(values: Values, fill: Default) -> Values:
-    """The values, and last what null becomes."""
+    """Return the values, with the value that replaces null added last."""
     if isinstance(values, np.ndarray):
         return np.append(values, values.dtype.type(fill))
     if isinstance(values, Decimals):
@@ -194,9 +194,9 @@ def _json(column: Column, value: bytes) -> bytes:
 
 
 def _sanitised(column: Column, values: Values) -> Values:
-    """Cut at the first NUL and at the maximum length (`SanitizationTransformerUtils`).
+    """Cut values at the first NUL and at the maximum length (`SanitizationTransformerUtils`).
 
-    Only the few values that hold a NUL or more bytes than allowed are looked at one by one.
+    Only the few values that hold a NUL or more bytes than allowed are checked one by one.
     """
     if isinstance(values, (np.ndarray, Decimals)):
         return values
@@ -227,7 +227,7 @@ def _cut_bytes(column: Column, value: bytes) -> bytes:
 
 
 def _cut_value(column: Column, kept: str | bytes) -> Default:
-    """What the schema's strategy makes of a value of which only `kept` may stay."""
+    """Apply the schema's strategy to a value of which only `kept` may stay; return what is stored."""
     if column.effective_strategy is TooLong.ERROR:
         raise BuildError(
             f"Column {column.name} holds a value that is longer than {column.max_length} or contains a NUL",
@@ -240,7 +240,7 @@ def _cut_value(column: Column, kept: str | bytes) -> Default:
 def _mapped(
     values: pa.LargeBinaryArray, chosen: npt.NDArray[np.bool_], change: Callable[[bytes], bytes]
 ) -> pa.LargeBinaryArray:
-    """The values, the chosen ones changed."""
+    """Return the values, with `change` applied to the chosen ones."""
     if not chosen.any():
         return values
     mask = pa.array(chosen)

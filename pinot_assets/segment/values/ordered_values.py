@@ -1,12 +1,12 @@
 """Distinct values in Pinot's order, and each value's rank in it (docs/design/segment-format.md#s6-1).
 
-Sorting one array of 64-bit integers takes a quarter of the time that sorting places by values takes, and a
-tenth of what comparing texts takes. So what fits is put into one integer: a value's leading bits, and behind
-them its place. Only values whose leading bits are alike are compared themselves.
+To sort one array of 64-bit integers takes a quarter of the time that an argsort takes, and a tenth of the
+time that comparing texts takes. So a value and its position are packed into one integer if they fit: the
+value's leading bits, then the position. Only values with equal leading bits are then compared in full.
 
-A column that is stored without dictionary needs no order (`unordered_values`): only the least and the
-greatest value, their number and whether they ascend are written, and sorting all of them would take most of
-the time that such a column costs.
+A column that is stored without dictionary needs no order (`unordered_values`). Only its least and greatest
+value, the number of distinct values and whether they ascend are written. To sort all values would take most
+of the time of such a column.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BYTES = 8
 
 
 def order_of_numbers(values: Numbers) -> Places:
-    """Places of integers or floats (no NaN) from the least to the greatest, those of equal ones ascending.
+    """Return the positions of integers or floats (no NaN) in ascending order; equal values keep their order.
 
     A negative zero comes before zero.
     """
@@ -41,7 +41,7 @@ def order_of_numbers(values: Numbers) -> Places:
 
 
 def order_of_texts(texts: pa.LargeBinaryArray) -> Places:
-    """Places of byte strings from the least to the greatest."""
+    """Return the positions of byte strings in ascending order."""
     if len(texts) < 2:
         return np.arange(len(texts))
     keys = _leading(texts)
@@ -50,7 +50,7 @@ def order_of_texts(texts: pa.LargeBinaryArray) -> Places:
 
 
 def _offsets(values: Numbers) -> _Keys:
-    """How far each number, or each float's bits in the order of floats, is above the least."""
+    """Return how far each number is above the least one; a float counts by its bits, in float order."""
     if values.dtype.kind == "f":
         bits = values.view(f"i{values.itemsize}")
         mask = np.iinfo(bits.dtype).max
@@ -61,14 +61,14 @@ def _offsets(values: Numbers) -> _Keys:
 
 
 def _leading(texts: pa.LargeBinaryArray) -> _Keys:
-    """The first eight bytes behind what all texts begin with, padded with zeros."""
+    """Return the first eight bytes after the common prefix of all texts, padded with zeros."""
     bounds = pc.min_max(texts).as_py()
     low, high = bounds["min"], bounds["max"]
     pairs = enumerate(zip(low, high, strict=False))
     common = next((n for n, (a, b) in pairs if a != b), min(len(low), len(high)))
     ends, data = binary_buffers(texts)
     padded = np.concatenate((data, np.zeros(_BYTES, np.uint8)))
-    # Eight bytes from every place on, one byte apart, without a copy.
+    # A view without a copy: eight bytes from every position, one byte apart.
     windows: npt.NDArray[np.uint64] = np.ndarray(len(data) + 1, ">u8", padded, strides=(1,))
     kept = np.minimum(np.diff(ends) - common, _BYTES).astype(np.uint64)
     masks = np.array([~(2 ** (_BITS - 8 * n) - 1) & (2**_BITS - 1) for n in range(_BYTES + 1)], np.uint64)
@@ -89,11 +89,11 @@ def _order(keys: _Keys) -> Places:
 
 
 def _settled(order: Places, keys: _Keys, sort: Callable[[Places], Places]) -> Places:
-    """The order with those put right whose keys are alike.
+    """Return the order, with values that have equal keys put right.
 
-    :param keys: ascending, of the places in `order`.
-    :param sort: the order of some places' values. All that stand together are sorted at once: the order of
-        their keys is that of the values, so that none leaves its neighbours.
+    :param keys: keys of the positions in `order`, ascending.
+    :param sort: returns the order of some positions' values. It sorts all values with equal keys at once:
+        keys have the order of the values, so no value leaves its group.
     """
     same = keys[1:] == keys[:-1]
     alike = np.flatnonzero(np.append(same, False) | np.append(False, same))
@@ -107,13 +107,13 @@ def _settled(order: Places, keys: _Keys, sort: Callable[[Places], Places]) -> Pl
 class OrderedValues:
     """A column's distinct values.
 
-    :ivar entries: in Pinot's order (`unordered_values` gives them in none) and as they are stored: big-endian
-        numbers, or a binary array. Two texts that differ in half a surrogate pair only have equal bytes here
-        and still count as two.
+    :ivar entries: in Pinot's order (`unordered_values`: in no order), in stored form: big-endian numbers, or
+        a binary array. Two texts that differ only in half a surrogate pair have equal bytes here, but count
+        as two.
     :ivar lowest: first value; text may end in half a surrogate pair.
     :ivar highest: last value.
-    :ivar ids: the place in `entries`, which is the rank and the dictionary id, of each row's value, or of
-        each element of a multi-value column, row after row.
+    :ivar ids: index into `entries` (which is rank and dictionary id) of each row's value; of a multi-value
+        column: of each element, row after row.
     :ivar cardinality: number of distinct values.
     :ivar ascending: whether no value is below the one before.
     """
@@ -127,16 +127,16 @@ class OrderedValues:
 
     @property
     def longest(self) -> int:
-        """Bytes of the longest entry, 0 for numbers (`lengthOfEachEntry`)."""
+        """Return the bytes of the longest entry, 0 for numbers (`lengthOfEachEntry`)."""
         return (
             0 if isinstance(self.entries, np.ndarray) else int(pc.max(pc.binary_length(self.entries)).as_py())
         )
 
 
 def order_values(column: Column, cleaned: Normalized) -> OrderedValues:
-    """Put a column's values in order.
+    """Return a column's distinct values in order.
 
-    :raises BuildError: equal decimals are written with different scales; Pinot's order of them is chance.
+    :raises BuildError: equal decimals have different scales; Pinot puts them in an arbitrary order.
     """
     values, codes = cleaned.values, cleaned.codes
     if isinstance(values, Decimals):
@@ -160,7 +160,7 @@ def _ranked(
 
 def _rank_decimals(name: str, values: Decimals, codes: Codes) -> OrderedValues:
     keys = values.keys()
-    # What null became, which is the last, keeps its zeros; all others were stripped of them.
+    # The last value is the one that replaced nulls: it keeps its trailing zeros, all others lost theirs.
     if ((keys == keys[-1]) & (values.scales != values.scales[-1])).any():
         raise BuildError(
             f"Column {name} holds its defaultNullValue with other zeros at its end",
@@ -180,8 +180,8 @@ def _rank_texts(texts: pa.LargeBinaryArray, codes: Codes) -> OrderedValues:
 
 
 def _ordered_numbers(values: Numbers) -> tuple[Numbers, Codes]:
-    """Distinct numbers in order, and each value's rank."""
-    if np.greater_equal(values[1:], values[:-1]).all():  # as times and ids often are
+    """Return the distinct numbers in order, and each value's rank."""
+    if np.greater_equal(values[1:], values[:-1]).all():  # times and ids are often in order already
         first = np.append(True, values[1:] != values[:-1])
         return values if first.all() else values[first], _counted(first)
     order = order_of_numbers(values)
@@ -191,7 +191,7 @@ def _ordered_numbers(values: Numbers) -> tuple[Numbers, Codes]:
 
 
 def _ordered(values: pa.LargeBinaryArray, keys: pa.LargeBinaryArray) -> tuple[pa.LargeBinaryArray, Codes]:
-    """Distinct values by their keys, and each value's rank."""
+    """Return the distinct values in the order of their keys, and each value's rank."""
     order = order_of_texts(keys)
     ordered = values.take(order)
     first = np.append(True, pc.not_equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False))
@@ -199,9 +199,9 @@ def _ordered(values: pa.LargeBinaryArray, keys: pa.LargeBinaryArray) -> tuple[pa
 
 
 def _ranks(order: Places, first: npt.NDArray[np.bool_]) -> Codes:
-    """Each value's rank.
+    """Return each value's rank.
 
-    :param order: the values' places in order.
+    :param order: positions of the values, in order.
     :param first: which of them, in order, differ from the one before.
     """
     ranks = np.empty(len(order), dtype=np.int32)
@@ -214,12 +214,12 @@ def _counted(first: npt.NDArray[np.bool_]) -> Codes:
 
 
 def utf16_keys(texts: pa.LargeBinaryArray, halves: bool) -> pa.LargeBinaryArray:
-    """Keys whose byte order is the texts' UTF-16 order.
+    """Return keys whose byte order is the texts' UTF-16 order.
 
     :param halves: whether some text holds half a surrogate pair.
 
-    UTF-8 sorts as UTF-16 but for U+E000 to U+FFFF (lead bytes EE, EF), which come after the surrogate pairs
-    (lead bytes F0 and above) in UTF-16. Lifting these two bytes mends the order.
+    UTF-8 has the order of UTF-16, except that U+E000 to U+FFFF (lead bytes EE, EF) come after the surrogate
+    pairs (lead bytes F0 and above) in UTF-16. Raising these two lead bytes corrects the order.
     """
     if halves:
         keys = [utf16_key(text.decode("utf-8", "surrogatepass")) for text in texts.to_pylist()]
@@ -232,13 +232,13 @@ def utf16_keys(texts: pa.LargeBinaryArray, halves: bool) -> pa.LargeBinaryArray:
 
 
 _BLOCK = 1 << 16
-_LONG = 256  # bytes of a value from which on hashing it takes longer than Arrow's own way
+_LONG = 256  # bytes; if the longest value is longer, hashing takes longer than Arrow's own way
 
 
 def unordered_values(column: Column, cleaned: Normalized) -> OrderedValues:
-    """As `order_values`, with texts and bytes in no order and possibly repeated among the entries.
+    """Return what `order_values` does, but texts and bytes in no order, maybe with repeated entries.
 
-    Numbers are put in order all the same: that costs no more than to look at them.
+    Numbers are still put in order, which costs no more than to check them.
 
     :raises BuildError: see `order_values`.
     """
@@ -258,7 +258,7 @@ def _value(column: Column, values: pa.LargeBinaryArray, keys: pa.LargeBinaryArra
 
 
 def _count_distinct(values: pa.LargeBinaryArray) -> int:
-    """How many there are, exactly: only those whose hash another one has, too, are compared themselves."""
+    """Return the exact number of distinct values; only values whose hashes are equal are compared."""
     if pc.max(pc.binary_length(values)).as_py() > _LONG:
         return len(values.unique())
     hashes = murmur2(values)
@@ -270,7 +270,7 @@ def _count_distinct(values: pa.LargeBinaryArray) -> int:
 
 
 def _ascending(keys: pa.LargeBinaryArray, codes: Codes) -> bool:
-    """Whether the keys of the codes ascend; mostly the first few tell that they do not."""
+    """Whether the keys of the codes ascend; if not, the first block usually shows it."""
     for start in range(0, len(codes) - 1, _BLOCK):
         some = keys.take(pa.array(codes[start : start + _BLOCK + 1]))
         if pc.any(pc.less(some[1:], some[:-1])).as_py():

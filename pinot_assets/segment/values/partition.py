@@ -1,7 +1,7 @@
-"""Partition functions and the partitions a segment holds (docs/design/segment-format.md#s9).
+"""Partition functions and the partitions of a segment's rows (docs/design/segment-format.md#s9).
 
-`segmentPartitionConfig` of a table config says which; what of it cannot be honoured is refused. Source:
-`PartitionFunctionFactory` and `AbstractColumnStatisticsCollector`.
+`segmentPartitionConfig` of a table config names the functions; settings that cannot be honoured are refused.
+Source: `PartitionFunctionFactory` and `AbstractColumnStatisticsCollector`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pinot_assets.segment.values.hashing import (
 Partitions = npt.NDArray[np.int64]
 
 _ASCII_LONG = r"^[+-]?[0-9]+$"
-_TREEIFY, _MIN_TREE_CAPACITY = 8, 64  # `HashMap`: so many entries in one bucket make a small table grow
+_TREEIFY, _MIN_TREE_CAPACITY = 8, 64  # `HashMap`: a bucket with more entries makes a smaller table grow
 
 
 class PartitionFunction(StrEnum):
@@ -61,12 +61,12 @@ class Partitioning:
     config: tuple[tuple[str, str], ...] | None = None
 
     def setting(self, key: str) -> str:
-        """A value of `config`, empty when it is not there."""
+        """Return a value of `config`, "" if it has none."""
         return dict(self.config or ()).get(key, "")
 
     @property
     def bounded_values(self) -> list[str]:
-        """The values of `BoundedColumnValue`: split at any character of the delimiter, empty ones dropped."""
+        """Return the values of `BoundedColumnValue`, split at any character of the delimiter, without ""."""
         values, delimiter = self.setting("columnValues"), self.setting("columnValuesDelimiter")
         return [
             part for part in values.translate(dict.fromkeys(map(ord, delimiter), "\0")).split("\0") if part
@@ -76,7 +76,7 @@ class Partitioning:
 def partition_values(
     name: str, how: Partitioning, texts: pa.LargeBinaryArray, codes: npt.NDArray[np.int32]
 ) -> list[int]:
-    """The partitions of a segment's rows, in the order in which Pinot's `HashSet` gives them.
+    """Return the partitions of a segment's rows, in the order of Pinot's `HashSet`.
 
     :param name: column name, for errors.
     :param texts: the column's values as Java texts, in any order, repeats allowed.
@@ -88,7 +88,7 @@ def partition_values(
 
 
 def partitions(name: str, how: Partitioning, texts: pa.LargeBinaryArray) -> Partitions:
-    """The partition of each text.
+    """Return the partition of each text.
 
     :raises BuildError: `Modulo` of a text that is no whole number.
     """
@@ -115,13 +115,13 @@ def _masked(hashes: U32, count: int) -> Partitions:
 
 
 def _absolute(hashes: U32, count: int) -> Partitions:
-    """As Kafka's `Utils.abs`: the smallest integer, which has no opposite, counts as 0."""
+    """Return the partitions by Kafka's `Utils.abs`: the smallest integer has no opposite and becomes 0."""
     signed = hashes.view(np.int32).astype(np.int64)
     return np.where(signed == -(2**31), 0, np.abs(signed)) % count
 
 
 def _longs(name: str, texts: pa.LargeBinaryArray) -> Partitions:
-    """The texts as `Long.parseLong` reads them."""
+    """Return the numbers that `Long.parseLong` reads from the texts."""
     strings = texts.cast(pa.large_string())
     try:
         if not pc.all(pc.match_substring_regex(strings, _ASCII_LONG), min_count=0).as_py():
@@ -137,7 +137,7 @@ def _longs(name: str, texts: pa.LargeBinaryArray) -> Partitions:
 
 
 def _bounded(values: list[str], texts: pa.LargeBinaryArray) -> Partitions:
-    """Place of the first value that is equal but for case, counted from 1; 0 for any other text."""
+    """Return the number, from 1, of the first value that equals the text, ignoring case; 0 if none does."""
     places: dict[str, int] = {}
     for place, value in enumerate(_folded(pa.array(values, pa.large_string())).to_pylist(), start=1):
         places.setdefault(value, place)
@@ -148,15 +148,15 @@ def _bounded(values: list[str], texts: pa.LargeBinaryArray) -> Partitions:
 
 
 def _folded(texts: pa.LargeStringArray) -> pa.LargeStringArray:
-    """Equal for what `String.equalsIgnoreCase` holds equal; Arrow too maps one character to one."""
+    """Make texts equal that `String.equalsIgnoreCase` calls equal; Arrow also maps one character to one."""
     return pc.utf8_lower(pc.utf8_upper(texts))
 
 
 def hash_set_order(values: list[int]) -> list[int]:
-    """The order in which a Java `HashSet<Integer>` gives its elements.
+    """Return the values in the order in which a Java `HashSet<Integer>` iterates over them.
 
-    A bucket of nine and more in a table of 64 and more becomes a tree, whose order is not imitated here: that
-    takes nine partitions that are equal modulo 64.
+    In a table of 64 or more, a bucket of nine or more entries becomes a tree. Its order is not imitated here:
+    it would take nine partitions that are equal modulo 64.
 
     :param values: distinct, not negative, in the order of their insertion.
     """
@@ -183,14 +183,14 @@ _FUNCTIONS = {function.lower(): function for function in PartitionFunction} | {
 _MURMUR3_SINCE = (1, 1)
 _MAY_BE_WHOLE = {DataType.INT, DataType.LONG, DataType.BOOLEAN, DataType.TIMESTAMP, DataType.STRING}
 _UNSAFE_KEY = re.compile(r"[^A-Za-z0-9_.-]|^$")
-# Servers take a value without the blanks at its clients, and one with a comma without those around the comma.
+# Servers trim blanks at both ends of a value; if it has commas, also the blanks around each comma.
 _UNSAFE_VALUE = re.compile(r"^\s|\s$|\s,|,\s|[\ud800-\udfff\U00010000-\U0010ffff]")
 
 
 def read_partitionings(
     indexing: JsonMapping, columns: Iterable[Column], min_server: tuple[int, int], findings: Findings
 ) -> dict[str, Partitioning]:
-    """How columns are partitioned; what is wrong with that is refused.
+    """Return how columns are partitioned, by column name; refuse settings that are wrong.
 
     :param indexing: the table config's `tableIndexConfig`; columns that the schema lacks are ignored, as
         Pinot does.
@@ -209,9 +209,9 @@ def read_partitionings(
 
 
 def _partitioning(entry: JsonMapping | None, column: Column, min_server: tuple[int, int]) -> Partitioning:
-    """One entry of `columnPartitionMap`.
+    """Return the partitioning of one entry of `columnPartitionMap`.
 
-    :raises ValueError: says what is wrong.
+    :raises ValueError: its text says what is wrong.
     """
     if entry is None:
         raise ValueError("no settings")

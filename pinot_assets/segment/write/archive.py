@@ -1,8 +1,8 @@
-"""Segments as tar.gz, the only form every Pinot server takes (docs/design/segment-format.md#s1).
+"""Write segments as tar.gz, the only form that every Pinot server accepts (docs/design/segment-format.md#s1).
 
-The first entry is the top directory (servers take it as the segment's), gzip has one member (Pinot refuses
-more), and nothing in it depends on clock or user: the same segment makes the same bytes. `columns.psf`,
-`index_map` and `metadata.properties` come in the order of the CRC, so that a tar can be renamed in one pass.
+The first entry is the top directory (servers take it for the segment's). The gzip file has one member (Pinot
+refuses more). Nothing depends on clock or user: the same segment makes the same bytes. `columns.psf`,
+`index_map` and `metadata.properties` have the order of the CRC, so that one pass can rename a tar.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CORRUPT: tuple[type[Exception], ...] = (
     struct.error,
 )
 _NAME_LINE = re.compile(rb"^segment\.name = .*\n", re.MULTILINE)
-_COPY_BYTES = 1 << 18  # by tarfile's own 16 KB, calls take a fifth of the time
+_COPY_BYTES = 1 << 18  # with tarfile's own 16 KB, the calls alone take a fifth of the time
 _FILES = ("columns.psf", "index_map", "metadata.properties", "creation.meta")
 
 
@@ -90,7 +90,7 @@ def _file(tar: tarfile.TarFile, name: str, mtime: int, size: int, content: Suppo
 
 
 def write_tar(segment: Segment, path: Path) -> TarInfo:
-    """Write the segment as tar.gz, and hash it.
+    """Write the segment as tar.gz; return size and hash of the file.
 
     :param path: file to write; replaced if it exists.
     """
@@ -110,7 +110,7 @@ def _tar_info(path: Path) -> TarInfo:
 
 
 def metadata_tar(segment: Segment) -> bytes:
-    """The small tar.gz of a metadata push: a directory with `creation.meta` and `metadata.properties`."""
+    """Return the small tar.gz of a metadata push: a folder, `creation.meta` and `metadata.properties`."""
     return _metadata_tar(
         segment.name,
         segment.creation_time_ms,
@@ -136,7 +136,7 @@ def rename_tar(source: Path, target: Path, *, name: str) -> Renamed:
 
     :param source: a tar that `write_tar` wrote.
     :param target: file to write; replaced if it exists, never the source itself.
-    :raises BuildError: the name cannot be used, or the source is no such tar.
+    :raises BuildError: the name cannot be used, or the source is no tar of `write_tar`.
     """
     check_name("segment name", name)
     with _reading(source) as old, target.open("wb") as file, _writing(file) as new:
@@ -145,7 +145,7 @@ def rename_tar(source: Path, target: Path, *, name: str) -> Renamed:
 
 
 def _copy_renamed(old: tarfile.TarFile, new: tarfile.TarFile, name: str) -> tuple[int, int, bytes, bytes]:
-    """Copy all entries in one pass; the CRC is known when `creation.meta`, the last one, is reached."""
+    """Copy all entries in one pass. `creation.meta` is the last one: by then the new CRC is known."""
     psf, psf_entry = _next_file(old, "columns.psf")
     mtime = int(psf_entry.mtime)
     _directory(new, name, mtime)
@@ -166,7 +166,7 @@ def _copy_renamed(old: tarfile.TarFile, new: tarfile.TarFile, name: str) -> tupl
 
 
 class _Summing(io.RawIOBase):
-    """Adds up the Adler-32 of what is read through it."""
+    """Computes the Adler-32 of the bytes that are read through it."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source = source
@@ -180,7 +180,7 @@ class _Summing(io.RawIOBase):
 
 @contextmanager
 def _reading(source: Path) -> Iterator[tarfile.TarFile]:
-    """Open a tar.gz as a stream; its errors become ours."""
+    """Open a tar.gz as a stream; turn errors of the libraries into ours."""
     try:
         with (
             source.open("rb") as file,
@@ -195,7 +195,7 @@ def _reading(source: Path) -> Iterator[tarfile.TarFile]:
 
 
 def _next_file(tar: tarfile.TarFile, file_name: str) -> tuple[IO[bytes], tarfile.TarInfo]:
-    """The next entry that is no directory, which must have this name."""
+    """Return the next entry that is no directory; it must have this name."""
     while (entry := tar.next()) is not None:
         if entry.isfile():
             content = tar.extractfile(entry)
@@ -206,7 +206,7 @@ def _next_file(tar: tarfile.TarFile, file_name: str) -> tuple[IO[bytes], tarfile
 
 
 def _content(tar: tarfile.TarFile, file_name: str) -> bytes:
-    """The next entry, whole. What it says of its size is not trusted: a tar may lie in a bucket of others."""
+    """Return the next entry's bytes. Its declared size is limited: a bucket may be open to other writers."""
     content, entry = _next_file(tar, file_name)
     if entry.size > ENTRY_BYTES:
         raise tarfile.TarError(f"{file_name} is larger than {ENTRY_BYTES >> 20} MiB")

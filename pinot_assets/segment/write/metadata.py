@@ -1,6 +1,6 @@
-"""The lines of `metadata.properties` (docs/design/segment-format.md#s4).
+"""Write the lines of `metadata.properties` (docs/design/segment-format.md#s4).
 
-They are written, and read back from the bytes that go into a segment's tar.
+`read_facts` reads them back from the bytes that go into a segment's tar.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ class SegmentTimes:
 
 @dataclass(frozen=True, slots=True)
 class BuiltColumn:
-    """A column as it was built.
+    """A column with its indexes.
 
     :ivar values: its distinct values.
     :ivar is_sorted: whether its rows ascend; never for a multi-value column.
     :ivar has_dictionary: whether its forward index holds dictionary ids, not values.
     :ivar longest_row: most elements of a row of a multi-value column, 0 for a single-value one.
     :ivar nulls: rows that were null, whether or not the segment records them.
-    :ivar cut: values that lost something.
+    :ivar cut: how many values lost something.
     :ivar partitioning: how it is partitioned, if it is.
-    :ivar partitions: those that its rows are in, in Pinot's order of them.
-    :ivar buffers: what `columns.psf` holds of it, in its order.
+    :ivar partitions: partitions of its rows, in Pinot's order.
+    :ivar buffers: its buffers in `columns.psf`, in the order of that file.
     """
 
     column: Column
@@ -85,14 +85,14 @@ def segment_metadata(
     custom: Mapping[str, str],
     columns: Sequence[BuiltColumn],
 ) -> bytes:
-    """The whole file.
+    """Return the bytes of the whole file.
 
-    :param custom: written as `custom.<key>`; Pinot turns them into the custom map of the segment's ZooKeeper
+    :param custom: written as `custom.<key>`; Pinot makes of them the custom map of the segment's ZooKeeper
         metadata.
     :param columns: every column, in UTF-16 order of the names.
     """
     lines = [
-        # The reader wants the six characters \u0000, which are what a NUL is escaped to.
+        # The reader expects the six characters \u0000, which are the escaped form of a NUL.
         ("segment.padding.character", "\0"),
         ("segment.name", name),
         ("segment.table.name", table_name),
@@ -154,7 +154,7 @@ def _column_lines(built: BuiltColumn, rows: int, old_server: bool) -> Lines:
 
 
 def _bound_lines(column: Column, values: OrderedValues, old_server: bool) -> Lines:
-    """Minimum and maximum, as far as they may be written."""
+    """Yield minimum and maximum, unless they are too long or cannot be written."""
     bounds = {
         "minValue": value_text(column.data_type, values.lowest),
         "maxValue": value_text(column.data_type, values.highest),
@@ -168,14 +168,14 @@ def _bound_lines(column: Column, values: OrderedValues, old_server: bool) -> Lin
     if not written:
         yield "minMaxValueInvalid", "true"
     for key, protected in written.items():
-        # A server before 1.5 reads the protecting NULs as part of the value: wrong pruning
+        # A server before 1.5 reads the protecting NULs as part of the value, and would prune wrongly
         # (docs/design/segment-format.md#s11, trap 32).
         if not (old_server and protected != bounds[key]):
             yield key, protected
 
 
 def value_text(data_type: DataType, value: Default) -> str:
-    """A stored value as Java writes it."""
+    """Return a stored value as Java writes it."""
     if data_type is DataType.FLOAT:
         return java_float(float(value))
     if data_type is DataType.DOUBLE:
@@ -192,14 +192,14 @@ _TEXTS: Final = frozenset({"STRING", "JSON", "BYTES"})
 
 
 def read_facts(properties: bytes) -> SegmentFacts:
-    """The facts in a `metadata.properties` (docs/design/segment-format.md#s4).
+    """Return the facts in a `metadata.properties` (docs/design/segment-format.md#s4).
 
-    :raises ValueError: it does not say how many rows there are, or of a column not what type it has.
+    :raises ValueError: the number of rows is missing, or a column's type.
     """
     rows: int | None = None
     columns: dict[str, dict[str, str]] = {}
     for line in properties.decode().split("\n"):
-        # A key's own blanks and = are escaped; an empty value has no blank.
+        # Blanks and = in a key are escaped. A line with an empty value ends after the =, without a blank.
         key, _, value = line.partition(" =")
         value = value[1:]
         if key == "segment.total.docs":
@@ -215,7 +215,7 @@ def _column(name: str, said: dict[str, str]) -> ColumnFacts:
     kind = said["dataType"]
     low, high = said.get("minValue"), said.get("maxValue")
     if kind in _TEXTS:
-        # Beginnings have the order of their texts, and are enough of them.
+        # Prefixes sort like their texts, and suffice here.
         low, high = (text and text[:_LONGEST] for text in (low, high))
     return ColumnFacts(name, kind, low, high)
 

@@ -1,6 +1,6 @@
-"""An Arrow table becomes a Pinot v3 segment, column by column (docs/design/segment-format.md).
+"""Build a Pinot v3 segment from an Arrow table, column by column (docs/design/segment-format.md).
 
-The bytes are those of Pinot 1.5.1's own row-based builder on JDK 19 or later.
+The bytes are the same as those of Pinot 1.5.1's own row-based builder on JDK 19 or later.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _UNSAFE_NAME = re.compile(r"[/\x00-\x1f\x7f]|^$")
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
-    """What was found in one column, in stored form (BOOLEAN as 0 and 1, TIMESTAMP in milliseconds).
+    """Statistics of one column, with values in stored form (BOOLEAN as 0 and 1, TIMESTAMP in milliseconds).
 
     :ivar lowest: smallest value (of a multi-value column, smallest element), nulls replaced by the default.
     :ivar nulls: rows that were null, whether or not the segment records them.
-    :ivar cut: values that lost something.
+    :ivar cut: how many values lost something.
     """
 
     name: str
@@ -66,10 +66,10 @@ class Segment:
     """A segment in memory.
 
     :ivar files: the four files of the `v3` directory by name.
-    :ivar crc: Adler-32 over the files but `creation.meta`, as Pinot's ZooKeeper metadata shows it.
-    :ivar data_crc: Adler-32 over dictionaries and forward indexes alone.
+    :ivar crc: Adler-32 over all files except `creation.meta`, as Pinot's ZooKeeper metadata shows it.
+    :ivar data_crc: Adler-32 over dictionaries and forward indexes only.
     :ivar start_ms: start of the time column in epoch milliseconds, None without one.
-    :ivar columns: in UTF-16 order of the names.
+    :ivar columns: statistics, in UTF-16 order of the names.
     """
 
     name: str
@@ -95,12 +95,12 @@ def build_segment(
 ) -> Segment:
     """Build one segment. The same arguments make the same bytes.
 
-    :param table: the rows, in the order they shall have unless the table config has a `sortedColumn`.
-        Columns that the schema lacks are ignored, missing ones are all null.
+    :param table: the rows, in the segment's order unless the table config has a `sortedColumn`. Columns
+        that the schema lacks are ignored, missing ones are all null.
     :param name: segment name.
     :param table_name: raw table name, without type suffix.
     :param creation_time_ms: written into `creation.meta`.
-    :param now_ms: what a null in the time column becomes when its default lies outside Pinot's valid range.
+    :param now_ms: replaces nulls in the time column if its default lies outside Pinot's valid range.
     :param custom: the segment's custom map.
     :raises BuildError: the table has no rows, or a value does not fit its column.
     """
@@ -161,12 +161,12 @@ def _cleaned(table: pa.Table, spec: SegmentSpec, column: Column, now_ms: int) ->
 
 
 def row_order(keys: Sequence[Codes]) -> Order | None:
-    """The rows in the order of their keys, None when they are in it already.
+    """Return the row numbers in the order of their keys, None if the rows are already in order.
 
-    Pinot's batch builder leaves rows as they come; its consuming segments sort by the first `sortedColumn`,
-    its merge tasks by all of them. Here it is all of them, and rows that are equal stay in the file's order.
+    Pinot's batch builder keeps the rows' order; its consuming segments sort by the first `sortedColumn`, its
+    merge tasks by all of them. Here all of them are used, and rows with equal keys keep the file's order.
 
-    :param keys: each row's dictionary id in each column sorted by, the most important one first.
+    :param keys: each row's dictionary id in each column to sort by, the most important column first.
     """
     if not keys:
         return None
@@ -175,7 +175,7 @@ def row_order(keys: Sequence[Codes]) -> Order | None:
 
 
 def reordered(cleaned: Normalized, order: Order) -> Normalized:
-    """A column with its rows in another order."""
+    """Return a column with its rows in another order."""
     is_null = cleaned.is_null[order]
     if cleaned.lengths is None:
         return replace(cleaned, codes=cleaned.codes[order], is_null=is_null)
@@ -187,20 +187,20 @@ def reordered(cleaned: Normalized, order: Order) -> Normalized:
 
 
 def _time_fill(spec: SegmentSpec, now_ms: int) -> Default:
-    """What a null in the time column becomes (`NullValueTransformerUtils.getDefaultTimeValue`)."""
+    """Return what replaces a null in the time column (`NullValueTransformerUtils.getDefaultTimeValue`)."""
     assert spec.time_format is not None
     column = next(column for column in spec.columns if column.name == spec.time_column)
     try:
         if VALID_FROM_MS <= spec.time_format.to_ms(str(column.default)) <= VALID_TO_MS:
             return column.default
     except ValueError:
-        pass  # a default that is no time of this format is as good as one out of range
+        pass  # Pinot treats a default that is no time of this format like one out of range
     text = spec.time_format.from_ms(now_ms)
     return text if column.data_type.is_text else int(text)
 
 
 def _time_range(spec: SegmentSpec, built: list[BuiltColumn]) -> SegmentTimes | None:
-    """Start and end from the time column's smallest and largest value (`BaseSegmentCreator`).
+    """Return start and end: the time column's smallest and largest value (`BaseSegmentCreator`).
 
     :raises BuildError: a value is no time, or outside Pinot's valid interval.
     """
@@ -224,7 +224,7 @@ def _time_range(spec: SegmentSpec, built: list[BuiltColumn]) -> SegmentTimes | N
 
 
 def _index_map(built: list[BuiltColumn]) -> bytes:
-    """Where each buffer lies in `columns.psf`, its marker included (`SingleFileIndexDirectory`)."""
+    """Return place and size of each buffer in `columns.psf`, marker included (`SingleFileIndexDirectory`)."""
     lines, offset = [], 0
     for one in built:
         for index, payload in one.buffers.items():
@@ -236,7 +236,7 @@ def _index_map(built: list[BuiltColumn]) -> bytes:
 
 
 def _data_crc(built: list[BuiltColumn]) -> int:
-    """Adler-32 over dictionaries and forward indexes in the order of their v1 file names.
+    """Return Adler-32 over dictionaries and forward indexes, in the order of their v1 file names.
 
     Source: docs/design/segment-format.md#s3; trap 3.
     """
@@ -261,12 +261,12 @@ def _forward_suffix(one: BuiltColumn) -> str:
 
 
 def creation_meta(crc: int, creation_time_ms: int, data_crc: int) -> bytes:
-    """The 24 bytes of `creation.meta`."""
+    """Return the 24 bytes of `creation.meta`."""
     return struct.pack(">qqq", crc, creation_time_ms, data_crc)
 
 
 def _check_texts(name: str, table_name: str, custom: Mapping[str, str]) -> None:
-    """Refuse what a properties file would not give back."""
+    """Refuse texts that would change when they are read back from a properties file."""
     check_name("segment name", name)
     check_name("table name", table_name)
     for key, value in custom.items():
@@ -278,9 +278,9 @@ def _check_texts(name: str, table_name: str, custom: Mapping[str, str]) -> None:
 
 
 def check_name(what: str, text: str) -> None:
-    """Refuse a segment or table name that a properties file or a path would not give back.
+    """Refuse a segment or table name that would change in a properties file, or break a path.
 
-    :raises BuildError: says which.
+    :raises BuildError: names the text and what is wrong with it.
     """
     if _UNSAFE_NAME.search(text) or UNSAFE_VALUE.search(text):
         raise BuildError(
@@ -299,7 +299,7 @@ _SIZES = {
 
 
 def build_column(spec: SegmentSpec, column: Column, cleaned: Normalized) -> BuiltColumn:
-    """The column as metadata shows it, and its buffers by their ids.
+    """Return the column with its buffers, and what its metadata needs.
 
     :raises BuildError: a buffer would be too large, a bloom filter would have no bit, or a value has no
         partition.
@@ -319,7 +319,7 @@ def build_column(spec: SegmentSpec, column: Column, cleaned: Normalized) -> Buil
     if indexes.bloom is not None:
         texts = java_texts(column.data_type, cleaned.values)
         buffers["bloom_filter"] = bloom_filter(column.name, texts, values.cardinality, indexes.bloom)
-    if indexes.inverted and not is_sorted:  # the forward index of a sorted column serves as inverted index
+    if indexes.inverted and not is_sorted:  # a sorted column's forward index also serves as inverted index
         buffers["inverted_index"] = inverted_index(
             column.name, values.ids, cleaned.lengths, values.cardinality
         )
@@ -359,7 +359,7 @@ def uses_dictionary(column: Column, cardinality: int, rows: int) -> bool:
 
 
 def _forward_index(column: Column, values: OrderedValues, lengths: Lengths | None) -> bytes:
-    """The forward index of dictionary ids."""
+    """Return the forward index of dictionary ids."""
     ids, bits = values.ids, bits_per_value(values.cardinality)
     check_size(column.name, len(ids), bits)
     if lengths is not None:

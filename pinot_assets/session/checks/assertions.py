@@ -1,4 +1,4 @@
-"""Asking what the table spec's assertions ask (W4), past what lineage hides: servers, or a shadow table."""
+"""Evaluate the table spec's assertions (W4) on hidden segments: ask servers, or a shadow table."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from pinot_assets.table_spec.blocks.audit import Assertion
 from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
 
 THREADS = 8
-"""Servers that are asked at a time."""
+"""Servers that are asked at the same time."""
 AT_A_TIME = 10_000
-"""Segments that one request names: a server of 0.11 takes none of more than 4 MiB."""
+"""Segments that one request names: a server of 0.11 accepts no request of more than 4 MiB."""
 
 
 def assertion_findings(
     context: TriggerContext, switch: Switch, receipts: Iterable[Receipt]
 ) -> tuple[Finding, ...]:
-    """One finding for each assertion of the table spec, in its order: what was built has to be loaded, and is
-    asked. Where no segment comes or goes, those about what queries will see are left out: they see it.
+    """Return one finding for each assertion, in the order of the table spec; the segments must be loaded. If
+    no segment is added or removed, assertions about the table after the switch are left out.
 
-    Every replica of the staged segments is asked; where the table spec wants `replicas: one`, those on
-    servers that answer. What is live is asked of one: queries see it already.
+    Every replica of the staged segments is asked; with `replicas: one`, only those on servers that answer.
+    Of live segments, one replica is asked: queries see them already.
 
-    :param receipts: those that the session's plan accepted.
+    :param receipts: the receipts that the session's plan accepted.
     """
     sides_asked = {Side.STAGED} | ({Side.AFTER} if switch.segments_from or switch.segments_to else set())
     assertions = [a for a in context.spec.audit.assertions if a.expectation.side in sides_asked]
@@ -71,9 +71,9 @@ def assertion_findings(
 
 
 def refuse_unaskable(context: TriggerContext) -> None:
-    """Look before anything is built whether servers can be asked, where the table spec asks them.
+    """Check, before anything is built, that servers can be asked if an assertion needs them.
 
-    :raises SpecError: the settings of this machine do not let them be.
+    :raises SpecError: the settings of this machine do not allow it.
     """
     if any(assertion.via == "servers" for assertion in context.spec.audit.assertions):
         context.pinot.require_server_queries()
@@ -101,7 +101,7 @@ def _finding_of_shadow(
 def _kept_outputs(context: TriggerContext, kept: Sequence[str]) -> list[Output]:
     """The tars of what stays, as the ledger has them.
 
-    :raises PinotError: somebody else's segment stays, whose tar nobody here knows.
+    :raises PinotError: a foreign segment stays, whose tar is unknown here.
     """
     current = context.current_snapshot()
     known = current.segments if current is not None else {}
@@ -119,10 +119,10 @@ def _kept_outputs(context: TriggerContext, kept: Sequence[str]) -> list[Output]:
 class SwitchSegments:
     """The segments of one switch.
 
-    :ivar staged: what it brings.
-    :ivar leaving: live ones that it takes away.
-    :ivar kept: live ones that stay.
-    :ivar of_files: whether files were read for what it brings, which may have had no rows.
+    :ivar staged: segments that it adds.
+    :ivar leaving: live segments that it removes.
+    :ivar kept: live segments that stay.
+    :ivar of_files: whether any file was read for the session; it may have had no rows.
     """
 
     staged: tuple[Output, ...]
@@ -139,12 +139,12 @@ class SwitchSegments:
 def switch_segments_of(
     pinot: PinotClient, table: str, switch: Switch, receipts: Iterable[Receipt]
 ) -> SwitchSegments:
-    """What a switch brings, takes away and leaves.
+    """Return the segments that a switch adds, removes and keeps.
 
-    :param receipts: those of its session's plan.
+    :param receipts: the receipts of its session's plan.
     """
     live = pinot.visible_segments(table)
-    # A segment that is carried along under a new name stays: the switch brings nothing then.
+    # The placeholder segment stays under a new name: such a switch adds no rows.
     leaving = set(switch.segments_from) - {switch.carried}
     staged = () if switch.carried else switch.segments_to
     of_files = any(receipt.sha256 for receipt in receipts)  # one that could not be read was skipped
@@ -198,14 +198,14 @@ class Servers:
             turn += 1
 
     def _by_one(self, question: Question, names: Sequence[str], turn: int) -> Tally:
-        """One answer; instead of a server that does not answer another one is asked."""
+        """Return one answer; if a server does not answer, ask another one instead."""
         while True:
             away = len(self._away)
             try:
                 return self._ask(question, self._shares(names, turn, self._away))
             except PinotUnreachable:
                 if len(self._away) == away:
-                    raise  # nobody new is to blame
+                    raise  # no further server failed, so asking again is useless
 
     def _ask(self, question: Question, shares: Sequence[tuple[str, list[str]]]) -> Tally:
         """One answer for all segments, each asked of one server."""
@@ -231,9 +231,9 @@ class Servers:
         """Which server is asked for which of them.
 
         :param turn: which of a segment's servers, counted from 0, over and over.
-        :param without: servers in whose place the next one is asked. The turns of the others stay what they
-            are: whoever goes away meanwhile must not make one that answers be passed over.
-        :raises PinotError: there is none for one of them.
+        :param without: servers to replace by the next one. The turns of the others do not change, so that a
+            server that fails meanwhile does not cause another one to be skipped.
+        :raises PinotError: a segment has no server left to ask.
         """
         shares: dict[str, list[str]] = {}
         for name in names:

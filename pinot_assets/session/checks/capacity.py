@@ -1,5 +1,5 @@
-"""Whether a switch fits into the table's storage quota and on its servers' disks, told before the first byte
-goes (W1).
+"""Check, before the first byte is pushed (W1), that a switch fits into the table's storage quota and on its
+servers' disks.
 
 Pinot counts hidden segments too (docs/design/lineage.md#storage-quota). A swap needs room for two
 generations; for three while the one before the present is kept until the switch
@@ -55,29 +55,29 @@ def replication_of(table_json: JsonMapping) -> int:
 
 
 def require_capacity(context: TriggerContext, switch: Switch) -> None:
-    """Refuse a switch that would come to nothing half way through its push: in Pinot's quota, or on the
-    disks of its servers.
+    """Refuse a switch whose push would fail halfway: because of Pinot's quota, or of the disks of its
+    servers.
 
-    Sizes are those of unpacked segments, without the indexes that a server adds (of the tars, where a segment
-    was built before that was written down): what is refused here would not fit.
+    Sizes are those of unpacked segments without the indexes that a server adds (or of tars, if an older
+    release built the segment and did not store its size). So what is refused here would really not fit.
 
     :raises PushRefused: not enough room is left; nothing was pushed.
     """
     if not switch.segments_to:
         return
-    replication = replication_of(context.table_config)
+    replication = replication_of(context.read_table_config())
     pushed = context.pinot.all_segments(context.table)
     coming = [o for o in switch.segments_to if o.segment not in pushed]
     needed = sum(o.loaded_bytes for o in coming) * replication
     older = bytes_before(context, switch) * replication
-    freed = older if context.switcher.starts_forced else 0
+    freed = older if context.switcher().starts_forced else 0
     way_out = "; rollbackWindow: pinotDefault keeps one generation less" if older > freed else ""
     _require_quota(context, needed, freed, replication, way_out)
     _require_disks(context, coming, needed - freed, replication, way_out)
 
 
 def _require_quota(context: TriggerContext, needed: int, freed: int, replication: int, way_out: str) -> None:
-    if (quota := quota_bytes(context.table_config)) is None:
+    if (quota := quota_bytes(context.read_table_config())) is None:
         return
     present = context.pinot.table_bytes(context.table)
     if present - freed + needed > quota * replication:
@@ -92,8 +92,8 @@ def _require_quota(context: TriggerContext, needed: int, freed: int, replication
 def _require_disks(
     context: TriggerContext, coming: Sequence[Output], needed: int, replication: int, way_out: str
 ) -> None:
-    """Every server takes its part of what comes, and holds the tars beside it of what it loads at the moment.
-    One that does not tell its disk is not judged."""
+    """Require that every server has room for its part of the new segments and for the tars that it loads at
+    the same time. A server that does not report its disk is not checked."""
     if needed <= 0:
         return
     servers = context.pinot.table_servers(context.table)
@@ -130,13 +130,13 @@ def tars_at_once(tars: Sequence[int], replication: int, servers: int) -> int:
 def generation_before(context: TriggerContext, switch: Switch) -> frozenset[str]:
     """Hidden segments that a forced start of this switch deletes (docs/design/lineage.md#forced-start).
 
-    What was replaced by exactly the segments that are to be replaced now: of a swap, or of a sync that
+    These were replaced by exactly the segments that this switch replaces: so in a swap, or in a sync that
     replaces everything; and only on a REFRESH table.
     """
     sources = frozenset(switch.segments_from)
-    if not sources or not is_refresh(context.table_config):
+    if not sources or not is_refresh(context.read_table_config()):
         return frozenset()
-    completed = context.switcher.fetch().in_state(LineageState.COMPLETED)
+    completed = context.switcher().fetch().in_state(LineageState.COMPLETED)
     older = (e.segments_from for e in completed if e.segments_to == sources)
     return frozenset[str]().union(*older) & context.pinot.all_segments(context.table)
 
@@ -204,7 +204,7 @@ def require_lineage_capacity(
 def beside(
     lineage: Lineage, segments_from: Collection[str], segments_to: Collection[str]
 ) -> tuple[list[LineageEntry], LineageEntry]:
-    """The entries that a start leaves, and its own: it replaces open ones of the same outputs."""
+    """Return the entries that a start keeps, and its new one; it replaces open ones that share an output."""
     ours = _entry(segments_from, segments_to)
     kept = [
         entry
@@ -246,7 +246,7 @@ def _entry(segments_from: Collection[str], segments_to: Collection[str]) -> Line
 
 PACKED_ABOVE = 1000
 IDEAL_STATE_BYTES = 1024 * 1024 - 1
-"""ZooKeeper's `jute.maxbuffer`, where nobody set another one."""
+"""ZooKeeper's default for `jute.maxbuffer`."""
 
 _SETTINGS = {
     "BATCH_MESSAGE_MODE": "false",

@@ -1,10 +1,10 @@
-"""Looking at what was built before queries see it: the first tier of the audit (W4).
+"""Check what was built before queries see it: the first tier of the audit (W4).
 
-That is what was read and written, and what the switch would take away that nobody deleted: rows and columns
-of rewritten files, and of files that are as they were, where the table spec was changed.
+The checks look at what was read and written, and at losses that no user asked for: rows and columns of
+rewritten files, and of unchanged files after a change of the table spec.
 
-Receipts tell what was read and written; of tars only the version is looked at, and none is read again but
-one that is there in another version than when it was built.
+Receipts say what was read and written. Of tars only the version is checked; a tar is read again only if its
+version differs from the one that was built.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ boundary, and is never deleted by age."""
 def receipt_findings(
     context: TriggerContext, switch: Switch, receipts: Collection[Receipt]
 ) -> tuple[Finding, ...]:
-    """What is found in what was built, before servers are asked.
+    """Return the findings about what was built; they need no server.
 
-    :param receipts: those that the session's plan accepted.
+    :param receipts: the receipts that the session's plan accepted.
     """
     spec, checks = context.spec, context.spec.audit.checks
     schema = SegmentSpec.from_pinot(spec.schema_json, spec.table_json, min_server=spec.ingestion.min_server)
@@ -83,14 +83,14 @@ def receipt_findings(
 def cut_findings(
     context: TriggerContext, session: Session, receipts: Collection[Receipt]
 ) -> tuple[Finding, ...]:
-    """What values of the files lost, because Pinot cannot hold them as they are."""
+    """Return the findings about cut values of the files: values that Pinot cannot hold as they are."""
     bounds = [check for check in context.spec.audit.checks if isinstance(check, CutCheck)]
     lost = context.staging.cut_values(session.id, receipts)
     return tuple(cut_values({uri: one.columns for uri, one in lost.items()}, bounds))
 
 
 def coming(switch: Switch) -> tuple[Output, ...]:
-    """What it brings; a segment that stays and only takes another name was looked at when it came."""
+    """Return the new segments of a switch; a placeholder segment is not new and was checked before."""
     return () if switch.carried else switch.segments_to
 
 
@@ -164,14 +164,14 @@ def _of_table(context: TriggerContext, switch: Switch) -> RowsSeen:
 def loss_findings(
     context: TriggerContext, session: Session, receipts: Collection[Receipt]
 ) -> tuple[Finding, ...]:
-    """What is found; nothing where no published file is built again and the table keeps its others.
+    """Return the findings about losses; none if no published file is built again and the others stay.
 
-    :param receipts: those that the session's plan accepted.
+    :param receipts: the receipts that the session's plan accepted.
     """
     current = context.current_snapshot()
     if current is None or session.mode not in _TAKES_AWAY:
         return ()
-    # What a rollback or a rebuild brought back was built by a table spec that nobody knows any more.
+    # After a rollback or a rebuild, the table spec with which the segments were built is unknown.
     same_spec = current.mode == session.mode and _same_fingerprint(session, current)
     rewritten = _rewritten(context, receipts, current.ledger, same_spec)
     had = any(file.rows for file in rewritten)

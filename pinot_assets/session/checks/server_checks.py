@@ -1,5 +1,5 @@
-"""Looking at what the servers loaded: the second tier of the audit (W4), and the wait before it; and at what
-brokers count, with which a rollback ends."""
+"""Wait for the servers and check what they loaded: the second tier of the audit (W4). Also count rows at
+every broker, with which a rollback ends."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from pinot_assets.session.stores.staging import Switch
 from pinot_assets.snapshot.manifest import Snapshot
 
 _NOTED_AFTER_S: Final = 10
-"""After so long people are told what is waited for."""
+"""Seconds after which a note says what the audit waits for."""
 _ENDED: Final = frozenset({"ONLINE", "ERROR"})
-"""States of a replica that is not loaded any more."""
+"""States of a replica that has finished loading, well or badly."""
 
 
 def server_findings(context: TriggerContext, switch: Switch) -> tuple[Finding, ...]:
-    """What is found on the servers; waits for them first.
+    """Wait for the servers, then return the findings about what they loaded.
 
-    Where the table spec wants `replicas: one`, a server that is down is told, and not waited for.
+    With `replicas: one` in the table spec, a server that is down is only a warning and is not waited for.
     """
     pinot, table, outputs = context.pinot, context.table, switch.segments_to
     replicas = _wait_online(context, switch)
@@ -65,8 +65,9 @@ def _wait_online(context: TriggerContext, switch: Switch) -> Replicas:
     def is_enough(replicas: Replicas) -> bool:
         nonlocal is_noted
         states = (replicas.get(name) or {"": "MISSING"} for name in switch.names_to)
-        # Every replica has come to an end, good or bad: all bad files of a switch are found at once.
-        if all(_ENDED.issuperset(each.values()) for each in states) or _enough(context, switch, replicas):
+        # Wait until every replica has finished, well or badly, to find all bad files of a switch at once.
+        ended = all(_ENDED.issuperset(each.values()) for each in states)
+        if ended or _ask_if_enough(context, switch, replicas):
             return True
         if not is_noted and deadline.waited >= _NOTED_AFTER_S:
             is_noted = True
@@ -79,7 +80,7 @@ def _wait_online(context: TriggerContext, switch: Switch) -> Replicas:
     )
 
 
-def _enough(context: TriggerContext, switch: Switch, replicas: Replicas) -> bool:
+def _ask_if_enough(context: TriggerContext, switch: Switch, replicas: Replicas) -> bool:
     """Whether one replica of each segment is there, one is enough, and no server that is up still loads."""
     if (
         context.spec.audit.replicas == "all"
@@ -100,7 +101,7 @@ def _servers(replicas: Replicas) -> Collection[str]:
 class RowCount:
     """What one broker answered to COUNT(*).
 
-    :ivar rows: None where it gave no whole answer; `error` says why.
+    :ivar rows: None if its answer was not complete; `error` says why.
     :ivar expected: rows of the snapshot's segments, and of other segments of the table, that are visible.
     """
 
@@ -121,10 +122,10 @@ class RowCount:
 
 
 def count(clients: TableClients, table: str, snapshot: Snapshot) -> tuple[RowCount, ...]:
-    """Ask every broker, each until it is right, as long as a broker may lag (`Waits.broker`).
+    """Ask every broker for its row count until it is right, for at most `Waits.broker` seconds each.
 
-    A controller that does not answer is an answer that is not right, and no error: what is counted has
-    happened, and whoever is told of an error would do it once more.
+    If the controller does not answer, return that as a wrong count and raise no error: the rollback has
+    happened, and after an error a person would repeat it.
     """
     pinot, ours, expected = clients.pinot, snapshot.segments, 0
     try:

@@ -1,9 +1,9 @@
-"""The shadow table of an audit: made, filled, asked through a broker, and gone again.
+"""Make the shadow table of an audit, fill it, ask it through a broker, and delete it.
 
-Everything happens under the lease of the table that it belongs to. A driver that dies leaves it behind, or
-its schema alone, each with its mark; the table's next trigger, `clear` and the next audit remove it. Pinot
-keeps the tars of a table in a folder of its own, and deletes there alone: what was staged, and the deep store
-of the real table, are not touched by any of it.
+All this needs the lease of the table that it belongs to. A driver that dies leaves the shadow table or only
+its schema; both carry a mark. The table's next trigger, `clear` or next audit removes them. Pinot keeps the
+tars of each table in a separate folder and deletes only there. So neither the staged tars nor the deep store
+of the real table are touched.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
 POLL_SECONDS = 0.25
 AGAIN_SECONDS = 1.0
 LET_GO_SECONDS = 30.0
-"""How long a deleted table of the same name is given: until servers have dropped its segments, Pinot refuses
-another one."""
+"""Seconds to wait after a table of the same name was deleted: Pinot refuses a new one until its servers have
+dropped the segments."""
 
 
 class ShadowTable:
@@ -59,10 +59,10 @@ class ShadowTable:
             self._context.note(f"{self.name} is left for the next trigger to remove: {left.reason}")
 
     def fill(self, outputs: Iterable[Output]) -> None:
-        """Have it hold these, beside those that it holds; returns when its brokers count all of their rows.
+        """Add these segments to the table; return when its brokers count all of its rows.
 
-        :raises PinotError: Pinot refuses the table or a segment, or does not show all of it in time. It is
-            not tried again: the next assertion would wait as long.
+        :raises PinotError: Pinot refuses the table or a segment, or does not show all rows in time. Later
+            calls raise the same error, so that the next assertion does not wait as long.
         """
         if self._trouble is not None:
             raise self._trouble
@@ -79,13 +79,13 @@ class ShadowTable:
         if not self._made:
             self._make()
         run, before_write = self._context, self._context.before_pinot_write
-        push_missing(run.clients, self.name, new, run.switcher.push_mode, before_write, before_write)
+        push_missing(run.clients, self.name, new, run.switcher().push_mode, before_write, before_write)
         self._outputs |= {output.segment: output for output in new}
         wait_online(self._pinot, self.name, self._outputs, seconds=run.clients.waits.online)
         self._wait_for_rows(sum(output.rows for output in self._outputs.values()))
 
     def ask(self, question: Question) -> Tally:
-        """What a broker answers of all that it holds; nothing where it holds nothing."""
+        """Ask a broker about all segments of the table; return nothing if it has none."""
         if not self._outputs:
             return {}
         return _ask(self._pinot, self._broker, self.name, question)
@@ -97,11 +97,11 @@ class ShadowTable:
         self._refuse_others()
         run, pinot = self._context, self._pinot
         schema = pinot.get_schema(run.spec.name) or run.spec.schema_json
-        config = shadow_config(run.table_config, run.spec.name)
+        config = shadow_config(run.read_table_config(), run.spec.name)
         self._made = True  # from here on there may be something to remove
         own_schema = shadow_schema(schema, run.spec.name)
         _write(run, lambda: pinot.put_schema(own_schema), lambda: pinot.get_schema(self.name) is not None)
-        _write(run, lambda: self._create(config), lambda: _stands(pinot, self.name))
+        _write(run, lambda: self._create(config), lambda: _ask_if_there(pinot, self.name))
 
     def _refuse_others(self) -> None:
         """A table of a user is never touched, whatever it is called."""
@@ -129,13 +129,13 @@ class ShadowTable:
             Deadline(self._context.clients, LET_GO_SECONDS),
             AGAIN_SECONDS,
             refusal,
-            lambda refused: refused is None or _stands(self._pinot, self.name),
+            lambda refused: refused is None or _ask_if_there(self._pinot, self.name),
         )
         if refused is not None:
             raise refused
 
     def _wait_for_rows(self, rows: int) -> None:
-        """Every broker that serves it has heard of all segments; one of them is asked."""
+        """Wait until every broker counts `rows`; choose one of them for questions."""
 
         def counts() -> dict[str, int | None]:
             by_broker: dict[str, int | None] = dict.fromkeys(self._pinot.brokers(self.name))
@@ -187,7 +187,7 @@ def remove_shadow(context: TriggerContext) -> bool:
     :raises PinotError: it cannot be told whether it is gone.
     """
     pinot, name = context.pinot, shadow_name(context.table)
-    if stands := _stands(pinot, name):
+    if stands := _ask_if_there(pinot, name):
         _write(context, lambda: pinot.delete_table(name, "0d"), lambda: pinot.get_table_config(name) is None)
     if alone := lone_schema(pinot, name):
         _write(context, lambda: pinot.delete_schema(name), lambda: pinot.get_schema(name) is None)
@@ -195,7 +195,7 @@ def remove_shadow(context: TriggerContext) -> bool:
 
 
 def sweep_shadow(context: TriggerContext) -> None:
-    """The same at the start of a trigger, where nothing waits for it: one that stays is told of."""
+    """As `remove_shadow`, at the start of a trigger: if the table stays, only note it."""
     try:
         if remove_shadow(context):
             context.note(f"{shadow_name(context.table)}, which an audit had left, was deleted")
@@ -203,7 +203,7 @@ def sweep_shadow(context: TriggerContext) -> None:
         context.note(f"{shadow_name(context.table)}, which an audit had left, stays: {error.reason}")
 
 
-def _stands(pinot: PinotClient, name: str) -> bool:
+def _ask_if_there(pinot: PinotClient, name: str) -> bool:
     return is_shadow(name, pinot.get_table_config(name))
 
 

@@ -1,6 +1,6 @@
-"""Whether the staging area is one and the same from here and from wherever files are built (rule R28).
+"""Check that driver and executors see the same staging area (rule R28).
 
-A folder of a disk that every machine has for itself looks right to each of them.
+A folder on a local disk of every machine looks right to each of them, though they do not share it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ProbeResult:
     :ivar host: its name.
     :ivar key: of the object that it wrote, "" if it could not.
     :ivar trouble: what went wrong there.
-    :ivar is_setting: whether that is a setting, which no later try mends.
+    :ivar is_setting: whether a wrong setting is the reason, so that a later try does not help.
     """
 
     host: str
@@ -52,7 +52,7 @@ class StagingProbe:
     key: str
 
     def __call__(self) -> ProbeResult:
-        """Try it; what goes wrong is told, not raised."""
+        """Read and write; return errors in the result instead of raising them."""
         host, own = socket.gethostname(), probe_key()
         try:
             store = open_store(self.uri, self.props, self.policy)
@@ -68,7 +68,7 @@ def require_staging_reachable(
 ) -> None:
     """Prove that driver and executors read what the other one writes; leaves nothing behind.
 
-    :param props: how executors are told to reach the staging area.
+    :param props: the settings with which executors reach the staging area.
     :param policy: what the table spec may reach, from there as well.
     :raises SourceError: they do not; names the machine.
     :raises BuildError: nothing could be run where files are built.

@@ -1,7 +1,7 @@
-"""The gate: whether what is staged may be published, enforced again at W5 whatever was run before; and the
-audit whose receipt opens it (W4 of docs/design/session.md#the-switch-w1-to-w6).
+"""The gate decides whether a staged switch may be published; W5 enforces it again. The audit stores the
+receipt that opens the gate (W4 of docs/design/session.md#the-switch-w1-to-w6).
 
-Where no segment comes or goes, there is nothing to switch: what was read is audited all the same.
+When no segment is added or removed, there is nothing to switch. The files that were read are audited anyway.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pinot_assets.snapshot.receipt import Failure, Receipt
 
 
 def session_to_gate(context: TriggerContext) -> Session:
-    """The open session; where none is, one of another push that was given up when its run had failed.
+    """Return the open session, else an atomic or plain one that was given up because files failed.
 
     :raises SnapshotIncomplete: there is neither.
     """
@@ -37,9 +37,9 @@ def session_to_gate(context: TriggerContext) -> Session:
 
 
 def require_staged(context: TriggerContext, session: Session) -> None:
-    """Go on only when the session's newest plan is staged, in SWITCH.
+    """Require that the session is in SWITCH and that its switch publishes the newest plan.
 
-    :raises SnapshotIncomplete: it is not; says why.
+    :raises SnapshotIncomplete: it does not; the error gives the reason.
     """
     refuse_failed_files(context, session)
     if session.passed_without_switch:
@@ -58,9 +58,9 @@ def require_staged(context: TriggerContext, session: Session) -> None:
 
 
 def refuse_failed_files(context: TriggerContext, session: Session) -> None:
-    """Files that could not be built keep back all the others, except in a plain push.
+    """Refuse a session with failed files. Only a plain push publishes the other files all the same.
 
-    :raises SnapshotIncomplete: there are some.
+    :raises SnapshotIncomplete: files failed, and the push is not plain.
     """
     if session.has_blocking_failures:
         raise SnapshotIncomplete(
@@ -71,7 +71,7 @@ def refuse_failed_files(context: TriggerContext, session: Session) -> None:
 
 
 def require_switch(context: TriggerContext, session: Session) -> None:
-    """Go on only when the session has a switch to make.
+    """Require that the session has a switch.
 
     :raises SnapshotIncomplete: it has none.
     """
@@ -89,9 +89,9 @@ def _nothing_staged(context: TriggerContext, why: str) -> SnapshotIncomplete:
 
 
 def require_spec(context: TriggerContext, session: Session) -> None:
-    """The table spec is still the one by which it was built and audited.
+    """Require that the table spec is still the one with which the session was planned and audited.
 
-    :raises SnapshotIncomplete: what is staged is not what the table wants by now; only a trigger gives it up.
+    :raises SnapshotIncomplete: the spec has changed since. Only a trigger gives such a session up.
     """
     if session.config_fingerprint != context.fingerprint:
         raise shut(context, session, f"its table spec was changed after {session.id} had been planned")
@@ -100,9 +100,9 @@ def require_spec(context: TriggerContext, session: Session) -> None:
 
 
 def require_open_gate(context: TriggerContext, session: Session) -> None:
-    """Go on only when the stored audit passed for exactly the switch that stands.
+    """Require that the stored audit passed for exactly the session's newest switch.
 
-    :raises SnapshotIncomplete: it did not, or there was none.
+    :raises SnapshotIncomplete: it failed, it was for another switch, or there was none.
     """
     if not session.gate_open:
         passed = session.audit is not None and session.audit.passed
@@ -111,12 +111,12 @@ def require_open_gate(context: TriggerContext, session: Session) -> None:
 
 
 def shut(context: TriggerContext, session: Session, why: str) -> SnapshotIncomplete:
-    """The error that says why nothing is published, and what would open the gate."""
+    """Return the error that says why nothing is published and what opens the gate."""
     return SnapshotIncomplete(f"the gate of {context.table} is shut", why=why, hint=_way_on(session.audit))
 
 
 def _way_on(audit: AuditReceipt | None) -> str:
-    """What opens a gate that is shut."""
+    """Return the hint: what opens a gate that is shut."""
     if audit is None or audit.passed:
         return "run the whole job: segments → consistent_push → snapshot"
     if audit.of_data:
@@ -128,9 +128,9 @@ def _way_on(audit: AuditReceipt | None) -> str:
 
 
 def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Finding, ...]]:
-    """W4: look at what the servers loaded and store the receipt that opens the gate, or keeps it shut.
+    """W4: check what the servers loaded, and store the receipt that opens the gate or keeps it shut.
 
-    Files that failed to build keep it shut before Pinot is asked for anything.
+    Failed files keep the gate shut; then this function asks Pinot for nothing and stores no receipt.
 
     :raises SnapshotIncomplete: nothing is built or staged.
     """
@@ -139,18 +139,18 @@ def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Fin
         return session, (files_built(session.counts["files"], failures),)
     require_staged(context, session)
     if session.end_sent and session.gate_open and session.audit is not None:
-        # It may be switched by now, and its sources gone: what was found before the end was sent counts.
+        # Pinot may have switched already and its sources may be gone. So the audit before the end counts.
         return session, (_all_built(session), Finding("audited", True, 1, 1, session.audit.summary))
     switch, staging = load_switch(context, session), context.staging
     receipts = staging.accepted_receipts(staging.plan(session.plan))
     loaded = server_findings(context, switch)
     if session.mode is Mode.ROLLBACK:
-        # Nothing that data look like, or the schema of today, may bar the way back.
+        # Neither the data nor today's schema may block a rollback, so no check of the files is made.
         findings = (_all_built(session), *rows_put_aside(context.spec, receipts.values()), *loaded)
     else:
         findings = (*findings_of_files(context, session, switch, receipts.values()), *loaded)
         if not any(finding.blocks for finding in loaded):
-            # Only what is loaded can be asked.
+            # An assertion queries segments, so they must be loaded.
             findings += assertion_findings(context, switch, receipts.values())
     session = with_those_at_fault(context, session, receipts, findings)
     return store_audit(context, session, findings), findings
@@ -159,9 +159,9 @@ def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Fin
 def findings_of_files(
     context: TriggerContext, session: Session, switch: Switch, receipts: Collection[Receipt]
 ) -> tuple[Finding, ...]:
-    """What is found in the files that a session read, before servers are asked.
+    """Return the findings about the files that a session read. They need no server.
 
-    :param receipts: those that its plan accepted.
+    :param receipts: the receipts that the session's plan accepted.
     """
     aside = rows_put_aside(context.spec, receipts)
     cut, losses = cut_findings(context, session, receipts), loss_findings(context, session, receipts)
@@ -175,8 +175,8 @@ def _all_built(session: Session) -> Finding:
 def with_those_at_fault(
     context: TriggerContext, session: Session, receipts: Mapping[int, Receipt], findings: Sequence[Finding]
 ) -> Session:
-    """The session with the files that findings blame, which are not built as they should be, or whose
-    segments are not what was built (rule R14): their receipts do not count any more."""
+    """Return the session with the files that a blocking finding blames stored as failures. Their receipts do
+    not count any more: the file was built wrongly, or Pinot's segment is not what was built (rule R14)."""
     why = {name: f"{f.name}: {f.message}" for f in findings if f.blocks for name in (*f.at_fault, *f.files)}
     at_fault: list[Failure] = []
     for ordinal, receipt in receipts.items():
@@ -191,12 +191,12 @@ def with_those_at_fault(
 
 
 def store_audit(context: TriggerContext, session: Session, findings: Sequence[Finding]) -> Session:
-    """Write the receipt that opens the gate for the session's newest switch, or keeps it shut."""
+    """Store the audit receipt that opens the gate for the session's newest switch, or keeps it shut."""
     return context.write_session(with_audit(context, session, findings))
 
 
 def with_audit(context: TriggerContext, session: Session, findings: Sequence[Finding]) -> Session:
-    """The session with that receipt, not written yet; where it has no switch, the receipt is of none."""
+    """Return the session with that receipt, not stored yet. Without a switch, the receipt names no hash."""
     failed = [f for f in findings if f.blocks]
     of_files = session.last_error if session.failures is not None else ""
     receipt = AuditReceipt(
@@ -219,7 +219,7 @@ def with_audit(context: TriggerContext, session: Session, findings: Sequence[Fin
 
 
 def checked(findings: Sequence[Finding]) -> tuple[Checked, ...]:
-    """Their numbers, as the receipt keeps them."""
+    """Return the numbers of the findings as the audit receipt stores them."""
     return tuple(Checked(f.name, f.passed, f.expected, f.found) for f in findings)
 
 
@@ -227,18 +227,18 @@ def checked(findings: Sequence[Finding]) -> tuple[Checked, ...]:
 
 
 def finish_without_switch(context: TriggerContext, session: Session) -> Session:
-    """NOOP: the ledger learns what was seen (rule R20)."""
+    """Close the session as NOOP: a new snapshot records what the listing showed (rule R20)."""
     current = context.current_snapshot()
     plan = context.staging.plan(session.plan)
     snapshot = snapshot_of(
         context,
         session,
         plan,
-        # A way back leads past a snapshot that switched nothing.
+        # This snapshot switched nothing, so a rollback goes to the parent of the one before it.
         entry_id=current.lineage_entry_id if current else "",
         parent=current.parent if current else None,
     )
-    if current is not None:  # what a rollback left may still be asked for
+    if current is not None:  # the snapshot that a rollback left is still needed
         left = {key: current.audit[key] for key in LEFT if key in current.audit}
         snapshot = replace(snapshot, audit={**snapshot.audit, **left})
     return close_published(context, session, Outcome.NOOP, snapshot)
@@ -247,22 +247,22 @@ def finish_without_switch(context: TriggerContext, session: Session) -> Session:
 def stage_without_switch(
     context: TriggerContext, session: Session, plan: Plan, receipts: Mapping[int, Receipt]
 ) -> Session:
-    """NOOP, unless the audit objects to a file: one whose rows all got lost gives no segment, either.
+    """Close as NOOP unless the audit blocks a file: a file that lost all its rows gives no segment, either.
 
-    :returns: the session, DONE; or IN_PROGRESS with the audit that it did not pass.
+    :returns: the session, DONE; or IN_PROGRESS with the failed audit.
     """
     plan_ref = context.staging.put_plan(plan)
     if session.switch_object is not None:
-        # Nothing of what an earlier switch of this session staged is wanted any more (I14).
+        # The session has no use any more for the segments that its earlier switch staged (I14).
         session = revert_entry_of(context, session)
-        context.switcher.delete(load_switch(context, session).names_to)
+        context.switcher().delete(load_switch(context, session).names_to)
     session = replace(session, switch_object=None, plan=plan_ref, counts=plan.counts())
     if not plan.done:
         return finish_without_switch(context, session)
     session = replace(session, state=State.IN_PROGRESS)
     session, findings = _audited(context, session, {row.ordinal: receipts[row.ordinal] for row in plan.done})
     if not any(finding.blocks for finding in findings):
-        for finding in findings:  # no gate comes that would show them
+        for finding in findings:  # no gate follows, so nothing else would show the warnings
             if not finding.passed:
                 context.note(f"{finding.name}: {finding.message}")
         return finish_without_switch(context, session)
@@ -270,7 +270,7 @@ def stage_without_switch(
 
 
 def audit_without_switch(context: TriggerContext, session: Session) -> tuple[Session, tuple[Finding, ...]]:
-    """The gate (W4) of a session that would have ended as NOOP, had it passed it: looked at again."""
+    """Repeat the audit (W4) of a session without a switch that did not end as NOOP: its audit had failed."""
     session, findings = _audited(
         context, session, context.staging.accepted_receipts(context.staging.plan(session.plan))
     )
@@ -278,7 +278,7 @@ def audit_without_switch(context: TriggerContext, session: Session) -> tuple[Ses
 
 
 def refuse_without_switch(context: TriggerContext, session: Session) -> NoReturn:
-    """Nothing can be shown as long as its audit is not passed; once it is, the next trigger ends it.
+    """Refuse to publish: the session's audit failed. Once it passes, the next trigger closes the session.
 
     :raises SnapshotIncomplete: always.
     """

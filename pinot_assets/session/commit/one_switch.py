@@ -1,8 +1,8 @@
-"""All files at one instant: W1 to W3 and W5 of docs/design/session.md#the-switch-w1-to-w6.
+"""Publish all files at one instant: W1 to W3 and W5 of docs/design/session.md#the-switch-w1-to-w6.
 
-A Pinot before 1.0 refuses a replacement by nothing. Where files are only removed there, one published segment
-that stays goes along under a new name: it is among the sources, and its renamed copy is the output. Queries
-see the same rows of it before and after.
+A Pinot before 1.0 refuses a replacement by nothing. When a switch there only removes files, it also replaces
+one published segment that stays: that segment is among the sources, and a copy with a new name is the output
+(the placeholder segment). Queries see the same rows of it before and after.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pinot_assets.pinot import versions
 from pinot_assets.pinot.table_config import time_boundary_ms
 from pinot_assets.session.begin_and_build import spent_names
 from pinot_assets.session.checks.capacity import generation_before, require_capacity, require_lineage_capacity
-from pinot_assets.session.close import finalize, is_lost, load_switch, renew_entry, revert_entry_of
+from pinot_assets.session.close import ask_if_lost, finalize, load_switch, renew_entry, revert_entry_of
 from pinot_assets.session.commit.gate import (
     require_open_gate,
     require_spec,
@@ -33,15 +33,15 @@ from pinot_assets.snapshot.receipt import Receipt
 
 
 def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mapping[int, Receipt]) -> Session:
-    """W1 to W3: write the switch, open its lineage entry, push hidden.
+    """W1 to W3: write the switch, open its lineage entry, push its segments hidden.
 
-    :param plan: every live row accepted its receipt.
-    :returns: the session, in SWITCH; when no segment comes or goes, DONE with outcome NOOP, or IN_PROGRESS
-        with an audit that it did not pass.
+    :param plan: every live row has an accepted receipt.
+    :returns: the session, in SWITCH. When no segment is added or removed: DONE with outcome NOOP, or
+        IN_PROGRESS with a failed audit.
     """
     if (current := context.current_snapshot()) is not None:
-        # before an entry of ours is taken for stale (R1)
-        context.switcher.undo_delayed_starts(current.segments)
+        # before one of our entries counts as stale (R1)
+        context.switcher().undo_delayed_starts(current.segments)
     visible = context.pinot.visible_segments(context.table)
     outputs = segments_to(plan, receipts)
     replaced = segments_from(plan, current, visible)
@@ -50,7 +50,7 @@ def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mappi
         return stage_without_switch(context, session, plan, receipts)
     plan_ref = context.staging.put_plan(plan)
     switch = Switch(session.switch + 1, replaced, outputs, format=session.format)
-    if current is not None and needs_placeholder(context, switch):
+    if current is not None and ask_if_placeholder_needed(context, switch):
         switch = add_placeholder(context, plan, current, switch, visible)
     try:
         return stage_switch(context, replace(session, plan=plan_ref, counts=plan.counts()), switch)
@@ -66,21 +66,21 @@ def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mappi
 
 
 def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> Session:
-    """W1 to W3 of a switch whose lists are known.
+    """W1 to W3 for a switch whose lists of segments are known.
 
-    :param switch: numbered one higher than the session's newest; if that one says the same, it stands.
+    :param switch: numbered one higher than the session's newest; if both have equal lists, that one is kept.
     :returns: the session, in SWITCH.
-    :raises SwitchConflict: what its names were pushed under was lost after this attempt had named them.
+    :raises SwitchConflict: the lineage entry of its names was lost after this attempt had chosen them.
     """
     require_capacity(context, switch)
     _note_time_boundary(context, context.current_snapshot(), switch)
-    require_lineage_capacity(context.table, context.switcher.fetch(), switch.segments_from, switch.names_to)
+    require_lineage_capacity(context.table, context.switcher().fetch(), switch.segments_from, switch.names_to)
     _refuse_spent(context, session, switch)
-    if is_lost(context, session):
+    if ask_if_lost(context, session):
         session = replace(revert_entry_of(context, session), lineage_entry_id="")
     if not _same_lists(context, session, switch):
         if session.end_sent:
-            session = renew_entry(context, session)  # its end must not complete what is no longer wanted
+            session = renew_entry(context, session)  # an end under way must not publish the old switch
         session = replace(
             session,
             switch=switch.number,
@@ -88,14 +88,14 @@ def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> S
             switch_ms=context.clients.now_ms(),
             audit=None,
         )
-    cause = session.last_error if session.trouble_since_ms else ""  # until the audit says that it is over
+    cause = session.last_error if session.trouble_since_ms else ""  # until the audit shows that it is over
     session = replace(session, state=State.SWITCH, switch_attempt=session.attempt, last_error=cause)
     context.write_session(session)  # W1
     switch = load_switch(context, session)
     session = _without_other_entry(context, session, switch)
-    entry_id = context.switcher.open_entry(switch, session.lineage_entry_id)
+    entry_id = context.switcher().open_entry(switch, session.lineage_entry_id)
     session = context.write_session(replace(session, lineage_entry_id=entry_id))  # W2
-    pushed = context.switcher.push(switch, entry_id)  # W3
+    pushed = context.switcher().push(switch, entry_id)  # W3
     if pushed.fallback is not None:
         context.note(
             "Pinot does not copy from the staging area, so whole tars are sent "
@@ -116,21 +116,21 @@ def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> S
 def refuse_hidden_sources(
     context: TriggerContext, plan: Plan, current: Snapshot | None, visible: frozenset[str]
 ) -> None:
-    """Go no further where `why_paused` finds something.
+    """Raise what `why_paused` returns.
 
     :raises SwitchConflict: the table is paused.
     """
     if (paused := why_paused(context, plan, current, visible)) is not None:
-        context.lease.assert_held()  # a run that slept past its lease sees what the next one replaced (R2)
+        context.lease.assert_held()  # without its lease, a run sees what the next one replaced (R2)
         raise paused
 
 
 def why_paused(
     context: TriggerContext, plan: Plan, current: Snapshot | None, visible: frozenset[str]
 ) -> SwitchConflict | None:
-    """Segments of ours that somebody else's entry hides: not ours to replace any more (rule R5). Only looks.
+    """Return the error if another writer's entry hides published segments (rule R5), else None. Only reads.
 
-    Append replaces nothing, and swap whatever is visible.
+    Append replaces nothing, and swap replaces whatever is visible, so neither is paused.
     """
     if current is None or plan.mode is not Mode.SYNC:
         return None
@@ -145,9 +145,9 @@ def why_paused(
 
 
 def _without_other_entry(context: TriggerContext, session: Session, switch: Switch) -> Session:
-    """Revert the entry of an earlier switch that shares no output with this one, which a forced start would
-    leave alive (R4). Written down first: a later switch may want just its names, and the revert be late."""
-    entry = context.switcher.fetch().get(session.lineage_entry_id)
+    """Revert an earlier switch's entry that shares no output with this one: a forced start keeps it (R4).
+    The session stores the revert first: it may arrive late, when a later switch uses the same names."""
+    entry = context.switcher().fetch().get(session.lineage_entry_id)
     same = entry is not None and entry.has_names(switch.segments_from, switch.names_to)
     if entry is None or same or not entry.segments_to.isdisjoint(switch.names_to):
         return session
@@ -155,13 +155,13 @@ def _without_other_entry(context: TriggerContext, session: Session, switch: Swit
 
 
 def _refuse_spent(context: TriggerContext, session: Session, switch: Switch) -> None:
-    """Names are looked at before the build (`attempt.go_on`), and an entry may be lost while files are
-    built. What is staged stays as it is, so that the next trigger finds the same and gives other names (R16).
+    """Refuse a switch with a spent name. `begin_and_build.go_on` checks the names before the build, but an
+    entry may be lost during it. What is staged stays, so that the next trigger finds it and renames it (R16).
 
-    :raises SwitchConflict: Pinot would hide what is shown under one of its names.
+    :raises SwitchConflict: Pinot would hide a segment with one of its names.
     """
-    spent = spent_names(context.switcher.fetch())
-    if is_lost(context, session):
+    spent = spent_names(context.switcher().fetch())
+    if ask_if_lost(context, session):
         spent |= frozenset(load_switch(context, session).names_to)
     if met := spent.intersection(switch.names_to):
         raise SwitchConflict(
@@ -172,7 +172,7 @@ def _refuse_spent(context: TriggerContext, session: Session, switch: Switch) -> 
 
 
 def _same_lists(context: TriggerContext, session: Session, planned: Switch) -> bool:
-    """Whether the switch that stands already says exactly this."""
+    """Whether the session's newest switch has exactly these lists of segments."""
     if session.switch_object is None:
         return False
     switch = load_switch(context, session)
@@ -180,14 +180,14 @@ def _same_lists(context: TriggerContext, session: Session, planned: Switch) -> b
 
 
 def publish(context: TriggerContext, session: Session) -> Snapshot:
-    """W5 and W6: end the replacement, see it everywhere, record the snapshot.
+    """W5 and W6: end the replacement, see it at every broker, record the snapshot.
 
-    The gate is enforced here again, from the session's own audit receipt, whatever was run before.
+    This function enforces the gate again, from the session's own audit receipt, whatever ran before.
 
     :raises SnapshotIncomplete: nothing is staged, or the audit has not passed for exactly this switch and
-        the table spec of now.
-    :raises SwitchConflict: a segment that is to be replaced has gone; the next trigger makes a new switch.
-    :raises SwitchStateUnknown: it cannot be told yet; the next trigger looks and finishes.
+        the present table spec.
+    :raises SwitchConflict: a segment to be replaced has gone; the next trigger makes a new switch.
+    :raises SwitchStateUnknown: Pinot's answer is missing; the next trigger finds out and finishes.
     """
     require_staged(context, session)
     if session.mode is Mode.ROLLBACK:
@@ -202,13 +202,13 @@ def publish(context: TriggerContext, session: Session) -> Snapshot:
 
 
 def end_switch(context: TriggerContext, session: Session) -> Session:
-    """W5: the gate, then the end of the replacement, unless it was ended before.
+    """W5: enforce the gate, then end the replacement unless it has ended already.
 
     :raises SnapshotIncomplete: the audit has not passed for exactly this switch.
     """
     require_open_gate(context, session)
     switch = load_switch(context, session)
-    if not context.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
+    if not context.switcher().ask_if_published(switch, session.lineage_entry_id, session.end_issued):
         if gone := set(switch.segments_from) - context.pinot.visible_segments(context.table):
             raise SwitchConflict(
                 f"segments of {context.table} that were to be replaced have gone",
@@ -216,11 +216,12 @@ def end_switch(context: TriggerContext, session: Session) -> Session:
                 hint="the next trigger makes a new switch from what is visible then",
             )
         _require_its_entry(context, session, switch)
-        if not context.switcher.is_usable(session.lineage_entry_id) or generation_before(context, switch):
+        usable = context.switcher().ask_if_usable(session.lineage_entry_id)
+        if not usable or generation_before(context, switch):
             session = renew_entry(context, session)
         session = context.write_session(replace(session, end_issued=session.lineage_entry_id))
         try:
-            context.switcher.end(session.lineage_entry_id)
+            context.switcher().end(session.lineage_entry_id)
         except (SwitchConflict, SwitchStateUnknown):
             context.lease.write(session=replace(session, stalls=session.stalls + 1))  # R10
             raise
@@ -228,12 +229,12 @@ def end_switch(context: TriggerContext, session: Session) -> Session:
 
 
 def _require_its_entry(context: TriggerContext, session: Session, switch: Switch) -> None:
-    """The session's entry is open, is to stay so until it is ended, and is this switch's: a driver that died
-    between W1 and W2 left the one of the switch before.
+    """Require that the session's entry is open, that no revert of it was sent, and that it is this switch's
+    entry: a driver that died between W1 and W2 left the entry of the switch before.
 
-    :raises SwitchConflict: it is not.
+    :raises SwitchConflict: one of these does not hold.
     """
-    entry = context.switcher.require_open(session.lineage_entry_id)
+    entry = context.switcher().require_open(session.lineage_entry_id)
     if session.revert_sent or not entry.has_names(switch.segments_from, switch.names_to):
         raise SwitchConflict(
             f"lineage entry {session.lineage_entry_id} of {context.table} is not the one to end",
@@ -247,10 +248,10 @@ def _require_its_entry(context: TriggerContext, session: Session, switch: Switch
 def add_placeholder(
     context: TriggerContext, plan: Plan, current: Snapshot, switch: Switch, visible: frozenset[str]
 ) -> Switch:
-    """The same switch with the smallest segment that stays carried along.
+    """Return the switch with a placeholder: a copy, under a new name, of the smallest segment that stays.
 
-    :param visible: every visible segment of the table; another cannot be a source.
-    :raises SwitchConflict: no segment stays: this Pinot cannot switch to an empty table.
+    :param visible: every visible segment of the table; only these can be sources.
+    :raises SwitchConflict: no segment stays, and this Pinot cannot switch to an empty table.
     """
     foreseen = _with_smallest(context, plan, current, switch, visible)
     (output,) = foreseen.segments_to
@@ -261,12 +262,12 @@ def add_placeholder(
 def with_placeholder(
     context: TriggerContext, plan: Plan, current: Snapshot | None, switch: Switch, visible: frozenset[str]
 ) -> Switch:
-    """What a switch becomes in `stage`, foreseen: where nothing is left to build, and it removes only.
+    """Return the switch as `stage` will make it: one that only removes files may get a placeholder.
 
     :raises SwitchConflict: as `add_placeholder`.
     """
     only_removes = switch.segments_from and not plan.to_build and context.push is not PushKind.PLAIN
-    if not only_removes or current is None or not needs_placeholder(context, switch):
+    if not only_removes or current is None or not ask_if_placeholder_needed(context, switch):
         return switch
     return _with_smallest(context, plan, current, switch, visible)
 
@@ -290,15 +291,15 @@ def _with_smallest(
     return replace(switch, segments_from=sources, segments_to=(renamed,), carried=smallest.segment)
 
 
-def needs_placeholder(context: TriggerContext, switch: Switch) -> bool:
-    """Whether a switch removes only, and this Pinot takes none that does."""
-    return not switch.segments_to and not versions.takes_empty_outputs(context.pinot_version)
+def ask_if_placeholder_needed(context: TriggerContext, switch: Switch) -> bool:
+    """Whether the switch only removes segments, and this Pinot refuses that."""
+    return not switch.segments_to and not versions.takes_empty_outputs(context.read_pinot_version())
 
 
 def _note_time_boundary(context: TriggerContext, current: Snapshot | None, switch: Switch) -> None:
-    """Say where the border will lie, if the table is hybrid and the switch moves it.
+    """Note where the time boundary will be, if the table is hybrid and the switch moves it.
 
-    By this project's own segments; what others pushed is not read for it.
+    It is computed from this project's segments; segments that others pushed do not count here.
     """
     if context.pinot.get_realtime_config(context.table) is None:
         return
@@ -307,7 +308,7 @@ def _note_time_boundary(context: TriggerContext, current: Snapshot | None, switc
     for name in switch.segments_from:
         after.pop(name, None)
     old, new = (
-        time_boundary_ms(context.table_config, (o.end_ms for o in s.values())) for s in (before, after)
+        time_boundary_ms(context.read_table_config(), (o.end_ms for o in s.values())) for s in (before, after)
     )
     if old != new:
         context.note(

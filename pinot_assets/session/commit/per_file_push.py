@@ -1,15 +1,15 @@
-"""Plain push: every file is published on its own, whatever becomes of the others.
+"""Plain push: publish every file on its own, even if other files fail.
 
 Source: docs/design/session.md#plain-push.
 
-A new file is simply pushed, and seen at once; one that replaces something, or that is several segments, goes
-under a lineage entry of its own; one that was removed is taken away under an entry with nothing to show. The
-session's switch says what all of that is, so that a driver that dies on the way is followed by one that does
-what is missing: a look at what is visible tells. Only files that are published get into the ledger, so those
-that failed are tried again by the next trigger, in a session of its own.
+A new file of one segment is pushed and visible at once. A file that replaces something, or that gives several
+segments, gets its own lineage entry. A removed file gets an entry without new segments. The session's switch
+stores all of this. If a driver dies halfway, the next one compares the switch with the visible segments and
+does what is missing. Only published files get into the ledger, so the next trigger tries the failed ones
+again, in a new session.
 
-Nothing keeps the gate shut: what can be looked at before a file is visible is told, and so is what the
-servers loaded afterwards.
+No check keeps the gate shut. The audit reports what can be checked before a file is visible, and W6 reports
+what the servers loaded.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 
 REFUSED = "NOT_PUBLISHED"
-"""Code of a file that was built, and that Pinot did not take."""
+"""Error code of a file that was built and that Pinot did not accept."""
 _NOT_SERVED = "no server could load it"
 _LIVE = (LineageState.IN_PROGRESS, LineageState.COMPLETED)
 
 
 def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mapping[int, Receipt]) -> Session:
-    """W1: write down what is to be published. Nothing is in Pinot yet.
+    """W1: store what is to be published. Nothing is in Pinot yet.
 
     :param plan: without the files that failed.
-    :returns: the session, in SWITCH; or DONE with outcome NOOP when no segment comes or goes.
+    :returns: the session, in SWITCH; or DONE with outcome NOOP when no segment is added or removed.
     :raises PushRefused: the quota or the servers' disks have no room for all of it.
     """
     current = context.current_snapshot()
@@ -94,9 +94,9 @@ def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mappi
 
 
 def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Finding, ...]]:
-    """W4, as far as it goes before anything is pushed: files that failed, tars that have gone.
+    """W4 before anything is pushed: report failed files, missing tars, bad rows, cut values, lost rows.
 
-    Each keeps back its own file, so none keeps the gate shut.
+    Every finding is a warning, so none keeps the gate shut.
 
     :raises SnapshotIncomplete: nothing is staged.
     """
@@ -117,11 +117,11 @@ def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Fin
 
 
 def publish(context: TriggerContext, session: Session) -> Snapshot:
-    """W5 and W6: publish file by file what is not published yet, record those that are.
+    """W5 and W6: publish, one by one, the files that are not published yet; record those that are.
 
-    :raises SnapshotIncomplete: the session has not been audited, or Pinot takes none of its files; in that
-        case it is given up.
-    :raises SwitchStateUnknown: it cannot be told yet; the next trigger looks and finishes.
+    :raises SnapshotIncomplete: the session has not been audited; or Pinot accepts none of its files, then
+        the session is given up.
+    :raises SwitchStateUnknown: Pinot's answer is missing; the next trigger finds out and finishes.
     """
     require_switch(context, session)
     require_open_gate(context, session)
@@ -129,7 +129,7 @@ def publish(context: TriggerContext, session: Session) -> Snapshot:
     plan = staging.plan(session.plan)
     steps = steps_of(plan, staging.accepted_receipts(plan), context.current_snapshot(), switch.segments_from)
     publisher = PerFilePublisher(context, session, plan)
-    context.before_pinot_write()  # what a former owner sent has landed by then, or is seen to be under way
+    context.before_pinot_write()  # by then, calls of a former owner have landed or are known
     publisher.publish(steps)
     publisher.take_back_what_nobody_serves(steps)
     session, refused = publisher.session, publisher.refused
@@ -146,9 +146,9 @@ def publish(context: TriggerContext, session: Session) -> Snapshot:
 
 
 def resolve_interrupted(context: TriggerContext, session: Session) -> Session | None:
-    """Finish what a driver that died may have begun to publish.
+    """Finish publishing for a driver that died.
 
-    :returns: None when nothing is open any more; the session, if nothing of it was published yet.
+    :returns: None when the session is over; the session when its gate is not open, so nothing was published.
     """
     if not session.gate_open:
         return session
@@ -162,13 +162,13 @@ def resolve_interrupted(context: TriggerContext, session: Session) -> Session | 
 
 
 def _record(context: TriggerContext, session: Session, plan: Plan, done: Sequence[FileStep]) -> Snapshot:
-    """W6: see every published file at every broker, tell what the servers loaded, write the ledger."""
+    """W6: see every published file at every broker, note what the servers loaded, write the snapshot."""
     there = context.pinot.all_segments(context.table)
     outputs = tuple(o for step in done for o in step.outputs if o.segment in there)
     gone = tuple(name for step in done for name in step.replaces)
     names = tuple(o.segment for o in outputs)
-    context.switcher.undo_delayed_starts(names)
-    context.switcher.confirm_visible(names, gone)
+    context.switcher().undo_delayed_starts(names)
+    context.switcher().confirm_visible(names, gone)
     findings = server_findings(context, Switch(session.switch, (), outputs)) if outputs else ()
     bad = [f"{f.name}: {f.message}" for f in findings if not f.passed]
     for text in bad:
@@ -177,7 +177,7 @@ def _record(context: TriggerContext, session: Session, plan: Plan, done: Sequenc
         text = "; ".join(bad or [f"{f.name}: {f.message}" for f in findings])
         checks = (*session.audit.checks, *checked(findings))
         session = replace(session, audit=replace(session.audit, summary=text[:2000], checks=checks))
-    # No one entry leads back from here.
+    # Each file had its own push or entry, so no single lineage entry can be reverted.
     snapshot = snapshot_of(context, session, plan, "", context.lease.pointer.current_snapshot)
     close_published(context, session, Outcome.PUBLISHED, snapshot)
     context.note(f"published {plural(len(done), 'file')} one by one")
@@ -188,8 +188,8 @@ def _record(context: TriggerContext, session: Session, plan: Plan, done: Sequenc
 class FileStep:
     """What publishing one file does to the table.
 
-    :ivar replaces: segments of its published version, those that were visible when the switch was written.
-    :ivar outputs: its new segments; none where it was removed, or has no rows any more.
+    :ivar replaces: segments of its published version that were visible when the switch was written.
+    :ivar outputs: its new segments; empty if the file was removed or has no rows any more.
     """
 
     uri: str
@@ -207,14 +207,14 @@ class FileStep:
 
     @property
     def is_simple(self) -> bool:
-        """Whether a push is all it takes: a new file that is one segment."""
+        """Whether a push without lineage entry is enough: a new file of one segment."""
         return len(self.outputs) == 1 and not self.replaces
 
 
 def steps_of(
     plan: Plan, receipts: Mapping[int, Receipt], current: Snapshot | None, sources: Sequence[str]
 ) -> tuple[FileStep, ...]:
-    """The files in the order in which they are published: built ones by ordinal, then removed ones.
+    """Return the files in the order of publication: built ones by ordinal, then removed ones.
 
     :param sources: `segments_from` of the session's switch.
     """
@@ -228,13 +228,13 @@ def steps_of(
 
 
 class PerFilePublisher:
-    """Publishes one step after the other, new files of one segment each as many at a time as go out in time;
-    remembers how a tar gets into Pinot.
+    """Publishes one step after the other. It pushes new files of one segment together, as many as fit into
+    the time limit of a call. It remembers the push mode that works.
 
     :ivar session: with the failures of the files that were refused.
-    :ivar refused: why Pinot does not take a file, by URI; nothing of it is left in Pinot then. Stored before
-        it is taken back: what was sent for that may arrive late, so no later driver may publish the file
-        under these names.
+    :ivar refused: why Pinot does not accept a file, by URI; none of its segments stays in Pinot. The session
+        stores it before the segments are deleted: that call may arrive late, so no later driver may publish
+        the file under the same names.
     """
 
     def __init__(self, context: TriggerContext, session: Session, plan: Plan) -> None:
@@ -244,13 +244,13 @@ class PerFilePublisher:
         self._built = tuple(f for f in failures if f.code != REFUSED)
         self._plan = plan
         self._context = context
-        self._switcher = context.switcher
+        self._switcher = context.switcher()
         self._sizer = BatchSizer()
         if failures:
             self._remember()
 
     def publish(self, steps: Sequence[FileStep]) -> None:
-        """Publish the files that are not published yet, in this order."""
+        """Publish the files that are not published yet, in the given order."""
         visible = self._visible()
         left = [step for step in steps if step.uri in self.refused or not step.is_done(visible)]
         while left:
@@ -262,13 +262,13 @@ class PerFilePublisher:
             left = left[len(together) :]
 
     def _together(self, steps: Sequence[FileStep]) -> Sequence[FileStep]:
-        """The first of these, and those after it that are pushed with it."""
+        """Return the first of these steps and those after it that go into the same push."""
         simple = takewhile(lambda step: step.is_simple and step.uri not in self.refused, steps)
-        outputs = [step.outputs[0] for step in islice(simple, 2 * MOST)]  # enough that the last two are even
+        outputs = [step.outputs[0] for step in islice(simple, 2 * MOST)]  # for two even last batches
         return steps[: max(1, len(self._sizer.next_of(outputs)))]
 
     def _publish_together(self, steps: Sequence[FileStep]) -> None:
-        """One upload, or a few; where Pinot does not take them all, file by file, so that each is judged."""
+        """Push the files together. If Pinot does not accept all, publish each alone to find the bad ones."""
         try:
             self._push(tuple(step.outputs[0] for step in steps))
         except (PinotUnreachable, SwitchStateUnknown):
@@ -278,7 +278,7 @@ class PerFilePublisher:
                 self._publish_alone(step)
 
     def _publish_alone(self, step: FileStep) -> None:
-        """Publish one file, unless it is."""
+        """Publish one file unless it is published; delete the segments of a refused one."""
         visible = self._visible()
         part = Switch(self.session.switch, tuple(s for s in step.replaces if s in visible), step.outputs)
         if step.uri in self.refused:
@@ -292,13 +292,13 @@ class PerFilePublisher:
                 raise SwitchConflict("somebody else replaced its published version", why=min(hidden))
             self._publish(part)
         except (PinotUnreachable, SwitchStateUnknown):
-            raise  # says nothing of this file: the next trigger looks
+            raise  # not a fault of this file: the next trigger finds out
         except (PinotError, SourceError) as error:
             if not step.is_done(self._visible()):
                 self._take_back(step.uri, part, error.reason)
 
     def take_back_what_nobody_serves(self, steps: Sequence[FileStep]) -> None:
-        """Of the files that were simply pushed; the others were looked at before they were shown."""
+        """Take back the simply pushed files that no server loads; others were checked while hidden."""
         pushed = [s for s in steps if s.is_simple and s.uri not in self.refused]
         unserved = self._unserved([s.names[0] for s in pushed])
         for step in pushed:
@@ -306,7 +306,7 @@ class PerFilePublisher:
                 self._take_back(step.uri, Switch(self.session.switch, (), step.outputs), _NOT_SERVED)
 
     def _publish(self, part: Switch) -> None:
-        if not part.segments_to and not versions.takes_empty_outputs(self._context.pinot_version):
+        if not part.segments_to and not versions.takes_empty_outputs(self._context.read_pinot_version()):
             self._switcher.delete(part.segments_from)
         elif part.segments_from or len(part.segments_to) > 1:
             entry_id = self._switcher.open_entry(part, "")
@@ -329,12 +329,12 @@ class PerFilePublisher:
         self._sizer = self._sizer.after(outputs, report, self._context.clients.waits.pinot_write)
 
     def _keep(self, mode: PushMode | None) -> None:
-        # The first file finds the mode that works; the others are told.
+        # The first file finds the push mode that works; the others use it.
         if mode is not None:
             self._switcher = replace(self._switcher, push_mode=mode)
 
     def _unserved(self, names: Sequence[str]) -> Set[str]:
-        """Those that no server has loaded, once each has had its time. Not every replica is waited for."""
+        """Return the segments that no server has loaded within the time limit. One replica is enough."""
         clients = self._context.clients
 
         def missing() -> dict[str, set[str]]:
@@ -371,8 +371,8 @@ class PerFilePublisher:
         )
 
     def _delete(self, part: Switch) -> None:
-        """Its entry may have been completed by an end that gave no answer: reverted, too, it brings back what
-        it replaced."""
+        """Revert the file's entries, then delete its segments. An end without an answer may have completed an
+        entry; its revert, too, shows again what the entry replaced."""
         names = part.names_to
         lineage = self._switcher.fetch()
         entries = {e.id for state in _LIVE for e in lineage.naming(names, state)}
@@ -387,10 +387,10 @@ class PerFilePublisher:
 
 
 def failures_of(context: TriggerContext, session: Session) -> tuple[Failure, ...]:
-    """Why files of its last attempt were left out."""
+    """Return the failures of the session's last attempt; empty if there are none."""
     return context.staging.failures(session.failures) if session.failures is not None else ()
 
 
 def failures_in_words(failures: Sequence[Failure]) -> str:
-    """One line for the session's node."""
+    """Return one line for `last_error` of the session."""
     return f"{plural(len(failures), 'file')} failed; {failures[0].uri}: {failures[0].reason}"[:1000]

@@ -1,4 +1,4 @@
-"""How what a session built becomes visible: one strategy with three implementations."""
+"""How the built files of a session become visible: one strategy with three implementations."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from pinot_assets.snapshot.receipt import Receipt
 class CommitStrategy:
     """The steps from built files to a snapshot.
 
-    :ivar stage: what the plan comes to, with receipts by ordinal, is written down and, hidden, pushed
-        (W1 to W3); returns the session: in SWITCH, or, where nothing is to be switched, DONE, or IN_PROGRESS
+    :ivar stage: writes the switch of a plan and its receipts (by ordinal), and pushes its segments hidden
+        (W1 to W3). Returns the session: in SWITCH; or, if there is nothing to switch, DONE, or IN_PROGRESS
         with a failed audit.
-    :ivar resolve_interrupted: finds out what became of a session that was left in SWITCH; None when it was
-        published after all, and is recorded now.
-    :ivar audit: looks at what is staged and stores the receipt that opens the gate, or keeps it shut (W4).
-    :ivar publish: shows it and records the snapshot (W5, W6); raises `SnapshotIncomplete` where the gate is
-        shut.
+    :ivar resolve_interrupted: finds out what became of a session that was left in SWITCH. Returns None when
+        it was published after all and is now recorded.
+    :ivar audit: checks what is staged and stores the receipt that opens the gate or keeps it shut (W4).
+    :ivar publish: makes it visible and records the snapshot (W5, W6). Raises `SnapshotIncomplete` if the
+        gate is shut.
     """
 
     stage: Callable[[TriggerContext, Session, Plan, Mapping[int, Receipt]], Session]
@@ -40,21 +40,21 @@ ONE_SWITCH = CommitStrategy(one_switch.stage, resolve_interrupted, gate.audit, o
 PER_FILE = CommitStrategy(
     per_file_push.stage, per_file_push.resolve_interrupted, per_file_push.audit, per_file_push.publish
 )
-"""Every file on its own, whatever becomes of the others."""
+"""Every file on its own, even if other files fail."""
 NO_SEGMENT_CHANGE = CommitStrategy(
-    one_switch.stage,  # looks anew whether any segment comes or goes: files may have changed since
+    one_switch.stage,  # checks again for segments to switch: files may have changed
     lambda _, session: session,  # it is never in SWITCH
     gate.audit_without_switch,
     gate.refuse_without_switch,
 )
-"""No segment comes or goes: only what was read is audited."""
+"""No segment is added or removed: only the files that were read are audited."""
 
 
 def strategy_of(session: Session) -> CommitStrategy:
-    """The one that goes on with this session.
+    """Return the strategy that continues this session.
 
-    When staging, `ONE_SWITCH` finds out itself that no segment comes or goes. At the gate, it refuses a
-    session that was given up: files of it failed.
+    `ONE_SWITCH.stage` finds out itself that no segment is added or removed. At the gate, `ONE_SWITCH` refuses
+    a session that was given up because files failed.
     """
     if session.outcome is not Outcome.OPEN:
         return ONE_SWITCH

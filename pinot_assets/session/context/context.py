@@ -1,6 +1,6 @@
-"""One run that holds a table's lease, or only reads: what every step of the machine works with.
+"""The context of a run that holds a table's lease, or only reads; every step of a session works with it.
 
-With it the number of the next session, and in words what the run has done by now.
+Also here: the number of the next session, and a text about what the run has done so far.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.tables.apply import held_table_config
 
 WRITER_VERSION = "2"
-"""Part of the config fingerprint: a writer that makes other bytes starts a new session (rule R28)."""
+"""Part of the config fingerprint: if the writer makes other bytes, a new session starts (rule R28)."""
 
 
 @dataclass
 class TriggerContext:
     """A table, its clients and the lease.
 
-    :ivar notes: what this run did that a person should know.
-    :ivar effects: what it has changed in Pinot, through `clients.pinot`.
-    :ivar built: how many files it has built.
-    :ivar stored: the open session as it was last read, None without one.
-    :ivar goal: the snapshot that a rollback was asked to lead to, "" where none was named.
+    :ivar notes: notes for people about what this run did.
+    :ivar effects: what this run has changed in Pinot, through `clients.pinot`.
+    :ivar built: number of files that this run has built.
+    :ivar stored: the open session as last read, None without one.
+    :ivar goal: the snapshot that a person named for a rollback, "" if none was named.
     """
 
     spec: TableSpec
@@ -55,6 +55,8 @@ class TriggerContext:
     _read: tuple[SnapshotRef, Snapshot] | None = field(default=None, init=False, repr=False)
     stored: Session | None = field(default=None, init=False, repr=False)
     goal: str = field(default="", init=False, repr=False)
+    _version: str = field(default="", init=False, repr=False)
+    _config: JsonMapping | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.clients = replace(self.clients, pinot=self.effects.recorded(self.clients.pinot))
@@ -66,7 +68,7 @@ class TriggerContext:
 
     @property
     def pinot(self) -> PinotClient:
-        """The client, whose calls are noted in `effects`."""
+        """The client; `effects` records its calls."""
         return self.clients.pinot
 
     @property
@@ -76,41 +78,41 @@ class TriggerContext:
 
     @property
     def mode(self) -> Mode:
-        """What the table spec asks for."""
+        """The mode in the table spec."""
         return Mode(self.spec.mode.upper())
 
     @property
     def push(self) -> PushKind:
-        """What the table spec wants shown at one instant."""
+        """The kind of push in the table spec."""
         return PushKind(self.spec.ingestion.push_kind.upper())
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of everything in the table spec that shapes a session's outputs (rule R28)."""
+        """The config fingerprint: a hash of all in the table spec that shapes segments (rule R28)."""
         return self.spec.config_fingerprint(WRITER_VERSION)
 
     @cached_property
     def clear_token(self) -> str:
-        """Changes whenever the part of the spec changes that can ask for a clear."""
+        """A token that changes when `clearConsistentPushState` or the config fingerprint changes."""
         wish = f"{self.spec.ingestion.clear_state}|{self.fingerprint}"
         return hashlib.sha256(wish.encode()).hexdigest()[:16]
 
-    @cached_property
-    def pinot_version(self) -> str:
-        """What the controller says of itself, asked once; see `pinot_assets.pinot.versions`."""
-        return self.pinot.version()
+    def read_pinot_version(self) -> str:
+        """The controller's version, asked once; see `pinot_assets.pinot.versions`."""
+        self._version = self._version or self.pinot.version()
+        return self._version
 
-    @cached_property
-    def table_config(self) -> JsonMapping:
-        """The table config as Pinot holds it, asked once: it may say more than the spec."""
-        return held_table_config(self.spec, self.pinot)
+    def read_table_config(self) -> JsonMapping:
+        """The table config as Pinot holds it, asked once; it may have settings that the spec lacks."""
+        if self._config is None:
+            self._config = held_table_config(self.spec, self.pinot)
+        return self._config
 
-    @cached_property
     def switcher(self) -> Switcher:
-        """Pinot's side of the switch."""
+        """The calls to Pinot that make a switch, with this run's settings and checks."""
         name = self.spec.ingestion.push_mode
         mode = PushMode[name] if name is not None else None
-        max_age_ms = versions.entry_renewed_ms(self.pinot_version, self.table_config)
+        max_age_ms = versions.entry_renewed_ms(self.read_pinot_version(), self.read_table_config())
         return Switcher(
             table=self.spec.name,
             clients=self.clients,
@@ -123,19 +125,19 @@ class TriggerContext:
         )
 
     def refuse_published(self, names: frozenset[str]) -> None:
-        """Nothing that queries see and that was published may be deleted, whatever the pointer knows of it.
+        """Refuse to delete visible segments that were published, even if the pointer does not know of them.
 
-        :raises SessionError: some of it is; the pointer is behind.
+        :raises SessionError: there are some, so the pointer is stale.
         """
         refuse_published(self.spec.name, self.clients, self.lease.pointer, names)
 
     def before_pinot_write(self) -> None:
-        """Hold the lease, and let a dead owner's last call reach its deadline (rule R2)."""
+        """Wait until a dead owner's last call is past its deadline, then check the lease (rule R2)."""
         self.lease.wait_out_former_owner(self.clients.sleep)
         self.lease.assert_held()
 
     def write_session(self, session: Session) -> Session:
-        """Write it into its node, under the lease; the same is returned."""
+        """Store the session in its node, under the lease, and return it."""
         self.lease.write(session=session)
         return session
 
@@ -146,11 +148,11 @@ class TriggerContext:
 
     @property
     def session(self) -> Session | None:
-        """The session that this run works on, as it last wrote or read it; nothing is asked."""
+        """The session of this run as it last wrote or read it; this reads nothing from ZooKeeper."""
         return self.lease.session or self.stored
 
     def current_snapshot(self) -> Snapshot | None:
-        """The ledger; None only when nothing was ever published. Read once: its object never changes.
+        """The ledger; None only if nothing was ever published. Read once, since its object never changes.
 
         :raises SnapshotCorrupt: the pointer names an object that is not there (rule R18).
         """
@@ -161,15 +163,15 @@ class TriggerContext:
         return self._read[1]
 
     def hold(self) -> Hold:
-        """What a rollback took back."""
+        """The table's hold; an empty one if there is none."""
         ref = self.lease.pointer.hold
         return self.staging.hold(ref) if ref is not None else NO_HOLD
 
     def put_hold(self, hold: Hold) -> ObjectRef | None:
-        """What the pointer is to name of a hold that has changed; what it names already where it has not.
+        """Store a changed hold; return what the pointer must name then: None if the hold is empty.
 
-        It lies beside the one before, where it is found again once the pointer is lost (`rebuild`): an empty
-        one, too, though nothing names that. A swap table is held as a whole, and until `resume`.
+        An unchanged hold is not stored again; nor is that of a swap table, which is held as a whole until
+        `resume`. The folder stays the same, so that `rebuild` finds the newest hold, even an empty one.
         """
         ref = self.lease.pointer.hold
         if ref is None or self.mode is Mode.SWAP or hold == self.hold():
@@ -179,15 +181,15 @@ class TriggerContext:
         return None if hold.is_empty else stored
 
     def note(self, text: str) -> None:
-        """Say it now and keep it for the report."""
-        said = visible(text)  # it goes to terminals and logs, and names files and segments of others
+        """Show a note now and keep it for the report."""
+        said = visible(text)  # foreign names of files and segments go to terminals and logs
         self.notes.append(said)
         self.progress.note(said)
 
 
 class ReadOnlyLease(Lease):
-    """In the place of a lease that nobody took: says how the pointer stood, and refuses every write, to
-    ZooKeeper as to Pinot, whose writes all ask first whether the lease is held (rule R2)."""
+    """Stands in for a lease in a run that only reads. It has the pointer as read, and refuses every write to
+    ZooKeeper. It refuses writes to Pinot, too: each of them checks the lease first (rule R2)."""
 
     def _refuse(self, *_args: object, **_values: object) -> NoReturn:
         raise LeaseLost(
@@ -196,15 +198,15 @@ class ReadOnlyLease(Lease):
             hint="this is a defect of pinot-assets: please tell us how you came here",
         )
 
-    # Waiting for the former owner comes before a write.
+    # `wait_out_former_owner` is refused, too: it only precedes writes.
     write = assert_held = wait_out_former_owner = prune = _refuse
 
     def release(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: no lease was taken."""
 
 
 def read_only_context(spec: TableSpec, clients: TableClients, progress: Progress) -> TriggerContext:
-    """A run that cannot write, as the table stands now."""
+    """Return a context that cannot write, with the pointer as it is now."""
     lease = ReadOnlyLease(clients.store, clients.store.pointer(), -1, took_over_from=None)
     return TriggerContext(spec, clients, lease, progress)
 
@@ -220,9 +222,9 @@ def is_fresh(pointer: Pointer) -> bool:
 
 
 def next_seq(context: TriggerContext) -> int:
-    """A number that no session of this table had (rule R17), whatever became of its nodes.
+    """Return a number that no session of this table ever had (rule R17), even if nodes were lost.
 
-    The staging area is read through only while the pointer is fresh: afterwards the pointer is beyond it.
+    The staging area is searched only while the pointer is fresh: after that, `next_seq` is above its numbers.
     """
     pointer, pinot, table = context.lease.pointer, context.pinot, context.table
     names = set(pinot.all_segments(table))
@@ -235,12 +237,12 @@ def next_seq(context: TriggerContext) -> int:
 
 
 def beyond_all(context: TriggerContext) -> int:
-    """The same, with the staging area read through: for a pointer that may be behind it."""
+    """As `next_seq`, but always search the staging area: the pointer may be stale."""
     return max(next_seq(context), _beyond_stored(context))
 
 
 def _beyond_stored(context: TriggerContext) -> int:
-    """A number above those of all nodes, and of all that is staged."""
+    """Return a number above those of all session nodes, staged sessions and kept snapshots."""
     keys = (info.key for folder in ("sessions", "snapshots") for info in staged(context.staging, folder))
     named = map(_NUMBERED.fullmatch, (*context.clients.store.session_nodes(), *keys))
     return 1 + max((int(match[1]) for match in named if match), default=0)
@@ -256,13 +258,13 @@ _NEXT: Final = {
     "clear": "pinot-assets session clear {}",
     "collect": "pinot-assets gc {} --apply",
 }
-"""What goes on with a step that was broken off; all others are parts of a run."""
+"""The command that continues an interrupted step; `run` continues all steps that are not named here."""
 
 
 def so_far(context: TriggerContext, step: str) -> SoFar:
-    """What was done, what is not known, what queries see, and the command that goes on.
+    """Say what was done, what is unknown, what queries see, and which command continues.
 
-    :param step: its name, of `Driver.carry_out`.
+    :param step: the name of the step, from `Driver.carry_out`.
     """
     built = [f"{plural(context.built, 'file')} built and staged"] if context.built else []
     done = standing(context.effects, built)
@@ -275,21 +277,21 @@ def so_far(context: TriggerContext, step: str) -> SoFar:
         parts.append(f"session {session.id} is closed ({session.outcome})")
     command = _NEXT.get(step, "pinot-assets run {}").format(context.table)
     if step == "rollback" and context.goal and (opened is None or opened.mode is not Mode.ROLLBACK):
-        # Where it was to lead, as long as no session remembers it: without, it may lead elsewhere.
+        # No session stores the target yet. Without `--to`, the command might choose another one.
         command += f" --to {context.goal}"
     then = f"`{command}` {_goes_on(opened) if step not in _NEXT else 'does what is left'}"
     return SoFar("; ".join(parts), then, changed=bool(done) or context.lease.session is not None)
 
 
 def _queries(context: TriggerContext, session: Session) -> list[str]:
-    """What queries see, where that is sure, or sure not to be."""
+    """Say what queries see, if it is certain or certainly unknown; else return nothing."""
     done, unknown = context.effects.done, context.effects.unknown
-    back = session.mode is Mode.ROLLBACK and session.switch_object is None  # which goes by a revert
+    back = session.mode is Mode.ROLLBACK and session.switch_object is None  # a rollback by revert
     shows = ("revert_replace_segments" if back else "end_replace_segments", session.lineage_entry_id)
     if any((effect.method, effect.subject) == shows for effect in done):
         return ["Pinot has made the switch, and queries see it as soon as every broker has noticed"]
     before = context.stored if context.stored and context.stored.lineage_entry_id == shows[1] else None
-    # Whether an earlier run sent that call, and nobody has heard of it.
+    # Whether an earlier run sent that call and got no answer.
     sent = before is not None and (before.revert_sent if back else before.end_sent and not before.revert_sent)
     if sent or any((effect.method, effect.subject) == shows for effect in unknown):
         return ["whether queries see the switch is not known: Pinot may still make it by itself"]
@@ -300,7 +302,7 @@ def _queries(context: TriggerContext, session: Session) -> list[str]:
 
 
 _MAY_SHOW: Final = frozenset({"delete_segments", "end_replace_segments", "revert_replace_segments"})
-"""What may change what queries see, besides the switch: a stray deleted, a hidden segment shown again."""
+"""Other calls that may change what queries see: they delete a stray or show a hidden segment again."""
 
 
 def _goes_on(session: Session | None) -> str:

@@ -1,10 +1,10 @@
-"""A driver that comes no further lets go of its table (rule R25).
+"""Take the lease from a driver that makes no progress (rule R25).
 
-ZooKeeper's heartbeat is another thread's work: a driver that hangs would hold its lease for ever. So a
-watchdog is fed with every sign of progress (a note, a finished file, a file that its task has come further
-with, a write to ZooKeeper or to Pinot).
-Starved, it ends the ZooKeeper session, which frees the lease and makes every further write impossible, and
-then the step: by an exception where the driver stands, or, where that does not get through, the process.
+Another thread sends ZooKeeper's heartbeats, so a driver that hangs would hold its lease for ever. Therefore
+every sign of progress feeds a watchdog: a note, a finished file, progress of a build task in a file, a write
+to ZooKeeper or to Pinot.
+Without food, the watchdog ends the ZooKeeper session: that frees the lease and makes every later write
+impossible. Then it raises an exception in the driver's thread; if the step does not end, it ends the process.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from pinot_assets.session.values.report import Progress
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
 GRACE_S = 60.0
-"""How long a driver has to end its step after it was told to: Spark cancels its job meanwhile."""
+"""Seconds that a driver has to end its step after the exception; Spark cancels its job meanwhile."""
 
 _LOG = logging.getLogger(__name__)
 
 
 class Starved(BaseException):
-    """Raised where the driver stands; no handler of errors on the way is to take it for one."""
+    """Raised in the driver's thread. It is no `Exception`, so that no error handler catches it."""
 
 
 def end_process(why: str) -> None:
-    """The last resort: the process ends here, whatever its threads wait for."""
+    """End the process at once, whatever its threads wait for: the last resort."""
     sys.stderr.write(f"error: {why}\n")
     sys.stderr.flush()
     os._exit(1)
 
 
 class Watchdog:
-    """Watches one driver from its making until `stop`.
+    """Watches one driver from its creation until `stop`.
 
-    :param waits: `stall` and `hold` count.
+    :param waits: the watchdog uses `stall` and `hold`.
     :param let_go: ends the ZooKeeper session; may raise, and must not hang.
     :param end: called when the driver is still in its step `grace` seconds later.
     """
@@ -65,20 +65,20 @@ class Watchdog:
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
     def feed(self) -> None:
-        """The driver came further."""
+        """Record progress of the driver."""
         self._fed = time.monotonic()
 
     def stop(self) -> None:
-        """The driver let go by itself."""
+        """End the watch: the driver has released the lease itself."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """One step of the driver, in its own thread.
+        """Guard one step of the driver, in the thread that runs it.
 
-        :raises LeaseLost: the driver was starved and has let go of its table.
+        :raises LeaseLost: the watchdog took the lease from this driver.
         """
         with self._changed:
             self._guarded = None if self._why else threading.get_ident()
@@ -86,17 +86,17 @@ class Watchdog:
             raise self._lost()
         try:
             try:
-                self.feed()  # what lay between two steps was not the driver's time
+                self.feed()  # the time between two steps does not count
                 yield
             finally:
                 self._leave()
         except Starved:
-            self._leave()  # it may have come on the way out
+            self._leave()  # `Starved` may have interrupted the `finally`
             raise self._lost() from None
         except Exception:
             raise
         except BaseException:
-            self.stop()  # the process is going down, and its lease with it
+            self.stop()  # the process is ending, and its lease with it
             raise
 
     def _leave(self) -> None:
@@ -105,7 +105,7 @@ class Watchdog:
             self._guarded = None
             self._changed.notify_all()
         if raised:
-            _receive()  # it may not be there yet, and must not come later
+            _receive()  # `Starved` may not have arrived, and must not do so later
 
     def _lost(self) -> LeaseLost:
         return LeaseLost(self._why, hint="the next trigger goes on from what is stored")
@@ -148,16 +148,16 @@ class Watchdog:
 
 
 def _raise_in(thread: int, error: type[BaseException]) -> None:
-    """Have a thread raise this at its next instruction."""
+    """Make a thread raise this error at its next instruction."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
 
 
 def _receive() -> None:
-    """Use up what was sent to this thread, whether or not it has come.
+    """Consume the exception that was sent to this thread, whether or not it has arrived.
 
-    It cannot be taken back: that leaves CPython looking for an exception for ever, at every call, and up to
-    3.11 a traced function (a debugger's, a coverage tool's) never begins then. So one more is sent, in the
-    place of any that is still on its way, and waited for.
+    It cannot be withdrawn: after that, CPython looks for an exception at every call for ever, and up to 3.11
+    a traced function (of a debugger or a coverage tool) never starts. So this sends one more exception, which
+    replaces any that has not arrived, and waits for it.
     """
     try:
         _raise_in(threading.get_ident(), Starved)
@@ -168,7 +168,7 @@ def _receive() -> None:
 
 
 class Fed:
-    """A progress whose every word feeds the watchdog."""
+    """A progress that feeds the watchdog with every call and passes the call on."""
 
     def __init__(self, progress: Progress, watchdog: Watchdog) -> None:
         self._progress, self._watchdog = progress, watchdog
@@ -184,11 +184,11 @@ class Fed:
         self._progress.building(sizes)
 
     def moving(self, rows: int) -> None:
-        """Tasks came further."""
+        """Build tasks made progress."""
         self._watchdog.feed()
         self._progress.moving(rows)
 
     def built(self, outcome: Receipt | Failure) -> None:
-        """One of them is through."""
+        """One file is finished: built or failed."""
         self._watchdog.feed()
         self._progress.built(outcome)

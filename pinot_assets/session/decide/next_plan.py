@@ -81,8 +81,8 @@ def reconcile(plan: Plan, changes: Changes, receipts: Receipts) -> Plan:
 def unchanged(plan: Plan, changes: Changes, receipts: Receipts) -> dict[int, tuple[str, Receipt]]:
     """The receipts without those of files that were rewritten since.
 
-    Otherwise a session keeps to the version that it read (F8), and the next one takes the newer. One whose
-    rows did not pass an assertion would never come to its end.
+    Normally a session keeps the version that it read (F8), and the next session takes the newer one. But a
+    session whose rows failed an assertion would then never pass, so it builds rewritten files again.
     """
     rows = {row.ordinal: changes.listed.get(row.uri) for row in plan.rows}
     return {

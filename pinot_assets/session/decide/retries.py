@@ -47,7 +47,7 @@ class Opened:
 
     @property
     def keeps_dying(self) -> bool:
-        """Whether its last builds ended without a file, and without a word about any."""
+        """Whether its last builds ended without a built file and without a failure: drivers died."""
         return bool(self.plan.to_build) and self.stalls >= STALLS
 
 
@@ -61,7 +61,7 @@ def look_at(context: TriggerContext, session: Session) -> Opened:
     audit = session.audit
     audit_failed = audit is not None and not audit.passed and not audit.waits
     step = next_step_of_session(
-        # A build that ended without a word says nothing about the files: that is trouble, no failure.
+        # A build without receipts and failures proves nothing against its files: it is trouble, no failure.
         failed=(session.has_blocking_failures and not passes(failures))
         or audit_failed
         or (not plan.to_build and stalls >= STALLS),

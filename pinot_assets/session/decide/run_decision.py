@@ -1,4 +1,4 @@
-"""What a run of a table does, once nothing is left half way; decided here alone, by reading only.
+"""Decide what a run of a table does after interrupted work is finished. This module only reads.
 
 The trigger executes the `Decision` (`session/trigger.py`), and a plan report shows it
 (`session/plan_report/planned_run.py`).
@@ -12,7 +12,7 @@ from typing import Final
 
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.table_config import setting
-from pinot_assets.session.close import is_lost
+from pinot_assets.session.close import ask_if_lost
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.next_plan import is_empty, new_plan, reconcile, unchanged
 from pinot_assets.session.decide.retries import Next, Opened, look_at
@@ -26,7 +26,7 @@ from pinot_assets.table_spec.blocks.pinot_settings import TASKS, refuse_settings
 from pinot_assets.table_spec.tables.apply import refuse_drift
 
 NEW_SESSION: Final = "cp0-000000"
-"""Stands for the session that a run would open: its number and nonce are given when it begins."""
+"""Placeholder id of the session that a run would open: it gets number and nonce when it begins."""
 
 
 _GIVEN_UP: Final = {
@@ -34,7 +34,7 @@ _GIVEN_UP: Final = {
     Next.ABANDON_RETRIES: (Outcome.ABANDONED_RETRIES, "no retry left after {retries}"),
     Next.ABANDON_AUDIT: (Outcome.ABANDONED_AUDIT, "its audit failed and named no file of it"),
 }
-"""How an open session ends that is not continued, and why."""
+"""Outcome and reason for an open session that is given up."""
 
 
 class PlannedAction(StrEnum):
@@ -58,10 +58,10 @@ class PlannedAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """What a decision rests on.
+    """What a run reads for its decision.
 
-    :ivar readiness: the listing, judged.
-    :ivar changes: it beside the ledger; None while everything waits for a file that is being rewritten.
+    :ivar readiness: the listing, with the ready files.
+    :ivar changes: listing against ledger; None while the table waits for a file that is being rewritten.
     :ivar opened: the open session as its last attempt left it; None without one, and while waiting.
     :ivar hold: what a rollback holds back of it, with the tokens that held files have now.
     """
@@ -104,7 +104,7 @@ class Decision:
 
     @property
     def without_plan(self) -> PlannedAction:
-        """What a run comes to where no session is needed."""
+        """The action of a run that needs no session: HELD if a rollback holds changes back, else NOTHING."""
         held = self.looked is not None and self.free != self.looked.changes
         return PlannedAction.HELD if held else PlannedAction.NOTHING
 
@@ -117,7 +117,7 @@ def decide_run(context: TriggerContext, session: Session | None, current: Snapsh
     """
     if waits_for_resume(context, session):
         return Decision(PlannedAction.HELD, current=current)
-    if ends_again(context, session):
+    if ask_if_ends_again(context, session):
         return Decision(PlannedAction.END, session=session, current=current)
     looked = read_source_state(context, session, current)
     decision = Decision(PlannedAction.WAITING, session=session, current=current, looked=looked)
@@ -138,10 +138,10 @@ def decide_run(context: TriggerContext, session: Session | None, current: Snapsh
     return replace(decision, step=step, plan=plan, receipts=receipts)
 
 
-def ends_again(context: TriggerContext, session: Session | None) -> bool:
-    """Whether the switch of the open session may complete at any moment: a run ends it again, and leaves the
-    source to the next one."""
-    return session is not None and session.end_sent and not is_lost(context, session)
+def ask_if_ends_again(context: TriggerContext, session: Session | None) -> bool:
+    """Whether the open session's switch may complete at any moment. Then a run only ends it again, and the
+    next run lists the source."""
+    return session is not None and session.end_sent and not ask_if_lost(context, session)
 
 
 def _first_plan(context: TriggerContext, changes: Changes, current: Snapshot | None) -> Plan | None:
@@ -155,7 +155,7 @@ def _first_plan(context: TriggerContext, changes: Changes, current: Snapshot | N
 
 
 def _is_swapped_in(context: TriggerContext, changes: Changes, current: Snapshot | None) -> bool:
-    """Whether a swap would replace the table by what it is already."""
+    """Whether a swap would replace the table by the same content."""
     # Beside the ledger, not beside the listing that the snapshot was made from: a file that was rewritten
     # after it had been built is in that listing and not in the snapshot (scene 4).
     return (
@@ -169,7 +169,7 @@ def _is_swapped_in(context: TriggerContext, changes: Changes, current: Snapshot 
 
 
 def _next_plan(session: Session, opened: Opened, changes: Changes) -> tuple[Plan, Receipts]:
-    """What an open session that is not given up goes on with, and the receipts that count for it."""
+    """Return the next plan of an open session that continues, and the receipts that count for it."""
     receipts = opened.receipts
     if session.audit is not None and session.audit.of_data and not session.audit.passed:
         receipts = unchanged(opened.plan, changes, receipts)
@@ -221,7 +221,7 @@ def refuse_unfit(context: TriggerContext) -> None:
         with.
     """
     refuse_drift(context.spec, context.pinot)
-    refuse_settings(context.table, context.table_config)
+    refuse_settings(context.table, context.read_table_config())
     stream = context.pinot.get_realtime_config(context.table)
     if context.mode is Mode.SWAP and stream is not None and setting(stream, *TASKS, _MOVER) is not None:
         table = context.table
@@ -233,7 +233,7 @@ def refuse_unfit(context: TriggerContext) -> None:
 
 
 def waits_for_resume(context: TriggerContext, session: Session | None) -> bool:
-    """Whether a rollback holds back all that could be done: a swap is of all files."""
+    """Whether a rollback holds a swap table, and no session is open: a swap is held as a whole."""
     return session is None and context.mode is Mode.SWAP and context.lease.pointer.hold is not None
 
 

@@ -1,4 +1,4 @@
-"""What is there: listings, changes, what else stands in the way. Changes nothing of a table.
+"""Read the source and a table's state: listings, their changes, observations. No function changes a table.
 
-Only parts of a long listing are kept in the staging area (`listing`).
+Only `listing` writes: it keeps the parts of a long listing in the staging area.
 """

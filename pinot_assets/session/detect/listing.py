@@ -1,13 +1,13 @@
-"""The listing against the ledger: new, rewritten or deleted, with content deciding (edge cases E2, E3).
+"""Compare the listing with the ledger: new, rewritten or deleted files, by content (edge cases E2, E3).
 
-And a listing that takes several ticks of the files sensor. What a tick has listed is kept in the staging area
-as an immutable part that names the one before; the sensor's cursor holds a bookmark: the newest part and its
-checksum, and the key to go on behind. So daemons may restart, move and time out: a tick whose cursor was not
-stored is repeated. Only a listing that has come to its end is an inventory (I12). What changes behind the
-bookmark is found by the next sweep.
+Also list a large source over several ticks of the files sensor. Each tick stores what it listed in the
+staging area, as an immutable part that names the part before. The sensor's cursor holds a bookmark: the
+newest part, its checksum, and the key after which to continue. So daemons may restart, move and time out: a
+tick whose cursor was not stored is repeated. Only a complete listing is an inventory (I12). The next one
+finds what changed before the bookmark.
 
-Only the cursor names the newest part, and nothing is published by what they say: what the sensor starts lists
-anew. So each has a new name, which two sweeps never share, and a checksum that finds damage is enough.
+Only the cursor names the newest part. No part is ever published, since the run that the sensor starts lists
+again. So a new random name per part, never shared by two listings, and a checksum against damage are enough.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from pinot_assets.source.object_store import ObjectStore
 from pinot_assets.table_spec import TableSpec
 
 OFTEN = 100_000
-"""Objects between two signs that a listing goes on."""
+"""Number of objects between two notes on the progress of a listing."""
 
 
 def list_ready(context: TriggerContext, session: Session | None, current: Snapshot | None) -> Readiness:
-    """List the input directory and judge what of it is there.
+    """List the input directory and judge which files are ready.
 
-    :param session: the open one, whose files are known too.
-    :raises ListingFailed: the listing did not complete, or an empty one is not to be believed.
+    :param session: the open session, whose files count as known, too.
+    :raises ListingFailed: the listing did not complete, or it is empty and that is not credible.
     """
     inventory = list_source(context.spec, context.clients.source, _telling(context.progress))
     if not inventory.files and current and current.ledger and context.mode is not Mode.APPEND:
@@ -61,7 +61,7 @@ def list_ready(context: TriggerContext, session: Session | None, current: Snapsh
 
 
 def _telling(progress: Progress) -> Callable[[int], None]:
-    """Says now and then how far a long listing is."""
+    """Return a callback that notes the progress of a listing every `OFTEN` objects."""
     said = 0
 
     def tell(listed: int) -> None:
@@ -76,20 +76,20 @@ def _telling(progress: Progress) -> Callable[[int], None]:
 def changes_of(source: ObjectStore, inventory: Inventory, current: Snapshot | None) -> Changes:
     """Compare a listing with the ledger.
 
-    :param inventory: what counts of it.
-    :raises SourceError: a file's content had to be looked at and could not be.
+    :param inventory: the listed files that count (the ready ones).
+    :raises SourceError: the content of a file had to be read and could not be.
     """
     files = current.files if current else ()
-    hashes = cache(lambda: hashes_of(files))  # of a million files: read only where content decides
+    hashes = cache(lambda: hashes_of(files))  # of a million files: read only if content must be compared
 
-    def has_same_content(file: SourceFile) -> bool:
+    def ask_if_same_content(file: SourceFile) -> bool:
         return source.sha256(source.key_of(file.uri)) == hashes()[file.uri]
 
     listed, published = differing(columns_of(inventory.files), versions_of(files))
     difference = diff(
         {file.uri: file for file in files_of(listed)},
         {file.uri: file.fingerprint for file in files_of(published)},
-        has_same_content,
+        ask_if_same_content,
     )
     return Changes(
         new=tuple(difference.new),
@@ -102,7 +102,7 @@ def changes_of(source: ObjectStore, inventory: Inventory, current: Snapshot | No
 
 
 def _refuse_hasty(context: TriggerContext) -> None:
-    """An empty listing that is not to be believed: nothing asks for it, or a second look shows files."""
+    """Refuse an empty listing if the spec says so, the directory is missing, or a second one has files."""
     where = context.clients.source.uri
     if context.spec.ingestion.empty_source_action == "REFUSE":
         raise ListingFailed(
@@ -129,8 +129,8 @@ def _refuse_hasty(context: TriggerContext) -> None:
 
 
 def _refuse_slip(context: TriggerContext, current: Snapshot) -> None:
-    """Patterns that match nothing of a full directory, or another directory without a file, and that nothing
-    was published by: likely a slip of the pen, so that only a written APPLY empties the table (E33).
+    """Refuse patterns that match no file of a full directory, or a new directory without a file, if the table
+    spec changed since the last publication. It is likely a mistake; only a written APPLY empties it (E33).
     """
     ingestion = context.spec.ingestion
     if (
@@ -154,22 +154,22 @@ def _refuse_slip(context: TriggerContext, current: Snapshot) -> None:
 
 
 _LOOKS: Final = 16
-"""Requests at a time: one for each file that is gone."""
+"""Requests at the same time; each file that is gone needs one."""
 
 
 def with_folders(
     source: ObjectStore, changes: Changes, current: Snapshot | None, but: Collection[str] = ()
 ) -> Changes:
-    """The changes; a file that became a folder is rewritten, not deleted: its build fails, its rows stay.
+    """Return the changes with files that became folders rewritten, not deleted: their build fails, rows stay.
 
-    :param current: the ledger; its version of the file is the planned one.
-    :param but: files whose deletion is held back anyway.
-    :raises SourceError: the source does not say.
+    :param current: the ledger; its version of such a file becomes the planned one.
+    :param but: files whose deletion a rollback holds back anyway.
+    :raises SourceError: the source does not answer.
     """
     gone = [uri for uri in changes.deleted if uri not in but]
     if current is None or not gone:
         return changes
-    is_folder = in_threads(lambda uri: _is_folder(source, uri), gone, _LOOKS, "folders")
+    is_folder = in_threads(lambda uri: _ask_if_folder(source, uri), gone, _LOOKS, "folders")
     folders = {uri for uri, yes in zip(gone, is_folder, strict=True) if yes}
     if not folders:
         return changes
@@ -182,12 +182,12 @@ def with_folders(
     )
 
 
-def _is_folder(source: ObjectStore, uri: str) -> bool:
+def _ask_if_folder(source: ObjectStore, uri: str) -> bool:
     try:
         key = source.key_of(uri)
     except SourceError:
-        return False  # of another source, which the table spec named before
-    return source.is_folder(key)
+        return False  # a file of the source that the table spec named before
+    return source.ask_if_folder(key)
 
 
 # --- a listing that takes several ticks of the files sensor ------------------------------------------
@@ -195,15 +195,15 @@ def _is_folder(source: ObjectStore, uri: str) -> bool:
 _FOLDER: Final = "listings"
 
 PART_KEY: Final = re.compile(_FOLDER + r"/part-(?:[0-9a-f]{32}|[0-9a-f]{64})\.arrow")
-"""Of a part; before, its name was its hash."""
+"""Key of a part; in older releases its name was a SHA-256 hash."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartRef(Open):
-    """Where a part lies.
+    """Names a stored part of a listing.
 
     :ivar key: in the staging area.
-    :ivar crc32: of what was written there.
+    :ivar crc32: of the stored bytes.
     """
 
     key: str
@@ -211,22 +211,22 @@ class PartRef(Open):
 
 
 class KeptParts:
-    """The parts in a staging area.
+    """The stored parts of listings in a staging area.
 
-    :raises SourceError: from every method but `get`: the staging area cannot be asked, or refuses.
+    :raises SourceError: from every method but `get`: the staging area does not answer, or refuses.
     """
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
     def put(self, data: bytes) -> PartRef:
-        """Keep one."""
+        """Store a part under a new name."""
         key = f"{_FOLDER}/part-{uuid4().hex}.arrow"
         self._store.put_if_absent(key, data)
         return PartRef(key, zlib.crc32(data))
 
     def get(self, ref: PartRef) -> bytes | None:
-        """Read one back; None where it has gone, cannot be read or is not what was written."""
+        """Read a part; None if it is gone, cannot be read or is damaged."""
         try:
             data = self._store.read(ref.key)
         except SourceError:
@@ -234,28 +234,28 @@ class KeptParts:
         return data if zlib.crc32(data) == ref.crc32 else None
 
     def drop(self, refs: Iterable[PartRef]) -> None:
-        """Those of a listing that has come to its end."""
+        """Delete the parts of a listing that is complete."""
         for ref in refs:
             self._store.delete(ref.key)
 
     def drop_old(self, before_ms: int) -> None:
-        """Those that no cursor names any more, by their age."""
+        """Delete parts older than `before_ms` (epoch milliseconds): no cursor names them any more."""
         for info in [*self._store.list(_FOLDER)]:
             if PART_KEY.fullmatch(info.key) and info.fingerprint.mtime_us < before_ms * 1000:
                 self._store.delete(info.key)
 
 
 KEPT_S: Final = 24 * 3600
-"""After which a part that no sweep took away is taken for one that nobody will."""
+"""Age in seconds from which a part counts as left over: the listing that wrote it will not delete it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListingCursor(Open):
-    """How far a listing has come.
+    """The bookmark of a listing that is not complete yet.
 
-    :ivar of: what is listed, as `listing_of` tells it.
-    :ivar after: the key to go on behind.
-    :ivar objects: how many were listed, chosen or not.
+    :ivar of: digest of what is listed, from `listing_of`.
+    :ivar after: the key after which to continue.
+    :ivar objects: number of objects listed so far, matching or not.
     :ivar part: key of the newest part in the staging area.
     :ivar crc32: of that part.
     """
@@ -268,7 +268,7 @@ class ListingCursor(Open):
 
     @classmethod
     def read(cls, value: object) -> ListingCursor | None:
-        """One of plain values; None for what is no bookmark."""
+        """Parse a bookmark from plain values; None if they are not one."""
         try:
             return structured(cls, value, "a bookmark")
         except ValueError:
@@ -285,10 +285,10 @@ class ListingCursor(Open):
 
 @dataclass(frozen=True, slots=True)
 class CompleteListing:
-    """A listing that has come to its end.
+    """A complete listing.
 
-    :ivar parts: what was kept of it, to be dropped when it is made use of.
-    :ivar hints: what was given to its first part.
+    :ivar parts: its stored parts, to be dropped once the listing was used.
+    :ivar hints: the hints stored with its first part.
     """
 
     inventory: Inventory
@@ -297,7 +297,7 @@ class CompleteListing:
 
 
 def listing_of(spec: TableSpec) -> str:
-    """Twelve hex digits of what is listed: another directory or pattern makes another listing."""
+    """Return twelve hex digits for what is listed: another directory or pattern gives other digits."""
     return sha256_hex(json.dumps([spec.input_uri(), asdict(choice_of(spec))]).encode())[:12]
 
 
@@ -309,15 +309,15 @@ def resume_listing(
     is_late: Callable[[], bool],
     hints: tuple[str, ...] = (),
 ) -> ListingCursor | CompleteListing:
-    """List on from a bookmark, to the end or as far as there is time.
+    """Continue a listing from a bookmark, to its end or until `is_late` returns true.
 
-    A listing that ends before it gets late leaves the staging area alone. One whose parts have gone begins
-    anew.
+    A listing that ends in one call stores nothing in the staging area. A listing whose parts are gone starts
+    again.
 
-    :param mark: None to begin; one of another listing counts as none.
-    :param hints: kept with a listing that begins here, and given back at its end.
-    :raises ListingFailed: this stretch broke off; the bookmark still stands.
-    :raises SourceError: the staging area does not take or give a part; or a file is no data.
+    :param mark: None to begin; a bookmark of another listing counts as None.
+    :param hints: stored with a listing that begins here, and returned at its end.
+    :raises ListingFailed: listing failed in this call; the bookmark stays valid.
+    :raises SourceError: the staging area does not store or return a part; or a file cannot be data.
     """
     of = listing_of(spec)
     if mark is not None and mark.of != of:
@@ -336,7 +336,7 @@ def resume_listing(
     if mark is None:
         return CompleteListing(inventory_of([part], began_ms), (), hints)
     if (earlier := _up_to(mark, kept)) is None:
-        # Cleared away, or another sensor of this table was done with them.
+        # The parts were cleared up, or another sensor of this table used and deleted them.
         return resume_listing(spec, source, kept, None, is_late)
     before, refs, first_hints = earlier
     return CompleteListing(inventory_of([*before, part], began_ms), refs, first_hints)
@@ -345,9 +345,9 @@ def resume_listing(
 def _up_to(
     mark: ListingCursor, kept: KeptParts
 ) -> tuple[list[ListingPart], tuple[PartRef, ...], tuple[str, ...]] | None:
-    """All parts up to a bookmark, the first one first; where they lie; the hints of the first.
+    """Return all parts up to a bookmark, oldest first; their names, newest first; the first one's hints.
 
-    None where one of them has gone.
+    None if one of them is gone.
     """
     parts: list[ListingPart] = []
     refs: list[PartRef] = []
@@ -366,7 +366,7 @@ def _up_to(
             return None
         parts.insert(0, part)
         refs.append(ref)
-        if before in refs:  # else it would go round for ever
+        if before in refs:  # parts that name each other would loop for ever
             return None
         ref = before
     return parts, tuple(refs), hints

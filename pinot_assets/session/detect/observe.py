@@ -1,7 +1,7 @@
-"""A table's state without taking its lease: for the files sensor, `status` and the dashboards.
+"""Read a table's state without its lease: for the files sensor, `status` and the dashboards.
 
-And its kept sessions and their files, for people: a node that cannot be read is told of and keeps nobody from
-seeing the others. Nothing here writes.
+Also read its kept sessions and their files, for people. A node that cannot be read is reported, and the
+others are still shown. Nothing here writes.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from pinot_assets.table_spec import TableSpec
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What stands in ZooKeeper and the staging area now.
+    """A table's state in ZooKeeper and the staging area, as read at one moment.
 
     :ivar session: the open session, None when there is none.
     :ivar failures: files that failed in its last attempt.
     :ivar failed_versions: the version tokens of those files that the attempt was planned for, by URI.
     :ivar holder: who holds the lease.
-    :ivar snapshot: the ledger; None where there is none, or where the table was made anew since.
-    :ivar plan: the open session's.
+    :ivar snapshot: the ledger; None if there is none, or if the table was re-created since.
+    :ivar plan: the open session's plan.
     """
 
     pointer: Pointer
@@ -67,7 +67,7 @@ class Observation:
 
     @property
     def passing(self) -> bool:
-        """Whether the open session has only trouble that passes by itself, and is tried again for it."""
+        """Whether the open session has only trouble that passes, for which it is tried again."""
         if self.session is None:
             return False
         return passes(self.failures) if self.failures else stands(self.session)
@@ -75,14 +75,14 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class ListingComparison:
-    """What the listing shows beside the ledger, by fingerprint alone: content decides later (E3).
+    """The differences between listing and ledger, by fingerprint alone: a run compares content later (E3).
 
-    :ivar digest: of what counts.
-    :ivar listing: digest of everything that was listed, ready or not.
-    :ivar later: new files that are not there yet.
-    :ivar waiting: known files that are being rewritten, and hold everything up.
-    :ivar restored: files that a rollback holds back, and that source and table agree on again: a run lets go
-        of them.
+    :ivar digest: digest of the files that count.
+    :ivar listing: digest of all listed files, ready or not.
+    :ivar later: new files that are not ready yet.
+    :ivar waiting: known files that are being rewritten; the table waits for them.
+    :ivar restored: held files on which source and table agree again; the next run ends the hold of
+        them.
     """
 
     listed: int
@@ -132,10 +132,10 @@ def observe(store: SessionStore, staging: Staging) -> Observation:
 
 
 def published_token(store: SessionStore) -> str:
-    """A token of what is published; where two are equal, the ledger is the same.
+    """Return a token of what is published; if two tokens are equal, the ledger is the same.
 
-    :returns: empty while nothing is published, a session is open, the lease is held or a rollback holds
-        files back: there is then more to look at.
+    :returns: "" while nothing is published, a session is open, the lease is held or a rollback holds files
+        back: then the caller has to read more than the ledger.
     :raises SessionError: a node cannot be read.
     """
     pointer = store.pointer()
@@ -155,19 +155,19 @@ def _ledger(store: SessionStore, staging: Staging, pointer: Pointer) -> Snapshot
 
 
 def is_older_than(published: Snapshot, made_ms: int | None) -> bool:
-    """Whether the table was made after this was published to it.
+    """Whether Pinot made the table after this snapshot was published.
 
-    It proves nothing alone, since clocks differ: a table made anew holds no segment of ours either, as one
-    does whose segments somebody deleted.
+    That alone does not prove that the table was re-created, since clocks differ. A re-created table also
+    holds no segment of ours; but neither does a table whose segments somebody deleted.
 
-    :param made_ms: when Pinot made the table, None where that is not known.
+    :param made_ms: when Pinot made the table, None if unknown.
     """
     return made_ms is not None and bool(published.segments) and published.published_ms < made_ms
 
 
 def _current(staging: Staging, pointer: Pointer, ref: SnapshotRef) -> Snapshot:
-    """The current snapshot; where it is not kept any more, the pointer is that of an old backup, and a run
-    will find the newest one."""
+    """Return the current snapshot. If it is not kept any more, the pointer comes from an old backup; then
+    return the newest snapshot, which a run will find, too."""
     try:
         return staging.snapshot(ref)
     except SnapshotCorrupt:
@@ -180,11 +180,11 @@ def _current(staging: Staging, pointer: Pointer, ref: SnapshotRef) -> Snapshot:
 def list_source(
     spec: TableSpec, source: ObjectStore, on_listed: Callable[[int], None] = lambda _: None
 ) -> Inventory:
-    """The files of the input directory that match the patterns, ready or not.
+    """Return the files of the input directory that match the patterns, ready or not.
 
-    :param on_listed: told how many objects were seen so far.
+    :param on_listed: called with the number of objects seen so far.
     :raises ListingFailed: the listing did not complete.
-    :raises SettingError: one of them is no data.
+    :raises SettingError: one of the files cannot be data.
     """
     chosen = choice_of(spec)
     inventory = take_inventory(
@@ -195,7 +195,7 @@ def list_source(
 
 
 def choice_of(spec: TableSpec) -> Choice:
-    """Which files of the input directory are the table's."""
+    """Return the patterns that choose the table's files in the input directory."""
     ingestion = spec.ingestion
     return Choice(ingestion.include, ingestion.exclude, ingestion.completeness_marker)
 
@@ -203,9 +203,9 @@ def choice_of(spec: TableSpec) -> Choice:
 def judge_listing(
     spec: TableSpec, inventory: Inventory, snapshot: Snapshot | None, hold: Hold, plan: Plan | None
 ) -> Readiness:
-    """What of a listing counts, for this table now; the sensor and the trigger judge by this alone.
+    """Judge which listed files count now; the sensor and the trigger both use this function and no other.
 
-    :param plan: the open session's.
+    :param plan: the open session's plan.
     """
     rules = Rules(spec.ingestion.min_file_age_sec, spec.ingestion.completeness_marker)
     if rules == Rules():
@@ -218,7 +218,7 @@ def judge_listing(
     for uri in hold.files.keys() & inventory.files.keys():
         if hold.holds(inventory.files[uri]):
             versions[uri].append(inventory.files[uri].fingerprint)
-    # Append never takes rows away, so a file that is moved on after it was taken up holds nothing up.
+    # Append never removes rows. So the table does not wait for a file that was moved away after its build.
     removable = frozenset() if spec.mode == "append" else frozenset([*ledger, *planned])
     return judge(inventory, rules, Known(versions, removable))
 
@@ -229,9 +229,9 @@ def compare_listing(
     observation: Observation,
     differences: tuple[pa.Table, pa.Table] | None = None,
 ) -> ListingComparison:
-    """Compare a listing with the ledger, less what is not there yet and what a rollback holds.
+    """Compare a listing with the ledger, without files that are not ready and without held ones.
 
-    :param differences: `differing` of the whole listing and the ledger, where it is known.
+    :param differences: `differing` of the whole listing and the ledger, if it is known.
     """
     hold, snapshot = observation.hold, observation.snapshot
     readiness = judge_listing(spec, inventory, snapshot, hold, observation.plan)
@@ -272,7 +272,7 @@ class UnreadableSession:
 
 
 class FileStatus(StrEnum):
-    """What became of a file in a session."""
+    """The status of a file in a session, for people."""
 
     DONE = "done"
     FAILED = "failed"
@@ -285,8 +285,8 @@ class FileStatus(StrEnum):
 class FileState:
     """One file of a session.
 
-    :ivar planned: token of the version that the plan names; "" for a removal.
-    :ivar receipt: key of the receipt in the staging area; "" where there is none, or no more.
+    :ivar planned: token of the version in the plan; "" for a removal.
+    :ivar receipt: key of the receipt in the staging area; "" if there is none or it was deleted.
     :ivar rows: None without a receipt.
     :ivar failure: code and reason of the last attempt's failure, else "".
     """
@@ -332,7 +332,7 @@ def _state(row: Row, accepted: tuple[str, Receipt] | None, failure: str) -> File
     if failure:
         return FileState(row.uri, FileStatus.FAILED, row.planned.token, failure=failure)
     if accepted is None:
-        # An abandoned session's receipts are deleted: what was done is not there any more.
+        # The receipts of an abandoned session are deleted, so a file can be DONE without one.
         done = row.status is RowStatus.DONE
         return FileState(row.uri, FileStatus.DONE if done else FileStatus.PENDING, row.planned.token)
     key, receipt = accepted

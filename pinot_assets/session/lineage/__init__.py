@@ -1,4 +1,4 @@
-"""Pinot's side of a session: `entries` start and end a replacement, `switch` pushes and reads back;
-`stale_pointer` tells what was published after a pointer that is behind.
-Nothing here writes to ZooKeeper: what became of a switch whose driver died is finished in `session/recover`.
+"""Pinot's side of a session: `entries` starts and ends a replacement, `switch` pushes and reads back;
+`stale_pointer` finds what was published after a stale pointer.
+Nothing here writes to ZooKeeper: `session/recover` finishes the switch of a driver that died.
 """

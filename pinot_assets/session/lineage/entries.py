@@ -1,8 +1,8 @@
-"""A table's lineage entries as this project opens, renews, ends and takes them back (W2 and W5).
+"""Open, renew, end and revert a table's lineage entries (W2 and W5).
 
 The calls are Pinot's startReplaceSegments, endReplaceSegments and revertReplaceSegments.
 
-None of these effects guesses: a lost reply is looked up in the lineage. Sources:
+No function here guesses: if a reply is lost, it reads the lineage to find out. Sources:
 docs/design/session.md#what-became-of-a-switch, rules R1, R3, R4 and R6, and docs/design/lineage.md#races.
 """
 
@@ -21,16 +21,16 @@ from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.state import is_ours
 
 _ANSWER_SECONDS: Final = 10.0
-"""How long the lineage is read for what became of an end that gave no answer."""
+"""Seconds for which the lineage is read after an end without an answer."""
 
 Start = Callable[[str, Collection[str], Collection[str]], str]
 
 
 @contextmanager
 def _still_unknown(what: str) -> Iterator[None]:
-    """A look that tells what became of a call: without an answer, that stays unknown.
+    """Wrap a read that finds out what became of a call: if the read fails, that stays unknown.
 
-    :raises SwitchStateUnknown: in the place of `PinotUnreachable`, which would be about the look alone.
+    :raises SwitchStateUnknown: instead of `PinotUnreachable`, which would be about the read alone.
     """
     try:
         yield
@@ -40,15 +40,15 @@ def _still_unknown(what: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class LineageEntries:
-    """One table's replacement entries.
+    """The lineage entries of one table.
 
-    :ivar entry_max_age_ms: an older entry is renewed before anything is pushed under it or ended: Pinot
-        gives up entries after a time, segments first, and works from stale lists (rules R2, R3).
-    :ivar starts_forced: every start is a forced one: on a REFRESH table, Pinot then deletes the generation
+    :ivar entry_max_age_ms: an older entry is renewed before a push under it and before its end: Pinot gives
+        up entries after a time, deletes their segments first, and works from stale lists (rules R2, R3).
+    :ivar starts_forced: whether every start is forced; on a REFRESH table, Pinot then deletes the generation
         before `segmentsFrom` at the start (`rollbackWindow: pinotDefault`).
-    :ivar before_write: called before every write to Pinot: lease held, former owner waited out (rule R2).
-    :ivar settled: called with `start`, `end` or `revert` and the entry's id when one that may have given no
-        answer was seen to have happened.
+    :ivar before_write: called before every write to Pinot; waits for a former owner, checks the lease (R2).
+    :ivar settled: called with `start`, `end` or `revert` and the entry's id once the lineage shows that a
+        call, perhaps without an answer, has happened.
     """
 
     table: str
@@ -59,7 +59,7 @@ class LineageEntries:
     settled: Callable[[str, str], None]
 
     def fetch(self) -> Lineage:
-        """What Pinot has now."""
+        """Read the table's lineage from Pinot."""
         return self.clients.pinot.lineage(self.table)
 
     # --- start ---------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ class LineageEntries:
         """Start the replacement, or adopt the entry that an earlier driver started; returns its id.
 
         :param former: id of this session's entry for an earlier switch, "" if it had none.
-        :raises SwitchConflict: somebody else's entry names the same segments; it is never forced away.
+        :raises SwitchConflict: another writer's open entry names the same segments (never forced away).
         """
         if (twin := self.open_twin(switch)) is not None:
             return twin.id if self._is_fresh(twin) else self.renew(switch, twin.id)
@@ -77,10 +77,10 @@ class LineageEntries:
         in_progress = before.in_state(LineageState.IN_PROGRESS)
         stale = [e for e in in_progress if e.id == former or self._is_of_ours(e, switch)]
         self._refuse_foreign([e for e in in_progress if e not in stale], switch)
-        # Entries of ours that are still open belong to an earlier switch of this session.
+        # Our entries that are still open belong to an earlier switch of this session.
         shared = [e for e in stale if not e.segments_to.isdisjoint(switch.names_to)]
-        # Of a driver that slept until its segments were published and replaced: Pinot refuses to revert that
-        # until it forgets what replaced them, and its end would show nothing.
+        # A driver may have slept until its segments were published and replaced. Pinot refuses to revert its
+        # entry until it forgets what replaced them, and the end of that entry would show nothing: leave it.
         completed = before.in_state(LineageState.COMPLETED)
         replaced = {s for e in completed for s in e.segments_from}
         ended = {s for e in completed for s in e.segments_to} - replaced
@@ -93,13 +93,13 @@ class LineageEntries:
                     why="a start of ours reached Pinot late",  # to revert it would delete them (R1)
                     hint="the next trigger shows them again",
                 )
-            self.revert_entry(entry.id)  # R4: a forced start would leave it alive
+            self.revert_entry(entry.id)  # R4: a forced start does not replace it
         pinot = self.clients.pinot
         forced = shared or self.starts_forced
         start = pinot.force_start_replace_segments if forced else pinot.start_replace_segments
         entry_id = self._start(start, switch.segments_from, switch.names_to)
         if not before.entries:
-            # Another controller that writes the node for the first time, too, can take ours away (R6).
+            # Another controller that also writes the node for the first time can overwrite our entry (R6).
             self.clients.sleep(self.clients.waits.first_entry)
         if self.fetch().get(entry_id) is None:
             raise SwitchStateUnknown(
@@ -110,20 +110,20 @@ class LineageEntries:
         return entry_id
 
     def renew(self, switch: Switch, entry_id: str) -> str:
-        """A new entry with the same names in the place of an open one; returns its id.
+        """Replace an open entry by a new one with the same names; return its id.
 
-        It is as young as can be, and an end of the former one that still waits in a controller finds
-        nothing to end. On a REFRESH table it deletes what a forced start deletes.
+        The new entry is young, and an end of the former entry that still waits in a controller finds
+        nothing to end. On a REFRESH table this deletes what a forced start deletes.
 
-        :raises SwitchConflict: refused; or the former one was ended meanwhile, and what it published is
-            shown. Whoever names the former one finds it COMPLETED, and records the switch.
+        :raises SwitchConflict: Pinot refused; or the former entry was ended meanwhile, and what it published
+            is visible. A session that names the former entry finds it COMPLETED and records the switch.
         """
         self.before_write()
         start = self.clients.pinot.force_start_replace_segments
         new = self._start(start, switch.segments_from, switch.names_to)
         former = self.fetch().get(entry_id)
         if former is not None and former.state is LineageState.COMPLETED:
-            # Pinot looked at what is visible before the end, and wrote after it: as a delayed start (R1).
+            # Pinot read the visible segments before the end and wrote after it: this is a delayed start (R1).
             self.undo_delayed_starts(switch.names_to)
             raise SwitchConflict(
                 f"{self.table} was switched just now",
@@ -140,13 +140,13 @@ class LineageEntries:
         return new
 
     def open_twin(self, switch: Switch) -> LineageEntry | None:
-        """The newest open entry with exactly our names: a driver may have died before it wrote its id."""
+        """Return the newest open entry with exactly our names; a dead driver may not have stored its id."""
         twins = self.fetch().find(switch.segments_from, switch.names_to)
         return next((e for e in reversed(twins) if e.state is LineageState.IN_PROGRESS), None)
 
     def _start(self, start: Start, segments_from: Collection[str], segments_to: Collection[str]) -> str:
         known = {entry.id for entry in self.fetch()}
-        self.before_write()  # the lease may have been lost while Pinot did not answer to that look
+        self.before_write()  # the lease may have been lost while that read waited
         try:
             return start(self.table, segments_from, segments_to)
         except SwitchStateUnknown:
@@ -168,18 +168,18 @@ class LineageEntries:
 
     # --- is it fit -----------------------------------------------------------------------------------
 
-    def is_usable(self, entry_id: str) -> bool:
+    def ask_if_usable(self, entry_id: str) -> bool:
         """Whether segments may be pushed under that entry, and it may be ended: IN_PROGRESS and not old."""
         entry = self.fetch().get(entry_id)
         return entry is not None and entry.state is LineageState.IN_PROGRESS and self._is_fresh(entry)
 
     def require_usable(self, entry_id: str) -> None:
-        """Segments pushed without their entry would be visible at once.
+        """Require a usable entry before a push: without it, pushed segments would be visible at once.
 
         :raises SwitchConflict: the entry is not IN_PROGRESS any more, or too old.
         """
         self.require_open(entry_id)
-        if not self.is_usable(entry_id):
+        if not self.ask_if_usable(entry_id):
             raise SwitchConflict(
                 f"lineage entry {entry_id} of {self.table} cannot be used any more",
                 why="it is so old that Pinot may reap it any moment",
@@ -187,7 +187,7 @@ class LineageEntries:
             )
 
     def require_open(self, entry_id: str) -> LineageEntry:
-        """Nothing can be pushed under or switched by an entry that is not open.
+        """Require an open entry, since any other one can neither hide pushed segments nor be ended.
 
         :returns: the entry.
         :raises SwitchConflict: it is not IN_PROGRESS any more.
@@ -207,7 +207,7 @@ class LineageEntries:
     def end(self, entry_id: str) -> None:
         """End the replacement and see it COMPLETED in the lineage.
 
-        :raises SwitchStateUnknown: it still cannot be told; the next trigger looks again.
+        :raises SwitchStateUnknown: the lineage does not show the end yet; the next trigger reads it again.
         """
         self.clients.pinot.settle_brokers(self.table, seconds=self.clients.waits.broker)
         self.before_write()
@@ -219,10 +219,10 @@ class LineageEntries:
 
     def _await_completed(self, entry_id: str) -> None:
         def state() -> LineageState:
-            # The controller goes on when the caller has gone, so an open entry may complete any moment.
+            # The controller continues after the call has timed out, so an open entry may complete any moment.
             try:
                 entry = self.fetch().get(entry_id)
-            except PinotUnreachable:  # it may be back in a moment, with the switch made
+            except PinotUnreachable:  # Pinot may be back in a moment, with the switch made
                 return LineageState.IN_PROGRESS
             return LineageState.REVERTED if entry is None else entry.state
 
@@ -238,9 +238,9 @@ class LineageEntries:
         )
 
     def revert_entry(self, entry_id: str) -> None:
-        """Revert an entry of ours that is not published, and read that back (rules R4, R19)."""
+        """Revert an unpublished entry of ours, and see that in the lineage (rules R4, R19)."""
         self.before_write()
-        # Reverted or reaped before, or the reply got lost: what stands there now decides.
+        # It was reverted or reaped before, or the reply got lost: the lineage decides.
         with suppress(SwitchConflict, SwitchStateUnknown):
             self.clients.pinot.force_revert_replace_segments(self.table, entry_id)
         with _still_unknown(f"whether lineage entry {entry_id} of {self.table} was reverted"):
@@ -254,13 +254,13 @@ class LineageEntries:
         self.settled("revert", entry_id)
 
     def undo_delayed_starts(self, published: Collection[str]) -> frozenset[str]:
-        """Show again what a start of ours hid that landed after the end (rule R1).
+        """Show published segments again that a delayed start of ours hides (rule R1).
 
-        Such an entry is never reverted, which would delete what it names: a forced start takes its place
-        and is ended.
+        A revert of its entry would delete the segments. So a forced start replaces the entry, and the new
+        entry is ended.
 
-        :param published: segments that queries are to see.
-        :returns: those that were hidden so.
+        :param published: segments that queries have to see.
+        :returns: those that were hidden.
         """
         late, hidden = self._late_starts(published)
         if hidden:
@@ -272,11 +272,11 @@ class LineageEntries:
         return hidden
 
     def hidden_by_delayed_starts(self, published: Collection[str]) -> frozenset[str]:
-        """The same, only looked at."""
+        """Return the published segments that delayed starts hide; change nothing."""
         return self._late_starts(published)[1]
 
     def _late_starts(self, published: Collection[str]) -> tuple[tuple[LineageEntry, ...], frozenset[str]]:
-        """The delayed starts, and what they hide."""
+        """Return the entries of delayed starts, and the segments that they hide."""
         if not (late := self.fetch().naming(published, LineageState.IN_PROGRESS)):
             return (), frozenset()
         named = frozenset[str]().union(*(e.segments_to for e in late))
@@ -288,8 +288,8 @@ class LineageEntries:
         return self.clients.now_ms() - entry.timestamp_ms < self.entry_max_age_ms
 
     def _is_of_ours(self, entry: LineageEntry, switch: Switch) -> bool:
-        """By its outputs. An entry without outputs counts if it replaces segments of ours and stands in the
-        way: it is of a start that arrived when its session had been given up. Nobody else removes what is
-        ours."""
+        """Whether all outputs of the entry are ours. An entry without outputs is ours if all its sources are,
+        and counts if the switch replaces one of them: its start arrived after its session had been given up.
+        No other writer removes our segments."""
         ours = all(is_ours(self.table, s) for s in entry.segments_to or entry.segments_from)
         return ours and (bool(entry.segments_to) or entry.overlaps(switch.segments_from, ()))

@@ -1,11 +1,11 @@
-"""A pointer in ZooKeeper that is behind what was published: a backup of it was restored.
+"""Detect a stale pointer in ZooKeeper: one from a restored backup, older than what was published.
 
-Pinot and the staging area then know of switches that the pointer does not. What these published looks like
-segments that no snapshot knows, and must never be deleted as such. Three things tell that a visible segment
-of ours was published after the pointer, each of them enough: the number of its session, which the pointer has
-not given yet; a newer snapshot that names it; a lineage entry that was completed with it.
+Pinot and the staging area then know of switches that the pointer does not. Their segments look like strays,
+which no snapshot names, but must never be deleted. Each of three facts proves that a visible segment of ours
+was published after the pointer: the pointer has not given the number of its session yet; a newer snapshot
+names it; a completed lineage entry has it among its outputs.
 
-Nothing here needs a lease or changes anything; `catch_up` acts on it.
+Nothing here needs a lease or changes anything; `catch_up` acts on the result.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _NUMBER: Final = re.compile(r"snapshots/([0-9]+)-")
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """A pointer beside what the staging area and Pinot know.
+    """What was published after the pointer was written; all is empty if the pointer is not stale.
 
-    :ivar newer: snapshots with a number above that of the pointer's, newest first.
+    :ivar newer: snapshots with a higher number than the pointer's snapshot, newest first.
     :ivar unknown: visible segments that were published after the pointer.
-    :ivar live: the newer snapshot that queries see; None where they see none of them.
+    :ivar live: the newer snapshot that queries see; None if they see none of them.
     """
 
     newer: tuple[SnapshotHeader, ...]
@@ -43,16 +43,16 @@ class Behind:
 
 
 def look(table: str, clients: TableClients, pointer: Pointer, session: Session | None) -> Behind:
-    """Whether a pointer is behind.
+    """Find out whether, and by what, the pointer is stale.
 
-    :param session: the pointer's open one.
-    :raises SnapshotCorrupt: the open session's switch cannot be read, and something visible may be of it.
+    :param session: the pointer's open session.
+    :raises SnapshotCorrupt: the open session's switch cannot be read, and visible segments may belong to it.
     """
     newer = newer_than(clients.staging, pointer)
     try:
         visible = ours_of(table, clients.pinot.visible_segments(table))
     except PinotNotFound:
-        return Behind(newer)  # a table that was deleted shows nothing; whoever needs it says so
+        return Behind(newer)  # a deleted table shows nothing; callers that need it raise
     if not newer and not any(_is_numbered_later(name, pointer) for name in visible):
         return Behind(newer)
     known = _segments_of(clients.staging, pointer.current_snapshot)
@@ -62,11 +62,11 @@ def look(table: str, clients: TableClients, pointer: Pointer, session: Session |
     if session is not None and session.switch_object is not None:
         known |= frozenset(clients.staging.switch(session.switch_object).names_to)
     if session is not None:
-        known |= _segments_of(clients.staging, session.target)  # of a rollback, whose driver died at its end
+        known |= _segments_of(clients.staging, session.target)  # a rollback's driver may have died at its end
     unknown = published(table, clients.pinot, clients.staging, pointer, visible - known)
     if unknown and later:
-        # Pinot has deleted some of them since, by time retention, say. Only where queries see something that
-        # the pointer does not know: else it may be Pinot that was taken back, and never had the others.
+        # Pinot may have deleted some of them since, for example by time retention. This counts only if
+        # queries see unknown segments: otherwise Pinot may have been restored and never had the others.
         there = clients.pinot.all_segments(table)
         live = next((ref for ref, names in later if names & there == visible), None)
     return Behind(newer, unknown, live)
@@ -75,10 +75,10 @@ def look(table: str, clients: TableClients, pointer: Pointer, session: Session |
 def published(
     table: str, pinot: PinotClient, staging: Staging, pointer: Pointer, names: Set[str]
 ) -> frozenset[str]:
-    """Those of these visible segments of ours that were published, whatever the pointer knows of it.
+    """Return those of these visible segments of ours that were published, known to the pointer or not.
 
-    This alone decides what sweep, `resolve_interrupted`, rollback and gc must not delete; the health checks
-    ask it, too.
+    This function alone decides what sweep, `resolve_interrupted`, rollback and gc must not delete; the health
+    checks use it, too.
     """
     if not names:
         return frozenset()
@@ -92,10 +92,10 @@ def published(
 
 
 def refuse_published(table: str, clients: TableClients, pointer: Pointer, names: Set[str]) -> None:
-    """Before anything of ours is deleted from Pinot: nothing of it may be visible and published without the
-    pointer knowing of it. What its snapshot names, a plain push may take away.
+    """Refuse to delete segments that are visible and published and that the pointer does not know. Those of
+    the pointer's snapshot may be deleted: a plain push does that.
 
-    :raises SessionError: the pointer is behind; says what can be done.
+    :raises SessionError: the pointer is stale; the error says what to do.
     """
     candidates = names & ours_of(table, clients.pinot.visible_segments(table)) if names else frozenset[str]()
     if candidates:
@@ -105,7 +105,7 @@ def refuse_published(table: str, clients: TableClients, pointer: Pointer, names:
 
 
 def stop(table: str, pointer: Pointer, unknown: Set[str], newer: Sequence[SnapshotHeader]) -> SessionError:
-    """The error of a table whose pointer is behind, where it cannot be told what is right."""
+    """Return the error for a stale pointer when only a person can decide what is right."""
     ref = pointer.current_snapshot
     at = f"names snapshot {number_of(ref)}" if ref is not None else "names no snapshot"
     kept = "no kept snapshot is newer" if not newer else f"snapshot {newer[0].seq} is kept"
@@ -133,7 +133,7 @@ def stop(table: str, pointer: Pointer, unknown: Set[str], newer: Sequence[Snapsh
 
 
 def number_of(ref: SnapshotRef | None) -> int:
-    """The number of a snapshot, by its key; 0 for none."""
+    """Return the number of a snapshot, from its key; 0 for None."""
     match = _NUMBER.match(ref.key) if ref is not None else None
     return int(match[1]) if match else 0
 
@@ -147,14 +147,14 @@ def _later(
     *,
     changed: bool,
 ) -> Iterator[tuple[SnapshotRef, frozenset[str]]]:
-    """Those of the newer snapshots that were published to this cluster after the pointer was written.
+    """Yield the newer snapshots that were published to this cluster after the pointer was written.
 
-    One with the number of the open session may only mean that its driver died before its last transaction.
-    What Pinot says of its lineage entry decides what became of that session; once Pinot has forgotten that,
-    the snapshot tells.
+    A snapshot with the open session's number may only mean that its driver died before its last transaction.
+    The session's lineage entry in Pinot decides what became of it; once Pinot has forgotten the entry, the
+    snapshot decides.
 
     :param changed: whether queries see anything else than the pointer's snapshot.
-    :returns: each with the segments that it names.
+    :returns: each snapshot with the segments that it names.
     """
     entry = clients.pinot.lineage(table).get(session.lineage_entry_id) if session is not None else None
     is_resolved = not changed or (entry is not None and entry.state is not LineageState.IN_PROGRESS)
@@ -167,8 +167,8 @@ def _later(
 
 
 def newer_than(staging: Staging, pointer: Pointer) -> tuple[SnapshotHeader, ...]:
-    """Snapshots with a number above that of the pointer's, newest first; whether they can be read, and whose
-    they are, is not known."""
+    """Return snapshots with a higher number than the pointer's, newest first. They are only listed: perhaps
+    they cannot be read, or belong to another cluster."""
     since = number_of(pointer.current_snapshot)
     return tuple(header for header in snapshot_headers(staged(staging, "snapshots")) if header.seq > since)
 

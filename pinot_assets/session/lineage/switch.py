@@ -1,14 +1,14 @@
-"""What a switch does beside its lineage entry: push hidden (W3), delete, read back whether it happened (W5).
+"""Push hidden (W3), delete, and read back whether a switch happened (W5).
 
-The entry is started and ended in `session/lineage/entries.py` (`LineageEntries.open_entry`, W2, and
-`LineageEntries.end`, W5). None of these functions guesses (docs/design/session.md#the-switch-w1-to-w6). What
-to write to ZooKeeper between them is decided in `session/commit`, and after a death in
-`session/recover/interrupted.py`.
+`session/lineage/entries.py` starts and ends the entry (`LineageEntries.open_entry`, W2, and
+`LineageEntries.end`, W5). None of these functions guesses (docs/design/session.md#the-switch-w1-to-w6).
+`session/commit` decides what to write to ZooKeeper between them; after a driver's death,
+`session/recover/interrupted.py` does.
 
-The lease fences ZooKeeper, not Pinot: what an owner sent just before it lost its lease has to be over before
-the next one writes (rule R2). So a batch of tars is as large as goes out in a part of that time, as measured
-on the batch before. The first one is a single segment. What is left goes in batches of one size: a call costs
-much even for a few segments, so a small remainder would be dear.
+The lease fences ZooKeeper, not Pinot: a call that an owner sent just before it lost its lease must be over
+before the next owner writes (rule R2). So a batch of tars must go out in a part of that time, as measured on
+the batch before. The first batch is a single segment. The rest goes in batches of equal size: a call is
+expensive even for a few segments, so a small last batch would waste time.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from pinot_assets.snapshot.receipt import Output
 class Switcher(LineageEntries):
     """Pinot's side of one table's switch.
 
-    :ivar push_mode: how tars get into Pinot; None tries.
-    :ivar before_delete: called with what is about to be deleted; raises where that is published.
+    :ivar push_mode: the push mode; None tries what works.
+    :ivar before_delete: called with the segments to delete; raises if they are published.
     """
 
     push_mode: PushMode | None
     before_delete: Callable[[frozenset[str]], None]
 
     def delete(self, names: Iterable[str]) -> None:
-        """Delete segments of ours, as far as they are there: strays, and what a switch that failed has left.
+        """Delete those of our segments that exist: strays, and what a failed switch has left.
 
-        :raises SessionError: some of them are visible and published, and the pointer does not know of it.
+        :raises SessionError: some are visible and published, and the pointer does not know of it.
         """
         if present := self.clients.pinot.all_segments(self.table).intersection(names):
             self.before_write()
             self.before_delete(present)
-            self.before_write()  # that look may have taken long
+            self.before_write()  # that check may have taken long
             self.clients.pinot.delete_segments(self.table, sorted(present))
 
     # --- W3 ------------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ class Switcher(LineageEntries):
     def push(self, switch: Switch, entry_id: str) -> PushReport:
         """Push what Pinot does not have yet, hidden by the entry.
 
-        :raises PushRefused: Pinot does not take one, or has another content under its name.
+        :raises PushRefused: Pinot refuses a segment, or has other content under its name.
         """
         return push_missing(
             self.clients,
@@ -68,11 +68,11 @@ class Switcher(LineageEntries):
 
     def _before_upload(self, entry_id: str) -> None:
         self.require_usable(entry_id)
-        self.before_write()  # nothing that may take long lies between this and the upload
+        self.before_write()  # last: nothing slow may come between this and the upload
 
     # --- W5 ------------------------------------------------------------------------------------------
 
-    def is_published(self, switch: Switch, entry_id: str, end_issued: str) -> bool:
+    def ask_if_published(self, switch: Switch, entry_id: str, end_issued: str) -> bool:
         """Whether the switch happened, by Pinot alone (docs/design/session.md#what-became-of-a-switch)."""
         lineage = self.fetch()
         entry = lineage.get(entry_id) if entry_id else None
@@ -80,9 +80,9 @@ class Switcher(LineageEntries):
             return entry.state is LineageState.COMPLETED
         if not end_issued or end_issued != entry_id:
             return False
-        # Gone after its end was sent. Pinot deletes the outputs of an entry that it gives up, so one that is
-        # in sight, or that somebody replaced, says: completed and reaped. Some may have been deleted since,
-        # by time retention or by hand.
+        # The entry is gone after its end was sent. Pinot deletes the outputs of an entry that it gives up. So
+        # an output that is visible, or that somebody replaced, proves that the entry was completed and then
+        # reaped. One output is enough: time retention or a person may have deleted others since.
         visible = self.clients.pinot.visible_segments(self.table)
         if switch.segments_to:
             later = (e.segments_from for e in lineage.in_state(LineageState.COMPLETED))
@@ -90,9 +90,9 @@ class Switcher(LineageEntries):
         return visible.isdisjoint(switch.segments_from)
 
     def confirm_visible(self, names_to: Sequence[str], names_from: Sequence[str]) -> None:
-        """Under the whole lineage, and at every broker, all of the new and none of the old (rule R7).
+        """See that the lineage and every broker show all new segments and no old one (rule R7).
 
-        :raises SwitchStateUnknown: lineage or a broker shows something else.
+        :raises SwitchStateUnknown: the lineage or a broker shows something else.
         """
         visible = self.clients.pinot.visible_segments(self.table)
         self._require(visible, names_to, names_from, "the lineage")
@@ -109,7 +109,7 @@ class Switcher(LineageEntries):
             except PinotUnreachable:
                 raise
             except PinotError as error:
-                return error  # it may still route to what servers dropped a moment ago (Pinot's 235)
+                return error  # it may route to segments that servers just dropped (Pinot's 235)
 
         def is_right(shown: frozenset[str] | PinotError) -> bool:
             if isinstance(shown, PinotError):
@@ -136,25 +136,25 @@ class Switcher(LineageEntries):
 # --- W3, a batch at a time ---------------------------------------------------------------------------
 
 MOST = 500
-"""Beyond that a batch saves nothing more: 7 ms a segment, and no write of the ideal state (measured)."""
+"""Largest batch, in segments. A larger one saves no more: 7 ms a segment, no ideal state write (measured)."""
 
 SHARE = 0.25
-"""Part of the deadline that a batch should take: a store may get slower from one batch to the next."""
+"""Part of the deadline that a batch may take; the rest is reserve, as a store may get slower."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchSizer:
-    """What the next batch may hold.
+    """The size that the next batch may have.
 
-    :ivar segments: how many.
-    :ivar bytes: tar bytes, which Pinot copies before it answers; None while nothing is known.
+    :ivar segments: number of segments.
+    :ivar bytes: tar bytes, which Pinot copies before it answers; None before the first measurement.
     """
 
     segments: int = 1
     bytes: int | None = None
 
     def next_of(self, outputs: Sequence[Output]) -> Sequence[Output]:
-        """The first of these, as many as may go together; at least one."""
+        """Return the first of these outputs, as many as one batch may hold; at least one."""
         calls = max(1, math.ceil(len(outputs) / min(self.segments, MOST)))
         count = size = 0
         for output in outputs[: math.ceil(len(outputs) / calls)]:
@@ -165,7 +165,7 @@ class BatchSizer:
         return outputs[:count]
 
     def after(self, outputs: Sequence[Output], report: PushReport, deadline: float) -> BatchSizer:
-        """What is right after a push of these; the same, if nothing had to be sent.
+        """Return the sizer after a push of these outputs; the same one if nothing had to be sent.
 
         :param deadline: seconds within which an upload has to be over.
         """
@@ -185,22 +185,22 @@ def push_missing(
     before_write: Callable[[], None],
     before_upload: Callable[[], None],
 ) -> PushReport:
-    """Push what the table does not have yet.
+    """Push the segments that the table does not have yet, in batches.
 
     :param table: raw name.
-    :param mode: how tars get into Pinot; None tries.
+    :param mode: the push mode; None tries what works.
     :param before_write: called before each batch (rule R2).
     :param before_upload: called before each upload.
-    :returns: what was uploaded; its mode is the one asked for as long as none is found out.
-    :raises PushRefused: Pinot does not take one, or has another content under its name.
+    :returns: what was uploaded; its mode is `mode` until a push has found one that works.
+    :raises PushRefused: Pinot refuses a segment, or has other content under its name.
     """
-    before_write()  # what a former owner sent has landed by then, or is seen to be under way
+    before_write()  # after this, no call of a former owner can still arrive
     left = missing(clients.pinot, table, outputs)
     report, sizer = PushReport((), (), mode, None, 0, 0.0), BatchSizer()
     while left:
-        before_write()  # one that slept past its lease goes no further
+        before_write()  # stop a driver that slept past its lease
         batch = sizer.next_of(left)
-        # The first batch finds the mode that works; the others are told.
+        # The first batch finds the push mode that works; the others use it.
         uploaded = clients.pinot.push(
             table, batch, staged=clients.staging, mode=report.mode, before_upload=before_upload
         )

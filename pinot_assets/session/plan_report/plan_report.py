@@ -162,7 +162,7 @@ def _modes(context: TriggerContext, planned: PlannedRun) -> Iterator[ModeReport]
     decision = planned.decision
     if decision.free is None:
         return
-    refresh = is_refresh(context.table_config)
+    refresh = is_refresh(context.read_table_config())
     for mode in (Mode.APPEND, Mode.SYNC, Mode.SWAP):
         needs = mode is not Mode.APPEND and not refresh
         why_not = "needs segmentIngestionType: REFRESH" if needs else ""
@@ -221,7 +221,7 @@ def headline(plan: PlanReport) -> str:
 
 
 def _work_text(plan: PlanReport) -> str:
-    """What a session does with files, and that it comes to nothing, where that is known."""
+    """Say what a session does with files, and that it will be refused, if that is known."""
     removed = len(plan.decision.plan.removals) if plan.decision.plan is not None else 0
     parts = [f"builds {plural(len(plan.build), 'file')} of {size(plan.build_bytes)}"]
     if removed:

@@ -14,7 +14,7 @@ from pinot_assets.errors import PinotAssetsError, PlanOutdated, PushRefused, Swi
 from pinot_assets.pinot.shadow_table import left_shadow
 from pinot_assets.session.begin_and_build import refuse_too_many
 from pinot_assets.session.checks.assertions import refuse_unaskable
-from pinot_assets.session.close import load_switch, must_stop_ending
+from pinot_assets.session.close import ask_if_end_must_stop, load_switch
 from pinot_assets.session.commit.one_switch import why_paused, with_placeholder
 from pinot_assets.session.context.context import TriggerContext, is_fresh
 from pinot_assets.session.decide.run_decision import (
@@ -57,10 +57,10 @@ PARTS = {
 
 @dataclass(frozen=True, slots=True)
 class PlanBasis:
-    """What one plan rests on, as a hash: the same as long as a run would do the same.
+    """The basis of one plan, as a hash: it stays the same as long as a run would do the same.
 
-    Nothing that changes by itself is part of it: no time, no free disk, no lease. Forty digits: sixteen over
-    everything, then four for each part, so that who gives all of them is told which part is another one.
+    It has nothing that changes by itself: no time, no free disk, no lease. It has forty digits: sixteen for
+    everything, then four for each part, so a caller that passes the full hash learns which part changed.
 
     :ivar digests: sha256 of each of `PARTS`, in hex.
     """
@@ -80,10 +80,10 @@ class PlanBasis:
         return whole + "".join(self.digests[name][:_PART] for name in PARTS)
 
     def require(self, table: str, plan_hash: str) -> None:
-        """Go on only where a plan still holds.
+        """Require that a plan still has this basis.
 
-        :param plan_hash: its hash, or the first digits of it.
-        :raises PlanOutdated: something that it rests on is another thing by now, or that is no hash.
+        :param plan_hash: the plan hash, or its first digits.
+        :raises PlanOutdated: the basis has changed, or `plan_hash` is no hash.
         """
         plan_hash = plan_hash.strip().lower()
         if not re.fullmatch(rf"[0-9a-f]{{{SHORTEST},{len(self.hash)}}}", plan_hash):
@@ -122,12 +122,12 @@ class PlannedRun:
 
     :ivar ref: of the ledger.
     :ivar visible: names that queries see now.
-    :ivar strays: visible segments of ours that nobody knows, which are deleted first.
+    :ivar strays: strays, visible segments of ours that a run deletes first.
     :ivar shadow: name of a shadow table that an audit left, which is deleted first; "" for none.
     :ivar beside: visible segments of somebody else that stay, while nothing was published from here.
     :ivar outputs: segments that are built: of the plan's files, or of the open switch that is ended again.
     :ivar segments_from: what would be replaced, once all is built.
-    :ivar refused: what a run would come to nothing with; None where nothing is known against it.
+    :ivar refused: the error with which the run would fail, as far as known; None if there is none.
     """
 
     table: str
@@ -212,7 +212,7 @@ def unfinished(context: TriggerContext, session: Session | None) -> str:
     if session is not None and (half_way := _half_way(context, session)):
         return half_way
     current = context.current_snapshot()
-    hidden = context.switcher.hidden_by_delayed_starts(current.segments) if current is not None else ()
+    hidden = context.switcher().hidden_by_delayed_starts(current.segments) if current is not None else ()
     if not hidden:
         return ""
     return f"published segments are hidden by a delayed start of ours, and shown again: {len(hidden)}"
@@ -226,7 +226,7 @@ def _half_way(context: TriggerContext, session: Session) -> str:
     if session.push is PushKind.PLAIN:
         return f"{session.id} had begun to publish, and is finished" if session.gate_open else ""
     switch = load_switch(context, session)
-    if context.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
+    if context.switcher().ask_if_published(switch, session.lineage_entry_id, session.end_issued):
         return f"{session.id} was switched and not recorded, which is made up for"
     return ""
 
@@ -238,7 +238,7 @@ def _as_resolved(context: TriggerContext, session: Session | None) -> Session | 
     if session.push is PushKind.PLAIN:
         return session
     session = with_open_entry(context, session, load_switch(context, session))
-    return replace(session, end_issued="") if must_stop_ending(context, session) else session
+    return replace(session, end_issued="") if ask_if_end_must_stop(context, session) else session
 
 
 def _with_segments(context: TriggerContext, planned: PlannedRun, visible: frozenset[str]) -> PlannedRun:
@@ -285,7 +285,7 @@ def _with_basis(context: TriggerContext, stored: Session | None, planned: Planne
             [ingestion.rollback_window, ingestion.push_mode],
             [ingestion.snapshots_to_keep, ingestion.snapshot_days_to_keep],
             context.spec.audit.digest,
-            context.table_config,
+            context.read_table_config(),
             [context.staging.store.uri, context.clients.store.owner()],
         ],
         segments=[planned.segments_from, planned.strays, str(planned.refused or "")],

@@ -1,6 +1,6 @@
-"""What one switch takes and leaves: segments, rows, bytes, room, the two nodes, what a forced start deletes.
+"""The cost of one switch: segments, rows, bytes, room, the two ZNodes, and what a forced start deletes.
 
-What is not known before files are read is an estimate from the ledger, or not known: never a guess that looks
+What is unknown before files are read is marked as an estimate from the ledger, or as unknown. It never looks
 like a count.
 """
 
@@ -99,7 +99,7 @@ def switch_cost_of(context: TriggerContext, planned: PlannedRun) -> SwitchCost:
     tars += _tars_to_come(planned, size.added.guess, len(to_come))
     removed = size.removed.total or 0
     freed = doomed.bytes if doomed.at_start else 0
-    kept, ours = beside(context.switcher.fetch(), planned.segments_from, added)
+    kept, ours = beside(context.switcher().fetch(), planned.segments_from, added)
     node = znode_bytes(context.table, [*kept, ours])
     return SwitchCost(
         added=added,
@@ -113,7 +113,7 @@ def switch_cost_of(context: TriggerContext, planned: PlannedRun) -> SwitchCost:
             context.table,
             present.difference(doomed.segments).union(added),
             _servers(context),
-            replication_of(context.table_config),
+            replication_of(context.read_table_config()),
         ),
         force_cleanup_loss=doomed,
         revert_ms=_revert_ms(context, planned, added),
@@ -125,7 +125,7 @@ def _sums(planned: PlannedRun, built: list[Output], unread: list[Row]) -> tuple[
     current = planned.decision.current
     known: Mapping[str, Output] = current.segments if current is not None else {}
     gone = [known[name] for name in planned.segments_from if name in known]
-    # Segments of others, which a swap replaces too: what they hold stands nowhere here.
+    # A swap replaces segments of others, too; their rows and bytes are unknown here.
     foreign = len(gone) < len(planned.segments_from)
     source = sum(f.fingerprint.size for f in current.files) if current is not None else 0
     to_read = sum(row.planned.size for row in unread)
@@ -157,7 +157,7 @@ def _tars_to_come(planned: PlannedRun, loaded: int | None, segments: int) -> lis
 
 
 def _doomed(context: TriggerContext, planned: PlannedRun) -> ForceCleanupLoss:
-    at_start = context.switcher.starts_forced
+    at_start = context.switcher().starts_forced
     if planned.push is PushKind.PLAIN:  # entries of one file each
         return ForceCleanupLoss((), 0, at_start)
     switch = Switch(0, planned.segments_from, ())
@@ -171,7 +171,8 @@ def _servers(context: TriggerContext) -> tuple[str, ...]:
     try:
         return tuple(context.pinot.table_servers(context.table))
     except PinotAssetsError:
-        return tuple(f"Server_pinot-server-{n}_8098" for n in range(replication_of(context.table_config)))
+        replicas = replication_of(context.read_table_config())
+        return tuple(f"Server_pinot-server-{n}_8098" for n in range(replicas))
 
 
 def _revert_ms(context: TriggerContext, planned: PlannedRun, added: tuple[str, ...]) -> int:
@@ -181,7 +182,7 @@ def _revert_ms(context: TriggerContext, planned: PlannedRun, added: tuple[str, .
     # As `rollback_plan`: one that replaced nothing has nothing that Pinot could delete.
     if not planned.segments_from:
         return versions.RENEWAL_MS
-    return versions.way_back_ms(context.pinot_version, context.table_config)
+    return versions.way_back_ms(context.read_pinot_version(), context.read_table_config())
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,8 +242,8 @@ def capacity_after_switch(
     :param replaced: bytes of one replica that Pinot deletes later.
     :param tars: bytes of each tar that is pushed, as far as that can be told.
     """
-    replication = replication_of(context.table_config)
-    quota = quota_bytes(context.table_config)
+    replication = replication_of(context.read_table_config())
+    quota = quota_bytes(context.read_table_config())
     present: int | None = None
     with suppress(PinotError):
         present = context.pinot.table_bytes(context.table)
@@ -291,7 +292,7 @@ class Estimate:
 
     :ivar known: what was counted.
     :ivar guess: an estimate of the rest; None where it cannot be told.
-    :ivar exact: whether there is no rest. An estimate may come to nothing, and is one all the same.
+    :ivar exact: whether there is no rest. It is False for any estimated rest, even if the guess is 0.
     """
 
     known: int
@@ -304,18 +305,18 @@ class Estimate:
         return None if self.guess is None else self.known + self.guess
 
     def plus(self, known: int) -> Estimate:
-        """So much more that is known."""
+        """Return the estimate with `known` added to the known part."""
         return replace(self, known=self.known + known)
 
     def times(self, factor: int) -> Estimate:
-        """So many times."""
+        """Return the estimate times `factor`."""
         return replace(
             self, known=self.known * factor, guess=None if self.guess is None else self.guess * factor
         )
 
 
 def at_least(known: int) -> Estimate:
-    """So much, and more that nobody can tell."""
+    """Return an estimate of a known part and an unknown rest."""
     return Estimate(known, None, exact=False)
 
 

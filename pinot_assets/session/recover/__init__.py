@@ -1,1 +1,1 @@
-"""What a driver does for one that died before it, and for a pointer that was lost or is behind."""
+"""Finish the work of a driver that died; repair a lost or stale pointer."""

@@ -1,5 +1,5 @@
-"""What a driver that died may have left: a switch half way, and strays in Pinot (rules R2, R18);
-and a ledger that outlived its table: dropped when the table was made anew (edge case E12).
+"""Clear up after a driver that died: resolve its switch, delete strays in Pinot (rules R2, R18).
+Also drop a ledger that outlived its table, once the table is re-created (edge case E12).
 
 Source: docs/design/session.md#what-became-of-a-switch.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
 from pinot_assets.errors import SessionError
-from pinot_assets.session.close import finalize, is_lost, is_open, load_switch, note_foreign
+from pinot_assets.session.close import ask_if_lost, ask_if_open, finalize, load_switch, note_foreign
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.detect.observe import is_older_than
 from pinot_assets.session.stores.staging import Switch
@@ -20,7 +20,7 @@ from pinot_assets.snapshot.manifest import Snapshot
 
 
 def sweep(context: TriggerContext, session: Session | None, current: Snapshot | None) -> None:
-    """Delete, and report, visible segments of ours that neither the ledger nor the open switch knows (R2)."""
+    """Delete and report strays: visible segments of ours in neither the ledger nor the open switch (R2)."""
     show_again(context, current)
     visible = context.pinot.visible_segments(context.table)
     if context.mode is Mode.SWAP and session is None:
@@ -29,20 +29,20 @@ def sweep(context: TriggerContext, session: Session | None, current: Snapshot | 
         context.note(rows_twice(beside))
     if strays := strays_of(context, session, current, visible):
         refuse_undone(context, strays, current)
-        context.switcher.delete(strays)
+        context.switcher().delete(strays)
         context.note(f"deleted {len(strays)} stray segments that no snapshot knows, first {min(strays)}")
 
 
 def show_again(context: TriggerContext, current: Snapshot | None) -> None:
-    """Show what is published and was hidden by a start of ours that landed after the end (R1)."""
-    if current is not None and (hidden := context.switcher.undo_delayed_starts(current.segments)):
+    """Show published segments again that a delayed start of ours hid (R1)."""
+    if current is not None and (hidden := context.switcher().undo_delayed_starts(current.segments)):
         context.note(f"{len(hidden)} published segments were hidden by a delayed start of ours; shown again")
 
 
 def strays_of(
     context: TriggerContext, session: Session | None, current: Snapshot | None, visible: frozenset[str]
 ) -> set[str]:
-    """Those of the visible segments that are ours and neither in the ledger nor in the open switch."""
+    """Return visible segments of ours that are neither in the ledger nor in the open switch."""
     known = set(current.segments) if current else set()
     if session is not None and session.switch_object is not None:
         known |= set(load_switch(context, session).names_to)
@@ -52,14 +52,14 @@ def strays_of(
 def beside_first(
     context: TriggerContext, current: Snapshot | None, visible: frozenset[str]
 ) -> tuple[str, ...]:
-    """Visible segments of somebody else that stay beside what sync or append publishes first, sorted."""
+    """Return foreign visible segments that stay beside a first sync or append session, sorted by name."""
     if current is not None or context.mode is Mode.SWAP:
         return ()
     return tuple(sorted(name for name in visible if not is_ours(context.table, name)))
 
 
 def rows_twice(beside: Sequence[str]) -> str:
-    """What `beside_first` found, as a warning."""
+    """Return the warning about the segments that `beside_first` returned."""
     return (
         f"nothing was published from here so far, and {len(beside)} visible segments are somebody else's, "
         f"first {beside[0]}: they stay, and rows that are in the files and in them are there twice; "
@@ -68,15 +68,15 @@ def rows_twice(beside: Sequence[str]) -> str:
 
 
 def unknown_of(table: str, visible: Iterable[str], known: Set[str]) -> set[str]:
-    """Visible segments of ours that nothing knows (R2)."""
+    """Return visible segments of ours that are not in `known` (R2)."""
     return {name for name in visible if is_ours(table, name)} - known
 
 
 def refuse_undone(context: TriggerContext, strays: set[str], current: Snapshot | None) -> None:
-    """What a revert by hand brought back is no stray, but all that is left of its rows in Pinot.
+    """Refuse to delete segments that a revert by hand brought back: Pinot has no other copy of their rows.
 
-    :raises SessionError: segments of the ledger are gone, and those of a former snapshot are back; or the
-        pointer is behind what was published, and they are no strays at all.
+    :raises SessionError: segments of the ledger are gone and those of a former snapshot are visible; or the
+        pointer is stale, so that these segments are published and no strays.
     """
     gone = set(current.segments) - context.pinot.all_segments(context.table) if current else set()
     if gone and any(
@@ -94,25 +94,25 @@ def refuse_undone(context: TriggerContext, strays: set[str], current: Snapshot |
 
 
 def resolve_interrupted(context: TriggerContext, session: Session) -> Session | None:
-    """Find out what became of a session that was left in SWITCH.
+    """Find out what became of a session that was left in SWITCH, and record it if it was published.
 
-    :returns: None when it was published after all (and is recorded now), else the session, still open.
+    :returns: None if it was published after all and is now recorded, else the session, still open.
     """
     if (left := adopt_open_entry(context, session)) is None:
         finalize(context, session)
         context.note(f"session {session.id} had been switched before its driver died; recorded now")
-    elif is_lost(context, left):
-        # Nothing hides them any more: what was pushed is visible now, or may be in a moment.
-        context.switcher.delete(load_switch(context, left).names_to)
+    elif ask_if_lost(context, left):
+        # The lost entry hides nothing any more: the pushed segments are visible, or will be in a moment.
+        context.switcher().delete(load_switch(context, left).names_to)
     return left
 
 
 def adopt_open_entry(context: TriggerContext, session: Session) -> Session | None:
-    """The session with the entry that is open for it, which is stored; None when its switch has happened."""
+    """Return the session after storing the open entry of its switch; None if the switch has happened."""
     if session.switch_object is None:
         return session
     switch = load_switch(context, session)
-    if context.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
+    if context.switcher().ask_if_published(switch, session.lineage_entry_id, session.end_issued):
         return None
     opened = with_open_entry(context, session, switch)
     if opened != session:
@@ -121,21 +121,21 @@ def adopt_open_entry(context: TriggerContext, session: Session) -> Session | Non
 
 
 def with_open_entry(context: TriggerContext, session: Session, switch: Switch) -> Session:
-    """The session with the entry that is open for its switch, where its driver died between the start and
-    the write of the entry's id; else as it is. Only looked at."""
-    if is_open(context, session) or (twin := context.switcher.open_twin(switch)) is None:
+    """Return the session with the id of its switch's open entry, if its driver died before it stored that id;
+    else return it unchanged. Stores nothing."""
+    if ask_if_open(context, session) or (twin := context.switcher().open_twin(switch)) is None:
         return session
     return replace(session, lineage_entry_id=twin.id)
 
 
-# --- a table made anew -------------------------------------------------------------------------------
+# --- a re-created table -------------------------------------------------------------------------------
 
 
 def of_former_table(context: TriggerContext) -> Snapshot | None:
-    """The ledger, where it is that of a table of the same name that is no more.
+    """Return the ledger if it belongs to a deleted table of the same name, else None.
 
-    Pinot 0.11 leaves our nodes in ZooKeeper when it deletes a table. One that is made again under the same
-    name would never be filled: the ledger says that everything is published.
+    Pinot 0.11 leaves our nodes in ZooKeeper when it deletes a table. A table that is created again under the
+    same name would never be filled: the ledger says that everything is published.
     """
     pointer, table = context.lease.pointer, context.table
     made_ms = context.clients.store.table_made_ms() if pointer.current_snapshot is not None else None
@@ -143,22 +143,22 @@ def of_former_table(context: TriggerContext) -> Snapshot | None:
         return None
     names = context.pinot.all_segments(table)
     if any(is_ours(table, name) for name in names):
-        return None  # before the ledger is read: one that cannot be is told later, when it is needed
+        return None  # first: an unreadable ledger must fail only where it is needed
     published = context.current_snapshot()
     return published if published is not None and is_older_than(published, made_ms) else None
 
 
 def forget_former_table(context: TriggerContext) -> None:
-    """Drop ledger and hold of a table that was made anew.
+    """Drop ledger and hold of a table that was re-created.
 
-    The numbers of sessions go on, so nothing of the former table is met again (rule R17).
+    The numbers of sessions continue, so no name of the former table is used again (rule R17).
     """
     if (published := of_former_table(context)) is None:
         return
     pointer, session = context.lease.pointer, context.active_session()
     pointer = replace(pointer, current_snapshot=None, hold=None)
     if session is not None and session.mode is Mode.ROLLBACK:
-        # There is nothing left to go back from. Any other session goes on: it lists again.
+        # A rollback has no snapshot to leave any more. Any other session continues: it lists again.
         closed = close(session, Outcome.CLEARED, context.clients.now_ms())
         context.lease.write(pointer=replace(pointer, active_session=""), session=closed)
     else:

@@ -1,11 +1,11 @@
-"""Moving a pointer that is behind what was published up to it, and making the ledger of a table whose pointer
-was lost anew from what queries see (rule R18).
+"""Catch up: move a stale pointer to what queries see. Rebuild: make the ledger of a lost pointer again from
+visible segments and kept snapshots (rule R18).
 
-A pointer that was never set means an empty ledger only if no segment of ours is visible. Where some are,
-they decide: the newest kept snapshot with exactly these segments is taken as it is. Where there is none, each
-visible segment's custom map says which version of which file it holds; kept snapshots and receipts add what
-it does not say. What nobody knows any more stays unknown and is told: the content hash of a file without
-receipt, files without rows, and what a rollback held back.
+A pointer that was never set means an empty ledger only if no segment of ours is visible. If some are, they
+decide: the newest kept snapshot with exactly these segments becomes the ledger. If there is none, the custom
+map of each visible segment says which version of which file it holds; kept snapshots and receipts add to it.
+Some facts can be lost, and a note reports them: the content hash of a file without receipt, files without
+rows, and what a rollback held back.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Output, Receipt
 
 REBUILT = "REBUILT"
-"""Mode of a snapshot that no session published."""
+"""Mode of a snapshot that `rebuild` made and no session published."""
 
 
 def rebuild_if_lost(context: TriggerContext) -> Snapshot | None:
-    """The current snapshot, rebuilt first if the pointer to it was lost; None when nothing is published.
+    """Rebuild the ledger if the pointer was lost; return the current snapshot, None if nothing is published.
 
-    :raises SnapshotCorrupt: the pointer names an object that is not there.
-    :raises SessionError: a visible segment of ours does not say what it holds.
+    :raises SnapshotCorrupt: the pointer names an object that is missing.
+    :raises SessionError: the custom map of a visible segment of ours does not say what it holds.
     """
     if is_fresh(context.lease.pointer) and ours_of(context.table, context.pinot.all_segments(context.table)):
         close_lost_entries(context)
@@ -62,13 +62,13 @@ def rebuild_if_lost(context: TriggerContext) -> Snapshot | None:
 
 
 def rebuild(context: TriggerContext) -> Snapshot | None:
-    """Make the ledger anew from what queries see, whatever the pointer says: a person decided so, since the
-    pointer is behind what was published, or the objects that it names are lost.
+    """Rebuild the ledger from what queries see, whatever the pointer says. A person decides this when the
+    pointer is stale or the objects that it names are lost.
 
     The open session is dropped, and what it staged in Pinot is reverted. Queries see no change.
 
     :returns: the ledger.
-    :raises SessionError: a visible segment of ours does not say what it holds.
+    :raises SessionError: the custom map of a visible segment of ours does not say what it holds.
     """
     close_lost_entries(context)
     visible = ours_of(context.table, context.pinot.visible_segments(context.table))
@@ -77,25 +77,25 @@ def rebuild(context: TriggerContext) -> Snapshot | None:
 
 
 def close_lost_entries(context: TriggerContext) -> None:
-    """Revert what a lost session had staged: nobody will end it (I14).
+    """Revert what a lost session had staged, since no driver will end it (I14).
 
-    What was published and is hidden by a delayed start is shown again: a revert would delete it (R1).
+    Before that, show published segments again that a delayed start hides: a revert would delete them (R1).
     """
     completed = context.pinot.lineage(context.table).in_state(LineageState.COMPLETED)
     published = {name for entry in completed for name in entry.segments_to}
     for _, names in segments_of(context.staging, snapshot_refs(context.staging)):
         published |= names
-    context.switcher.undo_delayed_starts(published)
+    context.switcher().undo_delayed_starts(published)
     for entry in context.pinot.lineage(context.table).in_state(LineageState.IN_PROGRESS):
         if entry.segments_to and ours_of(context.table, entry.segments_to) == entry.segments_to:
-            context.switcher.revert_entry(entry.id)
+            context.switcher().revert_entry(entry.id)
             context.note(f"reverted lineage entry {entry.id}: its session is lost")
 
 
 def _rebuild(context: TriggerContext, visible: frozenset[str], why: str) -> None:
-    """:param why: the ledger is made anew, as the beginning of a sentence."""
+    """:param why: the reason for the rebuild, as the beginning of a note."""
     staging, seq = context.staging, beyond_all(context)
-    ours = {"", context.clients.store.owner()}  # others may have been given this staging area, too
+    ours = {"", context.clients.store.owner()}  # other clusters may use this staging area, too
     kept = [k for k in outlines(staging, snapshot_refs(staging)) if k.snapshot.owner in ours]
     refs = [k.ref for k in kept]
     exactly = next((ref for ref, names in segments_of(staging, refs) if names == visible), None)
@@ -121,7 +121,7 @@ def _rebuild(context: TriggerContext, visible: frozenset[str], why: str) -> None
         published_ms=context.clients.now_ms(),
         files=files,
         owner=context.clients.store.owner(),
-        format=max((k.snapshot.format for k in kept), default=FIRST),  # nothing says that it was another one
+        format=max((k.snapshot.format for k in kept), default=FIRST),  # no kept snapshot shows another format
     )
     hold = hold_of_last_rollback(context, kept, snapshot)
     _point_to(context, staging.put_snapshot(snapshot), seq + 1, hold, snapshot.format)
@@ -158,10 +158,10 @@ def _held_again(hold: ObjectRef | None) -> str:
 def hold_of_last_rollback(
     context: TriggerContext, kept: Iterable[StoredSnapshot], now: Snapshot
 ) -> ObjectRef | None:
-    """What the last rollback held back and is not visible now. Whether a `resume` came since then nobody
-    knows: it can be repeated, and what comes back unasked cannot be undone as easily."""
+    """Store the last rollback's hold again, without what is visible now; return its name. Perhaps a `resume`
+    ended that hold since: a person can repeat `resume`, but cannot as easily undo a file that comes back."""
     newest = next((k.snapshot for k in kept if k.snapshot.mode == Mode.ROLLBACK), None)
-    # A swap table is held as a whole: only as long as it still shows what the rollback brought back.
+    # A swap table is held as a whole, but only while it still shows what the rollback brought back.
     if newest is None or (context.mode is Mode.SWAP and newest.seq != now.seq):
         return None
     staging, folder = context.staging, f"sessions/{newest.session}"
@@ -180,7 +180,7 @@ def hold_of_last_rollback(
 def _known(
     kept: Iterable[StoredSnapshot], crcs: Mapping[str, int]
 ) -> dict[str, tuple[PublishedFile, Output]]:
-    """What snapshots say of segments that Pinot holds with the same content; the newest wins."""
+    """Return file and output, by name, of segments with the CRC that Pinot has; the newest snapshot wins."""
     known: dict[str, tuple[PublishedFile, Output]] = {}
     for one in kept:
         for file in one.snapshot.files:
@@ -193,7 +193,7 @@ def _known(
 def _files(
     context: TriggerContext, visible: frozenset[str], known: Mapping[str, tuple[PublishedFile, Output]]
 ) -> list[PublishedFile]:
-    """One row for each version of a file, oldest session first."""
+    """Return one published file for each version of a file, oldest session first."""
     files: dict[tuple[str, str, str], PublishedFile] = {}
     for name in sorted(visible):
         file, output = known.get(name) or _read_back(context, name)
@@ -209,7 +209,7 @@ def _seq(session: str) -> int:
 
 
 def _read_back(context: TriggerContext, name: str) -> tuple[PublishedFile, Output]:
-    """One segment by its custom map, with the receipt of its file where that is kept."""
+    """Return file and output of one segment, from its custom map and from the file's receipt if kept."""
     metadata = context.pinot.segment_metadata(context.table, name)
     try:
         uri, session = metadata.custom["pinotAssets.file"], metadata.custom["pinotAssets.session"]
@@ -239,7 +239,7 @@ def _output(staging: Staging, metadata: SegmentMetadata, receipt: Receipt | None
     for output in receipt.outputs if receipt else ():
         if (output.segment, output.crc) == (metadata.segment, metadata.crc):
             return output
-    # Renamed, or without its receipt: a tar of unknown content is not published again.
+    # The segment was renamed or has no receipt. Without size and hash, its tar is never published again.
     return Output(
         segment=metadata.segment,
         crc=metadata.crc,
@@ -257,13 +257,13 @@ def _output(staging: Staging, metadata: SegmentMetadata, receipt: Receipt | None
 
 
 def catch_up(context: TriggerContext) -> None:
-    """Before a step decides anything by the pointer: make sure that it is not that of a restored backup.
+    """Repair a pointer from a restored backup, before a step decides anything by it.
 
-    The newer snapshot that queries see becomes the ledger. Where Pinot was taken back as well, the pointer
-    stays, and numbers go on beyond all that were given.
+    If queries see a newer snapshot, that becomes the ledger. If Pinot was restored as well, the ledger stays,
+    and the next session gets a number above all that were given.
 
-    :raises SessionError: what queries see is neither the pointer's nor a newer snapshot's; says what can be
-        done.
+    :raises SessionError: queries see neither the pointer's nor a newer snapshot; the error says what to
+        do.
     """
     if behind := catch_up_or_ask(context):
         raise stop(context.table, context.lease.pointer, behind.unknown, behind.newer)
@@ -272,9 +272,9 @@ def catch_up(context: TriggerContext) -> None:
 def adopted(
     table: str, clients: TableClients, pointer: Pointer, session: Session | None
 ) -> SnapshotRef | None:
-    """The snapshot that a step would take for the current one; only looked at.
+    """Return the snapshot that would be the current one after `catch_up`; change nothing.
 
-    :param session: the pointer's open one.
+    :param session: the pointer's open session.
     :raises SessionError: as `catch_up`.
     """
     behind = look(table, clients, pointer, session) if not is_fresh(pointer) else Behind(())
@@ -286,21 +286,21 @@ def adopted(
 def ledger_to_leave(
     table: str, clients: TableClients, pointer: Pointer, session: Session | None
 ) -> SnapshotRef | None:
-    """The same for a rollback to a snapshot that a person named, which nothing newer stops."""
+    """As `adopted`, for a rollback to a snapshot that a person named: unknown segments do not stop that."""
     live = look(table, clients, pointer, session).live if not is_fresh(pointer) else None
     return live or pointer.current_snapshot
 
 
 def catch_up_or_ask(context: TriggerContext) -> Behind | None:
-    """As `catch_up`, but where only a person can choose, what there is to choose from is returned.
+    """As `catch_up`, but if only a person can choose what is right, return the choices and raise nothing.
 
-    A rollback to a snapshot that a person named asks so: it is one of the choices.
+    A rollback to a snapshot that a person named uses this: that snapshot is the choice.
 
-    :returns: None where nothing is left to be chosen.
+    :returns: None if there is nothing to choose.
     """
     pointer = context.lease.pointer
     if is_fresh(pointer):
-        return None  # `rebuild_if_lost` sees to it
+        return None  # `rebuild_if_lost` handles that
     session = context.active_session()
     behind = look(context.table, context.clients, pointer, session)
     if behind.live is not None:
@@ -334,19 +334,19 @@ def _adopt(context: TriggerContext, session: Session | None, newest: StoredSnaps
 
 
 def _hold(context: TriggerContext, kept: Iterable[StoredSnapshot], now: Snapshot) -> ObjectRef | None:
-    """What is held back now: by a rollback that came after the pointer, else what the pointer knows of."""
+    """Return the hold after catching up: of a rollback newer than the pointer, else the pointer's hold."""
     before, kept = context.lease.pointer, [*kept]
     since = number_of(before.current_snapshot)
     if any(k.snapshot.mode == Mode.ROLLBACK and k.snapshot.seq > since for k in kept):
         return hold_of_last_rollback(context, kept, now)
     if before.hold is None or context.mode is Mode.SWAP:
-        return None  # a swap table that was published since is not held any more
+        return None  # a swap table that was published since is free again
     hold = still_held(context.hold(), now)
     return None if hold.is_empty else context.staging.put_hold(now.session, hold)
 
 
 def _closed(context: TriggerContext, session: Session, kept: Iterable[StoredSnapshot]) -> Session:
-    """The session that the pointer takes for open, as it ended."""
+    """Return the pointer's open session, closed: PUBLISHED if its snapshot is kept, else CLEARED."""
     if (own := next((k.snapshot for k in kept if k.snapshot.session == session.id), None)) is not None:
         published = replace(session, lineage_entry_id=own.lineage_entry_id, last_error="")
         return close(published, Outcome.PUBLISHED, own.published_ms)
@@ -355,7 +355,7 @@ def _closed(context: TriggerContext, session: Session, kept: Iterable[StoredSnap
 
 
 def _go_beyond(context: TriggerContext, session: Session | None, behind: Behind) -> None:
-    """Numbers go on beyond all that were given, and a session that is over is not open."""
+    """Raise `next_seq` above all numbers given, and take a session that is over off the pointer."""
     pointer = context.lease.pointer
     nodes = context.clients.store.session_nodes()
     given = [header.seq for header in behind.newer] + [int(node[2:]) for node in nodes]

@@ -1,9 +1,9 @@
 """Which snapshots of a table are kept, and taking away the others (docs/guides/gc.md).
 
-Without a setting all are. With one, a snapshot goes when nothing asks for it: not the number and the days of
-the table spec, and nobody who may still have to get there. Its header goes first, so that nobody takes it for
-kept, then its rows, then the tars that no kept snapshot names: a driver that dies in between leaves a table
-that works, and objects that `gc` finds.
+Without a setting, all are kept. With one, a snapshot is deleted if neither the number nor the days of the
+spec keep it and no rollback may still need it. Its header goes first, so that it does not count as kept,
+then its rows, then the tars that no kept snapshot names. A driver that dies in between leaves a table that
+works, and objects that `gc` finds.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.tables.apply import held_table_config
 
 SHARE = 10
-"""After a switch, nothing is taken away before one in so many kept snapshots has to go: all that stay are
+"""After a switch, snapshots are deleted only if at least one in so many kept ones must go: all that stay are
 read for it."""
 
 
@@ -59,9 +59,9 @@ class SnapshotRetention:
     def expired(
         self, kept: Sequence[SnapshotHeader], needed: Collection[SnapshotRef], now_ms: int
     ) -> tuple[SnapshotHeader, ...]:
-        """Those that nothing asks for, newest first.
+        """Return the snapshots that may be deleted, newest first.
 
-        :param kept: all that lie in the staging area.
+        :param kept: all snapshots in the staging area.
         :param needed: see `needed`.
         """
         if self.number is None and self.days is None:
@@ -85,12 +85,12 @@ def needed(
     pointer: Pointer,
     session: Session | None,
 ) -> frozenset[SnapshotRef]:
-    """Snapshots that have to stay, whatever the table spec asks for: the current one, the one before it, all
-    that reverts may still reach, what the last rollback left, the rollback that holds something back, and
-    the target of one that is under way.
+    """Return the snapshots that must stay, whatever the table spec says: the current one, the one before it,
+    all that reverts may still reach, the one that the last rollback left, that of the rollback with the
+    present hold, and the target of an open rollback.
 
-    :param there: all that lie in the staging area, newest first.
-    :param session: the open one.
+    :param there: all snapshots in the staging area, newest first.
+    :param session: the open session.
     :raises SnapshotCorrupt: one of them cannot be read.
     """
     ref, refs = pointer.current_snapshot, set(_of_hold(clients.staging, there, pointer))
@@ -105,9 +105,9 @@ def needed(
 
 
 def _of_hold(staging: Staging, there: Sequence[SnapshotHeader], pointer: Pointer) -> Iterator[SnapshotRef]:
-    """The rollback that holds something back: over it alone that is found again, once the pointer is lost.
+    """Yield the snapshot of the rollback with the present hold: only by it can `rebuild` find the hold again.
 
-    A later one that was given up has written the hold anew, and left no snapshot.
+    A later rollback that was given up may have stored the hold again, but it left no snapshot.
     """
     if pointer.hold is None:
         return
@@ -127,7 +127,7 @@ def _revertible(
 
 
 def foreseen(context: TriggerContext) -> tuple[SnapshotHeader, ...]:
-    """What `expire` would take away after a switch that was made now, newest first; only looked at."""
+    """Return what `expire` would delete after a switch made now, newest first; delete nothing."""
     keep, clients, pointer = SnapshotRetention.of(context.spec), context.clients, context.lease.pointer
     if keep == SnapshotRetention(None, None):
         return ()
@@ -147,7 +147,7 @@ def foreseen(context: TriggerContext) -> tuple[SnapshotHeader, ...]:
 def expire(context: TriggerContext) -> None:
     """After a switch: take away the snapshots that nothing asks for.
 
-    The switch has happened: what cannot be taken away is told, and left to `gc`.
+    The switch has happened, so this never fails: a note names what could not be deleted, `gc` does it later.
     """
     try:
         failed = _expire(context)
@@ -162,7 +162,7 @@ def expire(context: TriggerContext) -> None:
 
 
 def _expire(context: TriggerContext) -> list[tuple[str, str]]:
-    """What could not be deleted, and why."""
+    """Delete expired snapshots; return the keys that could not be deleted, each with the reason."""
     keep, staging = SnapshotRetention.of(context.spec), context.staging
     if keep == SnapshotRetention(None, None):
         return []
@@ -200,11 +200,11 @@ def _why_none_goes(context: TriggerContext) -> str:
 
 
 def why_none_goes(clients: TableClients, listed: Sequence[ObjectInfo], ref: SnapshotRef | None) -> str:
-    """Why nothing that is staged may be taken away, "" where it may.
+    """Return why no staged object may be deleted, "" if it may.
 
     :param listed: at least the folders of marks and of snapshots.
     :param ref: the current snapshot.
-    :raises SnapshotCorrupt: one cannot be read, so nobody knows whose it is.
+    :raises SnapshotCorrupt: one cannot be read, so its cluster is unknown.
     """
     staging = clients.staging
     if ref is not None and all(header.ref != ref for header in snapshot_headers(listed)):
@@ -220,8 +220,8 @@ def take_away(
     reach: Callable[[SnapshotHeader], Reach],
     before_batch: Callable[[], None],
 ) -> Iterator[tuple[str, str]]:
-    """Delete the headers of these snapshots, then these objects. One whose header cannot be deleted is kept,
-    and so is what it needs.
+    """Delete the headers of these snapshots, then these objects. If a header cannot be deleted, the snapshot
+    and all that it needs are kept.
 
     :param others: keys.
     :param reach: what a snapshot needs; where it cannot be read, any of the objects may be.
@@ -253,6 +253,6 @@ def _needed_by(some: Iterable[Reach], keys: Sequence[str]) -> set[str]:
 def reach_of(reaches: Iterable[Reach]) -> Reach:
     """What these snapshots need together.
 
-    :raises SnapshotCorrupt: one cannot be read, so nobody knows.
+    :raises SnapshotCorrupt: one cannot be read, so its needs are unknown.
     """
     return reduce(or_, reaches, Reach())

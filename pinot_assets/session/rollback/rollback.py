@@ -1,8 +1,8 @@
-"""Back to a kept snapshot: revert the newest switch of ours, or publish the snapshot's tars again.
+"""Bring a table back to a kept snapshot: revert our newest switch, or re-publish the snapshot's tars.
 
-A rollback is a session of its own (rule R21): intent, target and hold are stored before the first effect, so
-a driver that dies in between is finished by the next trigger. `rollback_plan` says which way is open,
-`republish` walks the second one. A revert that Pinot has become unable to do goes on as a re-publish.
+A rollback is a separate session (rule R21). It stores intent, target and hold before its first effect, so the
+next trigger can finish it if the driver dies. `rollback_plan` decides which way is open, `republish` does
+the second one. If Pinot cannot do a revert any more, the rollback continues as a re-publish.
 
 A re-publish is a switch like any other, of staged tars under new names (rule R22), without Spark. Segments
 that both snapshots have stay untouched. A new name is made of the attempt and of the segment's place in the
@@ -30,7 +30,14 @@ from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.begin_and_build import open_session
-from pinot_assets.session.close import abandon, confirm, is_lost, load_switch, revert_entry_of, stop_ending
+from pinot_assets.session.close import (
+    abandon,
+    ask_if_lost,
+    confirm,
+    load_switch,
+    revert_entry_of,
+    stop_ending,
+)
 from pinot_assets.session.commit.gate import audit
 from pinot_assets.session.commit.one_switch import end_switch, stage_switch
 from pinot_assets.session.context.context import TriggerContext, next_seq
@@ -61,7 +68,7 @@ def rollback(context: TriggerContext, to: str = "", shown: RollbackPlan | None =
     """Bring the table back to a kept snapshot.
 
     :param to: as for `rollback_plan`.
-    :param shown: what was shown to the person who asked for it; nothing else is done.
+    :param shown: the plan that the person saw; if the rollback would now do anything else, it refuses.
     :returns: the snapshot that is visible now.
     :raises RollbackRefused: there is no safe way back; the text says why and what else can be done.
     """
@@ -92,9 +99,9 @@ def rollback(context: TriggerContext, to: str = "", shown: RollbackPlan | None =
 
 
 def finish_rollback(context: TriggerContext, session: Session) -> Snapshot:
-    """Get to the target, see it at every broker, record it; from wherever an earlier driver came to.
+    """Continue a rollback from where it stopped: reach the target, see it at every broker, record it.
 
-    :raises RollbackRefused: neither way is open any more; the table stays as it is, and nothing is held.
+    :raises RollbackRefused: neither way is open any more; the table stays as it is and the hold is undone.
     """
     current, target = ends_of(context.clients, session, context.lease.pointer)
     if is_revert(session):
@@ -118,21 +125,21 @@ def finish_rollback(context: TriggerContext, session: Session) -> Snapshot:
 
 
 def clear_rollback(context: TriggerContext, session: Session) -> Session | None:
-    """Drop a rollback that is half way, with what it alone holds back; finish one that has happened.
+    """Drop an unfinished rollback and the part of the hold that it added; finish one that has happened.
 
     :returns: the session that was dropped, None if it was finished.
-    :raises RollbackRefused: its revert was sent and gave no answer: it may still happen.
+    :raises RollbackRefused: its revert was sent without an answer, so it may still happen.
     """
     current, target = ends_of(context.clients, session, context.lease.pointer)
     left: Session | None = session
     if not is_revert(session):
         left = adopt_open_entry(context, session)
-    elif _is_reverted(context, session, current, target):
+    elif _ask_if_reverted(context, session, current, target):
         left = None
     if left is None:
         finish_rollback(context, session)
         return None
-    # Of the other way, what is reverted is what was staged for it.
+    # In a re-publish, `revert_sent` is about its staged switch, so it can be dropped.
     if is_revert(session) and left.revert_sent:
         raise RollbackRefused(
             f"the rollback of {context.table} to {target.snapshot.session} cannot be given up any more",
@@ -148,7 +155,7 @@ def clear_rollback(context: TriggerContext, session: Session) -> Session | None:
 
 
 def _store_intent(context: TriggerContext, way: RollbackPlan) -> Session:
-    """What is to happen, where to and what is to stay out: all before the first effect (rule R21)."""
+    """Open the rollback's session: store way, target and hold before the first effect (rule R21)."""
     source, target = from_source(context.clients, way.current), way.target.snapshot
     seq, staging, now = next_seq(context), context.staging, context.clients.now_ms()
     identity, number = new_session_id(seq), context.lease.pointer.format
@@ -181,10 +188,10 @@ def _revert(
 ) -> bool:
     """Undo the switch, unless an earlier driver did.
 
-    :returns: whether it is undone; not so when Pinot will not do it (any more).
-    :raises SessionError: it cannot be told why not; the next trigger tries again.
+    :returns: whether it is undone; False if Pinot cannot revert it (any more).
+    :raises SessionError: the revert failed or gave no answer; the next trigger tries again.
     """
-    if _is_reverted(context, session, current, target):
+    if _ask_if_reverted(context, session, current, target):
         return True
     if rollback_facts(context.spec, context.clients).plan(current, target).no_revert:
         return False
@@ -195,7 +202,7 @@ def _revert(
         context.pinot.revert_replace_segments(context.table, session.lineage_entry_id)
     except (SwitchConflict, SwitchStateUnknown) as error:
         # The reply may have got lost: the lineage decides.
-        if not _is_reverted(context, session, current, target):
+        if not _ask_if_reverted(context, session, current, target):
             if isinstance(error, SwitchConflict):
                 context.lease.write(session=replace(session, revert_issued=""))  # refused: it will not happen
             raise SessionError(
@@ -206,10 +213,10 @@ def _revert(
     return True
 
 
-def _is_reverted(
+def _ask_if_reverted(
     context: TriggerContext, session: Session, current: StoredSnapshot, target: StoredSnapshot
 ) -> bool:
-    """Whether the switch is undone; where Pinot has forgotten it, what is visible tells."""
+    """Whether the switch is undone; if Pinot has forgotten its entry, the visible segments decide."""
     if (entry := context.pinot.lineage(context.table).get(session.lineage_entry_id)) is not None:
         return entry.state is LineageState.REVERTED
     visible = context.pinot.visible_segments(context.table)
@@ -228,9 +235,9 @@ def _record_revert(
             f"gone from Pinot: {plural(len(lost), 'segment')} of {target.snapshot.session}, first {min(lost)}"
         )
     taken = set(current.snapshot.segments) - of_target
-    if context.switcher.undo_delayed_starts(of_target & there):
+    if context.switcher().undo_delayed_starts(of_target & there):
         context.note(f"a delayed start hid segments of {target.snapshot.session}; shown again")
-    context.switcher.confirm_visible(tuple(of_target & there), tuple(taken))
+    context.switcher().confirm_visible(tuple(of_target & there), tuple(taken))
     return _record(context, session, current, target.snapshot, RollbackWay.REVERT)
 
 
@@ -269,8 +276,8 @@ def _record(
 
 
 def _tidy_up(context: TriggerContext, snapshot: Snapshot) -> None:
-    """The rollback has happened: an error now would read as if it had not, and be answered by another one,
-    which takes back one snapshot more. Every trigger sweeps first."""
+    """Sweep strays, but never fail: the rollback has happened. After an error, a person might roll back again
+    and so go back one snapshot more. Every trigger sweeps first, too."""
     try:
         sweep(context, None, snapshot)
     except PinotAssetsError as error:
@@ -280,10 +287,10 @@ def _tidy_up(context: TriggerContext, snapshot: Snapshot) -> None:
 
 
 def _give_up(context: TriggerContext, session: Session, current: StoredSnapshot, why: str) -> None:
-    """Close a rollback that did not happen, and let go of what it alone holds back.
+    """Close a rollback that did not happen, and end the part of the hold that it added.
 
-    A swap table is held as a whole, mostly by a hold of nothing: it was before if it shows what a former
-    rollback brought back. Whether a `resume` came since then nobody knows: it can be repeated.
+    A swap table is held as a whole, mostly by an empty hold. It was held before if it shows the snapshot of a
+    former rollback. Perhaps a `resume` ended that hold since; a person can repeat `resume`.
     """
     before = replace(still_held(context.hold(), current.snapshot), format=session.format)
     is_held = current.snapshot.mode == Mode.ROLLBACK if context.mode is Mode.SWAP else not before.is_empty
@@ -294,10 +301,10 @@ def _give_up(context: TriggerContext, session: Session, current: StoredSnapshot,
 def republish(
     context: TriggerContext, session: Session, target: Snapshot
 ) -> tuple[Session, tuple[PublishedFile, ...]]:
-    """From wherever an earlier driver came to: rename, start, push hidden, audit, end, see it everywhere.
+    """Continue a re-publish from where it stopped: rename, start, push hidden, audit, end, see it everywhere.
 
-    :returns: the session, published and not yet closed, and the target's files as they stand now.
-    :raises RollbackRefused: the tars or the audit do not allow it; the session is to be given up.
+    :returns: the session, published and not yet closed, and the target's files with their new segments.
+    :raises RollbackRefused: the tars or the audit do not allow it; the caller must give the session up.
     """
     if (left := adopt_open_entry(context, session)) is not None:
         left = _switched(context, _with_names_left(context, left), target)
@@ -313,21 +320,21 @@ def republish(
 
 
 def _with_names_left(context: TriggerContext, session: Session) -> Session:
-    """Names that stand in an entry that was reverted or reaped are spent for ever (rule R16)."""
+    """If the entry was lost, return the session ready for a new attempt: its names are spent (rule R16)."""
     if session.end_sent:
         sources = set(load_switch(context, session).segments_from)
         if not context.pinot.visible_segments(context.table).issuperset(sources):
-            session = stop_ending(context, session)  # what has gone cannot be replaced
-    if not is_lost(context, session):
+            session = stop_ending(context, session)  # sources that are gone cannot be replaced
+    if not ask_if_lost(context, session):
         return session
     session = revert_entry_of(context, session)
-    context.switcher.delete(load_switch(context, session).names_to)
+    context.switcher().delete(load_switch(context, session).names_to)
     left = replace(session, state=State.IN_PROGRESS, attempt=session.attempt + 1, switch_object=None)
     return context.write_session(replace(left, lineage_entry_id="", end_issued="", audit=None))
 
 
 def _switched(context: TriggerContext, session: Session, target: Snapshot) -> Session:
-    """W1 to W5; the session as it was where nothing comes or goes."""
+    """Do W1 to W5; return the session unchanged if no segment is added or removed."""
     if not session.end_sent:
         switch = _switch(context, session, target)
         if not switch.segments_from and not switch.segments_to:
@@ -347,7 +354,7 @@ def _switch(context: TriggerContext, session: Session, target: Snapshot) -> Swit
     visible = context.pinot.visible_segments(context.table)
     sources = going(context.table, context.mode is Mode.SWAP, visible, target)
     pushed = coming(visible, target)
-    if sources and not pushed and not versions.takes_empty_outputs(context.pinot_version):
+    if sources and not pushed and not versions.takes_empty_outputs(context.read_pinot_version()):
         # A Pinot before 1.0 refuses a replacement by nothing: one segment that stays goes along (see
         # `add_placeholder`).
         kept = [o for name, o in target.segments.items() if name in visible]
@@ -375,7 +382,7 @@ def _switch(context: TriggerContext, session: Session, target: Snapshot) -> Swit
 
 
 def _names(context: TriggerContext, session: Session, target: Snapshot) -> dict[str, str]:
-    """New name of every segment of the target, whether or not it needs one."""
+    """Return the new name of every segment of the target, including those that need none."""
     return {
         old: segment_name(context.table, session.id, session.attempt, ordinal, 0)
         for ordinal, old in enumerate(target.segments)

@@ -1,7 +1,7 @@
 """What a rollback would do: the way from the current snapshot of a table back to each kept one (rule R22).
 
-Two ways: revert the newest switch, which costs nothing and leads to one snapshot, for as long as Pinot keeps
-what that switch replaced; or publish a snapshot's staged tars again, which leads to any one whose tars lie
+There are two ways. A revert of the newest switch costs nothing and leads to one snapshot, as long as Pinot
+keeps what that switch replaced. A re-publish of staged tars leads to any snapshot whose tars are still
 there. `rollback_facts` reads the facts, without a lease; `RollbackFacts` decides from them alone.
 """
 
@@ -44,15 +44,15 @@ class RollbackWay(StrEnum):
 class RollbackPlan:
     """From the current snapshot to a kept one.
 
-    :ivar way: None where there is none; `why_not` says why.
+    :ivar way: None if no way is open; `why_not` says why.
     :ivar entry_id: the lineage entry that a revert undoes, "" for the other way.
     :ivar until_ms: until when it can be reverted, epoch milliseconds; None for the other way.
     :ivar comes: segments that become visible; a re-publish pushes them.
     :ivar goes: segments that queries see no more.
     :ivar no_revert: why it is not reverted; "" where it is.
     :ivar no_republish: why the tars cannot be published again; "" where they can.
-    :ivar drops: the open session that goes with all that it built: its plan was made beside the snapshot that
-        is left.
+    :ivar drops: the open session, which is dropped with all that it built: its plan was compared with the
+        snapshot that the rollback leaves.
     """
 
     current: StoredSnapshot
@@ -68,7 +68,7 @@ class RollbackPlan:
 
     @property
     def promise(self) -> tuple[object, ...]:
-        """What of it was shown, and has to stand as it was."""
+        """The parts of the plan that a person was shown and that must not change."""
         dropped = self.drops.id if self.drops is not None else ""
         comes = [output.segment for output in self.comes]
         return self.way, self.current.ref, self.target.ref, sorted(self.goes), sorted(comes), dropped
@@ -96,7 +96,7 @@ def _without(some: Snapshot, others: Snapshot) -> tuple[PublishedFile, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RollbackFacts:
-    """What decides over the ways of one table.
+    """The facts that decide which ways are open for one table.
 
     :ivar swap: whether every visible segment is the table's own to replace (mode swap).
     :ivar segments: all names in the table.
@@ -139,7 +139,7 @@ class RollbackFacts:
             return "Pinot has already forgotten the switch", None
         if before_switch(self.table, current, entry) != set(target.segments):
             return "the newest switch did not replace this snapshot", None
-        # One that replaced nothing has nothing that Pinot could delete, however it keeps what is replaced.
+        # If the switch replaced nothing, Pinot has nothing to delete, so its window does not matter.
         window_ms = self.window_ms if entry.segments_from else versions.RENEWAL_MS
         if not window_ms:
             return "this table's Pinot deletes at once what a switch replaced", None
@@ -148,7 +148,7 @@ class RollbackFacts:
             hours = f"{age_ms / versions.HOUR_MS:.0f} hours old"
             return f"the switch is {hours}, and Pinot may be deleting what it replaced", None
         reasons = why_not_revert(self.lineage, self.segments, entry.id)
-        # A start of ours that was late (rule R1): what comes back would be hidden by it.
+        # A delayed start of ours (rule R1) would hide the segments that come back.
         delayed = self.lineage.naming(target.segments, LineageState.IN_PROGRESS)
         reasons += [f"entry {late.id} is open and hides segments of this snapshot" for late in delayed]
         reasons = reasons or [
@@ -179,7 +179,7 @@ class RollbackFacts:
 
 
 def rollback_facts(spec: TableSpec, clients: TableClients) -> RollbackFacts:
-    """Read what decides; changes nothing."""
+    """Read the facts; change nothing."""
     tars = {info.key: info.fingerprint.size for info in staged(clients.staging, "segments")}
     return _facts(spec, clients.pinot, tars, clients.now_ms())
 

@@ -1,4 +1,4 @@
-"""Everything of a session that leaves the process, in one place, so that a test can count, cut and kill."""
+"""All clients of a session in one place, so that a test can count, cut off and kill its calls."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class TableClients:
 
     @property
     def waits(self) -> Waits:
-        """How long to wait, and for what."""
+        """The times for which this driver waits."""
         return self.store.waits
 
 
@@ -59,13 +59,13 @@ class TableClients:
 
 
 def open_source(spec: TableSpec) -> ObjectStore:
-    """The table's input directory."""
+    """Open the table's source (its input directory)."""
     take_memory_from_system()  # a million listed files are Arrow columns
     return open_store(spec.input_uri(), spec.ingestion.input_props, spec.policy)
 
 
 def open_hints(spec: TableSpec) -> SqsHints | None:
-    """The table's queue of notifications, None where it has none."""
+    """Open the table's notification queue; None if the table spec names none."""
     queue = spec.ingestion.notification_queue
     if not queue:
         return None
@@ -73,14 +73,14 @@ def open_hints(spec: TableSpec) -> SqsHints | None:
 
 
 def open_staging(spec: TableSpec) -> Staging:
-    """The table's own folder of the staging area."""
+    """Open the table's own folder of the staging area."""
     root = f"{spec.staging_uri()}/{spec.name_with_type}"
     return Staging(open_store(root, spec.ingestion.output_props, spec.policy))
 
 
 @contextmanager
 def open_session_store(spec: TableSpec, settings: Settings) -> Iterator[SessionStore]:
-    """The table's nodes in ZooKeeper.
+    """Open the table's nodes in ZooKeeper.
 
     :raises SessionError: ZooKeeper does not answer, or has no such cluster.
     """
@@ -90,7 +90,7 @@ def open_session_store(spec: TableSpec, settings: Settings) -> Iterator[SessionS
 
 @contextmanager
 def open_known_stores(settings: Settings) -> Iterator[list[SessionStore]]:
-    """The nodes of every table that this ZooKeeper knows of, with a spec or without.
+    """Open the nodes of every table that has some in this ZooKeeper, even without a table spec.
 
     :raises SessionError: as `open_session_store`.
     """
@@ -106,7 +106,7 @@ def _client(settings: Settings) -> AbstractContextManager[KazooClient]:
 
 @contextmanager
 def open_clients(spec: TableSpec, settings: Settings, builder: Builder) -> Iterator[TableClients]:
-    """Everything that a driver of this table needs; closed at the end.
+    """Open all clients that a driver of this table needs; they are closed at the end.
 
     :raises SpecError: a call to Pinot may take longer than a new owner of the lease waits (rule R2).
     """

@@ -1,5 +1,5 @@
-"""Of what format a table's stored state is, and the fence: state of a newer release stops this one before it
-does anything (docs/upgrading.md)."""
+"""The formats of a table's stored state, and the fence: if a newer release wrote an unknown format, this one
+stops before it does anything (docs/upgrading.md)."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _KINDS: Final = (
     ("hold", re.compile(r"sessions/[^/]+/hold-.*\.json")),
     ("cut", re.compile(rf"sessions/[^/]+/{CUT_VALUES}/.*\.json")),
 )
-"""The objects of the staging area that have a format. Of a snapshot the header: its rows have the same."""
+"""Objects of the staging area that have a format. For a snapshot, the header: its rows have the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """A stored object and what it says of its format.
+    """A stored object and the format that it states.
 
     :ivar kind: `pointer`, `session`, `snapshot`, `plan`, `receipt`, `failures`, `switch`, `hold` or
         `cut` (values that a build cut).
@@ -56,29 +56,29 @@ class StoredObject:
 
 
 def require_known(store: SessionStore, staging: Staging) -> None:
-    """The fence, in front of all that changes a table: a trigger, a clear, a rollback, gc.
+    """Enforce the fence, before anything that changes a table: a trigger, a clear, a rollback, gc.
 
-    What cannot be read at all is passed over: whoever needs it says so.
+    Unreadable objects are skipped here: a step that needs one raises its own error.
 
-    :raises NeedsNewerRelease: something stored is of a format that this release does not know.
-    :raises SourceError: the staging area cannot be asked.
+    :raises NeedsNewerRelease: something stored has a format that this release does not know.
+    :raises SourceError: the staging area does not answer.
     """
     for stored in look(store, staging):
         stored.marks.require_known(stored.name)
 
 
 def look(store: SessionStore, staging: Staging) -> Iterator[StoredObject]:
-    """What decides: the nodes, what they name, and of each kind in the staging area what was written last.
+    """Yield the nodes, the objects that they name, and the newest object of each kind in the staging area.
 
-    An older release never writes after a newer one, since it is stopped here. So the last object of a kind
-    tells of all of them, also where ZooKeeper was restored from a backup and knows nothing of the newest.
+    An older release never writes after a newer one, since the fence stops it. So the newest object of a kind
+    is enough, even if ZooKeeper was restored from a backup and does not name it.
     """
     for node in ("", *store.session_nodes()):
         kind = "session" if node else POINTER
         address = f"the {kind} {node}".rstrip() + f" of {store.table} in ZooKeeper"
         with suppress(ValueError):
             yield StoredObject(kind, address, Marks.of(record_of(store.content(node) or b"")[SIMPLE]))
-    # What this release can read of the nodes.
+    # As far as this release can read the nodes.
     pointer = _read(pointer_from_bytes, store.content()) or Pointer()
     active = pointer.active_session
     session = _read(session_from_bytes, store.content(active)) if active else None
@@ -113,7 +113,7 @@ def _object(staging: Staging, key: str) -> StoredObject | None:
     try:
         data = staging.store.read(key)
     except TooLarge:
-        return None  # whoever needs it says so
+        return None  # the step that needs it raises
     with suppress(ValueError, OSError):  # Arrow's errors are these
         said = metadata_of(data) if key.endswith(".parquet") else read_json(data)
         marks = Marks.of(said if isinstance(said, Mapping) else {})

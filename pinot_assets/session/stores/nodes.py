@@ -18,10 +18,10 @@ _LEASE_HINT: Final = "no release of this project writes that: find out who did, 
 
 
 def make_own_path(client: KazooClient, path: str) -> None:
-    """Make a node of ours, which with a user is only ours to write, with what is below it.
+    """Make a node of ours. With a ZooKeeper user, only that user may write to it and to its children.
 
-    Nodes from a time without a user are taken over. Those above stay open: they are Pinot's, and its tasks
-    write beside us.
+    Our nodes from a time without a user get the new ACL. The nodes above stay open: they belong to Pinot,
+    whose tasks write there, too.
     """
     client.ensure_path(path.rpartition("/")[0], acl=OPEN_ACL_UNSAFE)
     client.ensure_path(path)
@@ -31,13 +31,13 @@ def make_own_path(client: KazooClient, path: str) -> None:
     for child in client.get_children(path):
         with contextlib.suppress(NoNodeError):  # a lease that was let go meanwhile
             client.set_acls(f"{path}/{child}", ours)
-    client.set_acls(path, ours)  # last: a run that dies before begins again
+    client.set_acls(path, ours)  # last: if a run dies before this, the next one repeats all
 
 
 def lease_holder(client: KazooClient, path: str) -> Owner | None:
-    """Who holds the lease below that node, None when it is free.
+    """Return the owner of the lease below that node, None if the lease is free.
 
-    :raises NodeUnreadable: it does not hold an owner.
+    :raises NodeUnreadable: the lease node does not hold an owner.
     """
     try:
         data, _ = client.retry(client.get, f"{path}/lease")
@@ -47,14 +47,14 @@ def lease_holder(client: KazooClient, path: str) -> Owner | None:
         return structured(Owner, read_json(data), "the owner of a lease")
 
 
-def lease_is_ours(client: KazooClient, path: str) -> bool:
-    """Whether it was taken by this client's ZooKeeper session."""
+def ask_if_lease_is_ours(client: KazooClient, path: str) -> bool:
+    """Whether this client's ZooKeeper session took the lease below that node."""
     stat = client.retry(client.exists, f"{path}/lease")
     return stat is not None and stat.ephemeralOwner == client.client_id[0]
 
 
 def tables_with_sessions(client: KazooClient, cluster: str) -> list[str]:
-    """Tables, by their names with type, that this project keeps nodes of."""
+    """Return the tables (names with type) that have nodes of this project, sorted."""
     path = f"/{cluster}/PROPERTYSTORE/MINION_TASK_METADATA"
     names = sorted(children(client, path))
     ours = "FileIngestionTask/consistentPush"
@@ -62,7 +62,7 @@ def tables_with_sessions(client: KazooClient, cluster: str) -> list[str]:
 
 
 def children(client: KazooClient, path: str) -> list[str]:
-    """The names below a node; none where there is no such node."""
+    """Return the names of a node's children; an empty list if there is no such node."""
     try:
         names: list[str] = client.retry(client.get_children, path)
     except NoNodeError:
@@ -71,7 +71,7 @@ def children(client: KazooClient, path: str) -> list[str]:
 
 
 def first_error(results: list[object]) -> Exception | None:
-    """What failed in a transaction; None when all of it was done."""
+    """Return the error that made a transaction fail; None if all of it was done."""
     # The operations around the failed one answer RolledBackError and RuntimeInconsistency.
     errors = [r for r in results if isinstance(r, Exception)]
     real = [e for e in errors if not isinstance(e, RolledBackError | RuntimeInconsistency)]

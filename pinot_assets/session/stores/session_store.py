@@ -1,4 +1,4 @@
-"""One table's nodes in ZooKeeper, and its lease: the right to write, each write as one fenced transaction.
+"""One table's nodes in ZooKeeper, and its lease: the right to write. Each write is one fenced transaction.
 
 A transaction is `{check lease, check pointer version, set …}`, so a driver that lost its lease can
 change nothing here (docs/design/session.md#fenced-writes, rule R24).
@@ -46,22 +46,22 @@ from pinot_assets.zookeeper import answered, require_cluster
 T = TypeVar("T")
 
 KEPT_SESSIONS = 2
-"""Sessions whose nodes stay readable, the active one included (docs/design/session.md#f14)."""
+"""Number of sessions whose nodes are kept, including the open one (docs/design/session.md#f14)."""
 
 SENDINGS = 3
-"""How often a transaction is sent that provably never arrived."""
+"""How often a transaction is sent at most, while it provably never arrived."""
 
 UNKNOWN: Final = (ConnectionLoss, SessionExpiredError, OperationTimeoutError)
-"""Errors after which a transaction may have happened."""
+"""Errors that do not show whether the transaction happened."""
 
 
 class SessionStore:
-    """One table's consistent-push nodes: what stands there, and who may change it.
+    """Reads one table's consistent-push nodes, and gives the lease to whoever may change them.
 
     :param client: a started kazoo client.
     :param cluster: the Helix cluster name, first element of every Pinot path.
     :param table: table name with type, `flights_OFFLINE`.
-    :ivar waits: how long its owners wait, and for what.
+    :ivar waits: the times for which owners of the lease wait.
     """
 
     def __init__(self, client: KazooClient, cluster: str, table: str, waits: Waits | None = None) -> None:
@@ -73,7 +73,7 @@ class SessionStore:
 
     @answered()
     def pointer(self) -> Pointer:
-        """The pointer as it stands; a never-set one when the table has none yet."""
+        """Read the pointer; return an empty one if the table has none yet."""
         return self.read_pointer()[0]
 
     @answered()
@@ -88,7 +88,7 @@ class SessionStore:
 
     @answered()
     def content(self, node: str = "") -> bytes | None:
-        """What stands in a session's node, without a name in the pointer's; None where there is none."""
+        """Return the bytes of a session's node, or of the pointer's for ""; None if there is no such node."""
         try:
             data: bytes = self.zk.retry(self.zk.get, f"{self.path}/{node}" if node else self.path)[0]
         except NoNodeError:
@@ -96,9 +96,9 @@ class SessionStore:
         return data
 
     def active_session(self, pointer: Pointer) -> Session | None:
-        """The session without an outcome, if there is one.
+        """Return the pointer's open session, if there is one.
 
-        Not one that has ended, or whose node was pruned: then the pointer alone was put back to a backup.
+        None also if that session has ended or its node was pruned: then only the pointer was restored.
 
         :raises SessionError: its node cannot be parsed.
         """
@@ -108,11 +108,11 @@ class SessionStore:
         return session if session.outcome is Outcome.OPEN else None
 
     def sessions(self) -> list[Session]:
-        """The kept sessions that can be read, oldest first: what is over stops nobody."""
+        """Return the readable kept sessions, oldest first; an unreadable node is no error here."""
         return [session for node in self.session_nodes() if (session := self._readable(node)) is not None]
 
     def newest_session(self) -> Session | None:
-        """The newest session; None where there is none, or it cannot be read."""
+        """Return the newest session; None if there is none or it cannot be read."""
         names = self.session_nodes()
         return self._readable(names[-1]) if names else None
 
@@ -124,7 +124,7 @@ class SessionStore:
 
     @answered()
     def session_nodes(self) -> list[str]:
-        """Names of their nodes, oldest first; one that cannot be read is among them."""
+        """Return the names of the session nodes, oldest first, including nodes that cannot be read."""
         names = nodes.children(self.zk, self.path)
         numbers = ((whole_number(name[2:]), name) for name in names if name.startswith("cp"))
         return [name for _, name in sorted((number, name) for number, name in numbers if number is not None)]
@@ -136,36 +136,36 @@ class SessionStore:
 
     @answered()
     def table_made_ms(self) -> int | None:
-        """When Pinot made the table, by ZooKeeper's clock; None where its config is not here."""
+        """When Pinot made the table, epoch ms by ZooKeeper's clock; None if ZooKeeper has no table config."""
         stat = self.zk.retry(self.zk.exists, f"/{self._cluster}/PROPERTYSTORE/CONFIGS/TABLE/{self.table}")
         return int(stat.ctime) if stat is not None else None
 
     @answered()
     def owner(self) -> str:
-        """The cluster: its name and the birth of its properties' node in ZooKeeper, which no two share."""
+        """Return a unique id of the cluster: its name and the creation of its PROPERTYSTORE node."""
         stat = self.zk.retry(self.zk.exists, f"/{self._cluster}/PROPERTYSTORE")
         born = f"{stat.czxid:x}-{stat.ctime}" if stat is not None else "unborn"
         return f"{self._cluster}-{born}"
 
     @answered()
     def pointer_written_ms(self) -> int | None:
-        """When the pointer was last written, by ZooKeeper's clock; None where there is none."""
+        """When the pointer was last written, epoch ms by ZooKeeper's clock; None if there is no pointer."""
         stat = self.zk.retry(self.zk.exists, self.path)
         return int(stat.mtime) if stat is not None else None
 
     @answered()
     def segment_names(self) -> list[str]:
-        """All segments that Pinot has metadata of in this table."""
+        """Return all segments of this table that Pinot has metadata for."""
         return nodes.children(self.zk, f"/{self._cluster}/PROPERTYSTORE/SEGMENTS/{self.table}")
 
     @answered()
     def take_lease(self, owner: Owner) -> Lease:
-        """Become the table's one writer: create the ephemeral lease and grow the epoch, in one transaction.
+        """Become the table's only writer: create the ephemeral lease and grow the epoch, in one transaction.
 
-        :raises SessionHeld: another run holds it; names the run and since when.
+        :raises SessionHeld: another run holds it; the error names the run and since when.
         :raises SessionError: no Pinot cluster of that name lives in this ZooKeeper, or none answers.
         """
-        # Under a wrong cluster name the session would be stored where nobody looks for it.
+        # With a wrong cluster name, the session would be stored where no reader finds it.
         require_cluster(self.zk, self._cluster)
         make_own_path(self.zk, self.path)
         for _ in range(5):
@@ -177,11 +177,11 @@ class SessionStore:
             try:
                 results = transaction.commit()
             except UNKNOWN:
-                if not (self.lease_is_ours() and self.pointer() == mine):
+                if not (self.ask_if_lease_is_ours() and self.pointer() == mine):
                     continue
                 results = []
             if (failure := first_error(results)) is None:
-                # An owner that released its lease took its name off the pointer, too.
+                # `release` takes the owner off the pointer, so an owner there means that it died.
                 died = was_set and pointer.owner is not None
                 return Lease(self, mine, self.version(), took_over_from=pointer.owner if died else None)
             if isinstance(failure, NodeExistsError):
@@ -202,13 +202,13 @@ class SessionStore:
         )
 
     def let_go(self) -> None:
-        """End the ZooKeeper session: the lease is free at once, and nothing more can be written from here."""
+        """End the ZooKeeper session: the lease is free at once, and this client can write nothing more."""
         self.zk.stop()
 
-    # --- for whoever writes -------------------------------------------------------------------------
+    # --- for the writer -------------------------------------------------------------------------------
 
     def read_pointer(self) -> tuple[Pointer, int, bool]:
-        """Pointer, node version, and whether it was ever set."""
+        """Return the pointer, its node version (-1 without node), and whether it was ever set."""
         try:
             data, stat = self.zk.retry(self.zk.get, self.path)
         except NoNodeError:
@@ -218,12 +218,12 @@ class SessionStore:
         return self._parse("pointer", pointer_from_bytes, data), stat.version, True
 
     def version(self) -> int:
-        """The node version of the pointer."""
+        """Return the version of the pointer's node."""
         return int(self.zk.retry(self.zk.exists, self.path).version)
 
-    def lease_is_ours(self) -> bool:
-        """Whether the lease was taken by this client's ZooKeeper session."""
-        return nodes.lease_is_ours(self.zk, self.path)
+    def ask_if_lease_is_ours(self) -> bool:
+        """Whether this client's ZooKeeper session took the lease."""
+        return nodes.ask_if_lease_is_ours(self.zk, self.path)
 
     def _parse(self, name: str, parse: Callable[[bytes, str], T], data: bytes) -> T:
         what = f"the consistent-push node {name} of {self.table}"
@@ -237,13 +237,13 @@ class SessionStore:
 
 
 class Lease:
-    """The right to write, as long as the ZooKeeper session lives and nobody took over.
+    """The right to write, as long as the ZooKeeper session lives and no other owner took over.
 
     :ivar pointer: the pointer as this owner last wrote it.
-    :ivar session: the session as this owner last wrote it, None as long as it has written none.
-    :ivar on_progress: called after every write, and before every one to Pinot.
-    :ivar took_over_from: who may still have a Pinot call under way: the owner before, if it never let go
-        itself, or did not know what became of its last one; None after a clean release.
+    :ivar session: the session as this owner last wrote it, None before its first write of one.
+    :ivar on_progress: called after every write here, and before every write to Pinot.
+    :ivar took_over_from: the owner whose call to Pinot may still be under way: the one before, if it did not
+        release the lease or did not know the result of its last call; None after a clean release.
     """
 
     def __init__(
@@ -270,8 +270,8 @@ class Lease:
                 failure = first_error(self._transaction(pointer, session).commit())
             except KazooException as error:
                 failure = None if self._landed(pointer, session) else error
-                if isinstance(failure, UNKNOWN) and self._is_held():
-                    continue  # it never arrived
+                if isinstance(failure, UNKNOWN) and self._ask_if_held():
+                    continue  # the write never arrived
             break
         if failure is not None:
             raise self._lost(failure) from failure
@@ -298,24 +298,24 @@ class Lease:
         return transaction
 
     def assert_held(self) -> None:
-        """Look before a write to Pinot (rule R2).
+        """Check, before a write to Pinot, that this owner still holds the lease (rule R2).
 
-        :raises LeaseLost: somebody else owns the table now.
+        :raises LeaseLost: another owner has the table now, or ZooKeeper does not answer.
         """
-        if not self._is_held():
+        if not self._ask_if_held():
             raise self._lost(None)
         self.on_progress()
 
     def wait_out_former_owner(self, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Before a write to Pinot: let a call of a dead owner reach its deadline (rule R2)."""
+        """Wait, before a write to Pinot, until the deadline of a dead owner's last call is over (rule R2)."""
         if self.took_over_from is not None:
             if self._left_to_wait > 0:
                 sleep(self._left_to_wait)
             self.took_over_from = None
 
     def left_unknown(self) -> None:
-        """What became of a write to Pinot is not known: whoever writes next, this owner or another one, waits
-        for it as for that of a dead owner."""
+        """Record that the result of a write to Pinot is unknown. The next writer, this owner or another one,
+        waits for it as for a call of a dead owner."""
         self.took_over_from, self._since = self.pointer.owner, time.monotonic()
 
     @property
@@ -330,8 +330,8 @@ class Lease:
                 self._zk.delete(f"{self._store.path}/{node}")
 
     def forget(self) -> None:
-        """Delete all that stands here of the table, the lease with it, in one transaction: Pinot has no such
-        table, and one that is made again under its name begins anew.
+        """Delete all nodes of the table and the lease, in one transaction. Pinot has no such table any more;
+        a table that is created again under its name starts without sessions.
 
         :raises LeaseLost: this owner has been replaced, or its ZooKeeper session ended. Nothing was deleted.
         """
@@ -350,30 +350,30 @@ class Lease:
             raise self._lost(failure)
 
     def release(self) -> None:
-        """Let go: the name leaves the pointer and the lease node goes, in one transaction. Never raises.
+        """Take the owner off the pointer and delete the lease, in one transaction. Never raises.
 
-        A name stays as long as a call of its bearer may be under way: the next owner waits for that.
+        While a call of an owner may be under way, its name stays, so that the next owner waits for the call.
         """
         path = self._store.path
         transaction = self._zk.transaction()
         transaction.delete(f"{path}/lease", version=0)
         free = replace(self.pointer, owner=self.took_over_from if self._left_to_wait > 0 else None)
         transaction.set_data(path, pointer_to_bytes(free), version=self._pointer_version)
-        # Not ours any more, or unreachable: the ephemeral node goes with the session.
+        # If the lease is not ours or ZooKeeper is unreachable: the ephemeral node ends with the session.
         with contextlib.suppress(KazooException):
             transaction.commit()
 
-    def _is_held(self) -> bool:
+    def _ask_if_held(self) -> bool:
         try:
-            return self._store.lease_is_ours() and self._store.version() == self._pointer_version
+            return self._store.ask_if_lease_is_ours() and self._store.version() == self._pointer_version
         except KazooException:
             return False
 
     def _landed(self, pointer: Pointer | None, session: Session | None) -> bool:
-        """After a lost reply: whether the values now stored are ours (rule R24)."""
+        """After a lost reply: whether ZooKeeper now has the values that we wrote (rule R24)."""
         with contextlib.suppress(KazooException, SessionError):
             version = self._pointer_version + (pointer is not None)
-            is_ours = self._store.lease_is_ours() and self._store.version() == version
+            is_ours = self._store.ask_if_lease_is_ours() and self._store.version() == version
             return is_ours and (session is None or self._store.session(session.node) == session)
         return False
 

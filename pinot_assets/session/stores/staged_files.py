@@ -1,7 +1,7 @@
-"""Objects of the staging area, and of them what built files leave: receipts, tars, counts of cut values.
+"""Read and write objects of the staging area, above all those of built files: receipts, tars, cut values.
 
-They are immutable, written put-if-absent, most of them named by their hash. Only the reference in ZooKeeper
-counts (rules R12, R13).
+The objects are immutable, written put-if-absent, and most are named by their hash. An object counts only if
+ZooKeeper refers to it (rules R12, R13).
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ from pinot_assets.source.uris import check_key
 T = TypeVar("T")
 
 THREADS = 8
-"""Objects of the staging area that are looked at, or copied, at a time."""
+"""Objects of the staging area that are read, checked or copied at the same time."""
 
 BATCH = 200
-"""Objects that are removed on one look at the lease: a few seconds' work of an object store."""
+"""Objects that are deleted per check of the lease: an object store needs a few seconds for them."""
 
 
 def tar_keys(segment: str) -> tuple[str, str]:
-    """Where a segment is staged: the tar, and that of its metadata."""
+    """Return the keys of a staged segment: its tar, and the tar of its metadata."""
     return f"segments/{segment}.tar.gz", f"segments/{segment}.metadata.tar.gz"
 
 
 def remove(
     store: ObjectStore, keys: Sequence[str], before_batch: Callable[[], None]
 ) -> Iterator[tuple[str, str]]:
-    """Delete these objects; what is not there any more counts as deleted.
+    """Delete these objects; a missing object counts as deleted.
 
-    :param before_batch: looks whether that may go on, and raises where it may not.
-    :returns: each key, as it is done, with why it could not be deleted, "" where it was.
+    :param before_batch: called before each batch; raises if the deletion must stop.
+    :returns: yields each key once it is done, with why it could not be deleted, or "".
     """
     for start in range(0, len(keys), BATCH):
         before_batch()
@@ -92,12 +92,12 @@ class StagedFiles:
     def key_of(self, uri: str) -> str:
         """Key of an object that lies in this staging area.
 
-        :raises SourceError: the URI lies elsewhere.
+        :raises SourceError: the URI is not in this staging area.
         """
         return self.store.key_of(uri)
 
     def read(self, uri: str) -> bytes:
-        """A staged object."""
+        """Read a staged object."""
         return self.store.read(self.key_of(uri))
 
     def _address(self, ref: ObjectRef | SnapshotRef) -> str:
@@ -120,10 +120,10 @@ class StagedFiles:
         return data
 
     def _read(self, key: str, most: ByteLimit = OBJECT) -> bytes:
-        """What an object holds that was written once.
+        """Read an object that was once written.
 
-        :raises SnapshotCorrupt: it is missing, or more than is read of its kind.
-        :raises SourceError: the store does not answer now: it has lost nothing.
+        :raises SnapshotCorrupt: it is missing, or larger than the limit of its kind.
+        :raises SourceError: the store does not answer now; the object itself is not lost.
         """
         address = f"{self.store.uri}/{key}"
         with reading(address, SnapshotCorrupt, why="its name is no key", hint=RESTORE):
@@ -143,13 +143,13 @@ class StagedFiles:
     # --- what built files leave ----------------------------------------------------------------------
 
     def receipts(self, plan: Plan) -> dict[int, tuple[str, Receipt]]:
-        """Valid receipts of the plan's rows, by ordinal, each with its key.
+        """Return the valid receipts of the plan's rows, by ordinal, each with its key.
 
-        A row that already accepted a receipt keeps that one (R11); another row takes the newest attempt's,
+        A row that has accepted a receipt keeps it (R11). Any other row gets the newest attempt's receipt,
         unless that was revoked (R14).
-        A receipt is valid when it parses and every tar that it names lies there as it was written (R12).
+        A receipt is valid if it parses and every tar that it names exists as it was written (R12).
 
-        :raises TooLarge: those of the plan's files have too many bytes together.
+        :raises TooLarge: the receipts of the plan's files have too many bytes together.
         """
         valid: dict[int, tuple[str, Receipt]] = {}
         accepted = {r.ordinal: r.receipt for r in plan.done}
@@ -171,9 +171,9 @@ class StagedFiles:
         return {o: (key, receipt) for o, (key, receipt) in valid.items() if revoked.get(o) != key}
 
     def fitting_receipts(self, infos: Iterable[ObjectInfo]) -> list[str]:
-        """The keys of these receipts, which are about to be read.
+        """Return the keys of these receipts, after checking their size before they are read.
 
-        :raises TooLarge: they have too many bytes together; names the largest.
+        :raises TooLarge: they have too many bytes together; the error names the largest.
         """
         listed = [*infos]
         if sum(info.fingerprint.size for info in listed) > RECEIPTS.bytes:
@@ -187,12 +187,12 @@ class StagedFiles:
         return [info.key for info in listed]
 
     def newest_attempt(self, session: str) -> int:
-        """The newest attempt of a session that wrote a receipt, 0 where none did."""
+        """Return the newest attempt of a session that wrote a receipt, 0 if none did."""
         listed = (info.key for info in self.store.list(f"sessions/{session}/files"))
         return max((attempt_of(key) for key in listed), default=0)
 
     def accepted_receipts(self, plan: Plan) -> dict[int, Receipt]:
-        """The receipts that a plan accepted, by ordinal, as they were written (R11).
+        """Read the receipts that a plan accepted, by ordinal (R11).
 
         :raises SnapshotCorrupt: one cannot be read.
         """
@@ -206,9 +206,9 @@ class StagedFiles:
             return self._receipt_of(key, data)
 
     def readable_receipt(self, key: str) -> Receipt | None:
-        """The receipt of that key, None where something else lies there.
+        """Return the receipt with that key, None if the object there is no receipt.
 
-        :raises SourceError: the staging area cannot be asked, or nothing lies there.
+        :raises SourceError: the staging area does not answer, or there is no such object.
         """
         with suppress(TooLarge, SnapshotCorrupt):
             data = self.store.read(key, RECEIPT)
@@ -217,7 +217,7 @@ class StagedFiles:
         return None
 
     def _receipt_of(self, key: str, data: bytes) -> Receipt:
-        """A receipt whose tars lie in this staging area."""
+        """Parse a receipt; all its tars must have keys in this staging area."""
         receipt = Receipt.from_bytes(data, f"{self.store.uri}/{key}")
         for output in receipt.outputs:
             check_key(self.key_of(output.tar_uri))
@@ -228,16 +228,16 @@ class StagedFiles:
         if (receipt := self.readable_receipt(key)) is None:
             return None
         whole = all(
-            self._is_whole(output, token)
+            self._ask_if_whole(output, token)
             for output, token in zip_longest(receipt.outputs, receipt.tars[: len(receipt.outputs)])
         )
         return receipt if whole else None
 
-    def _is_whole(self, output: Output, token: str | None) -> bool:
-        """Whether both tars are there, the big one with its content.
+    def _ask_if_whole(self, output: Output, token: str | None) -> bool:
+        """Whether both tars exist, and the segment's tar has its content.
 
-        It is read only where the store shows another version of it than when it was written: restored from
-        a copy, say, or damaged.
+        That tar is read only if the store shows another version than when it was written: it may have been
+        restored from a copy or damaged.
         """
         key = self.key_of(output.tar_uri)
         there = self.store.stat(key)
@@ -248,9 +248,9 @@ class StagedFiles:
         return there.token == token or self.store.sha256(key) == output.tar_sha256
 
     def put_receipt(self, session: str, receipt: Receipt) -> str:
-        """Write a receipt for tars that lie here; returns its key.
+        """Write a receipt for tars in this staging area; return its key.
 
-        :raises StoreConflict: another one stands there.
+        :raises StoreConflict: another receipt has that key.
         """
         stats = [self.store.stat(self.key_of(o.tar_uri)) for o in receipt.outputs]
         receipt = replace(receipt, tars=tuple(tar.token if tar else "" for tar in stats))
@@ -259,9 +259,9 @@ class StagedFiles:
         return key
 
     def cut_values(self, session: str, receipts: Collection[Receipt]) -> dict[str, CutValues]:
-        """What columns of files lost when they were built, by URI; only those of files with such columns.
+        """Return the counts of cut values, by URI; only of files that have columns with cut values.
 
-        A receipt under another name keeps the count of the attempt that built it.
+        A renamed receipt keeps the count of the attempt that built the file.
 
         :raises SnapshotCorrupt: a count cannot be read.
         """
@@ -281,10 +281,10 @@ class StagedFiles:
             return CutValues.from_bytes(self.store.read(key, RECEIPT), f"{self.store.uri}/{key}")
 
     def fetch_tar(self, output: Output, path: Path) -> None:
-        """Copy a segment's tar into a file; one of another size is not read to its end.
+        """Copy a segment's tar into a local file; a tar of another size is not read to its end.
 
-        :raises SnapshotCorrupt: it is not what was staged; there is no file then.
-        :raises SourceError: it is not there.
+        :raises SnapshotCorrupt: the tar is not what was staged; then there is no local file.
+        :raises SourceError: the tar is missing.
         """
         why = "its hash differs from its receipt's"
         try:
@@ -322,9 +322,9 @@ class StagedFiles:
         )
 
     def put_skipped(self, session: str, row: Row, failure: Failure, number: int = FIRST) -> None:
-        """A receipt without rows for a file that cannot be read and is to be left out (edge case E17).
+        """Write a receipt without rows for an unreadable file that is skipped (edge case E17).
 
-        :param number: its format.
+        :param number: the receipt's format.
         """
         self.put_receipt(
             session,

@@ -56,12 +56,12 @@ S = TypeVar("S", bound=Stored)
 
 @dataclass(frozen=True, slots=True)
 class Switch(Stored):
-    """Exactly what one switch replaces by what.
+    """The replacement of exactly these segments by exactly those.
 
     :ivar number: `n` of `switch-<n>`, counted per session.
-    :ivar carried: a published segment that stays, under a new name: its old name, and its place in
-        `segments_to`. Only where Pinot does not take a replacement by nothing
-        (`session/commit/one_switch.py`).
+    :ivar carried: the old name of the placeholder segment, a published segment that stays under a new name;
+        `segments_to` has the new one. Only if Pinot refuses a replacement by nothing
+        (`session/commit/one_switch.py`), else "".
     """
 
     number: int
@@ -77,11 +77,11 @@ class Switch(Stored):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What snapshots need.
+    """What must stay in the staging area for some snapshots.
 
-    :ivar objects: keys of their own objects. Two of one number may share their rows.
-    :ivar segments: whose tars they name.
-    :ivar sessions: that published them, or a file in them.
+    :ivar objects: keys of their own objects. Two snapshots with one number may share their rows.
+    :ivar segments: names of the segments whose tars they need.
+    :ivar sessions: sessions that published them, or a file in them.
     """
 
     objects: frozenset[str] = frozenset()
@@ -112,9 +112,9 @@ class Staging(StagedFiles):
     def put_failures(
         self, session: str, attempt: int, failures: Iterable[Failure], number: int = FIRST
     ) -> ObjectRef:
-        """Remember why files failed in this attempt (R14).
+        """Store why files failed in this attempt (R14).
 
-        :param number: the format; a list has no place for its own, so only the first one is.
+        :param number: the format. A plain list cannot state its format, so only format 1 writes one.
         """
         listed = [plain(failure, number) for failure in failures]
         value = listed if number == FIRST else {"failures": listed, **marks(number)}
@@ -123,13 +123,13 @@ class Staging(StagedFiles):
         )
 
     def failures(self, ref: ObjectRef) -> tuple[Failure, ...]:
-        """Read them back."""
+        """Read the failures of an attempt back."""
         return self._parsed(ref, _failures, "list of failed files")
 
     # --- switches ------------------------------------------------------------------------------------
 
     def put_switch(self, session: str, switch: Switch) -> ObjectRef:
-        """Write exactly what switch n replaces by what (W1)."""
+        """Store a switch (W1)."""
         data = json.dumps(with_keys(switch), indent=1).encode()
         return self._put(f"sessions/{session}/switch-{switch.number}", "json", data)
 
@@ -140,7 +140,7 @@ class Staging(StagedFiles):
     # --- holds ---------------------------------------------------------------------------------------
 
     def put_hold(self, session: str, hold: Hold) -> ObjectRef:
-        """Remember what a rollback took back (R23)."""
+        """Store the hold of a rollback (R23)."""
         said = with_keys(hold)
         if not hold.versions:
             said.pop("versions", None)
@@ -161,29 +161,29 @@ class Staging(StagedFiles):
         return SnapshotRef(ref.key, ref.sha256)
 
     def header(self, ref: SnapshotRef) -> JsonMapping:
-        """What a snapshot says without its files, whose rows may be a million: `header_to_bytes`.
+        """Read a snapshot's header, without its files, which may be a million: see `header_to_bytes`.
 
-        :raises SnapshotCorrupt: it is missing or is not what its hash says (R18).
+        :raises SnapshotCorrupt: the header is missing, or its content does not match its hash (R18).
         """
         return self._parsed(ObjectRef(ref.key, ref.sha256), header_from_bytes, "header of a snapshot")
 
     def snapshot(self, ref: SnapshotRef) -> Snapshot:
         """Read a snapshot back.
 
-        :raises SnapshotCorrupt: an object is missing or is not what its hash says (R18).
+        :raises SnapshotCorrupt: an object is missing, or its content does not match its hash (R18).
         """
         header = self.header(ref)
         return snapshot_from(header, self._published(header))
 
     def outline(self, ref: SnapshotRef) -> Snapshot:
-        """A snapshot without its files.
+        """Read a snapshot without its files.
 
         :raises SnapshotCorrupt: as `snapshot`.
         """
         return snapshot_from(self.header(ref), ())
 
     def reach(self, ref: SnapshotRef) -> Reach:
-        """What a snapshot needs; of a million files it takes the columns alone.
+        """Return what a snapshot needs; for speed, it reads columns only and makes no object per file.
 
         :raises SnapshotCorrupt: as `snapshot`.
         """
@@ -224,7 +224,7 @@ _ROWS = pa.schema(
         pa.field("receipt", pa.string(), nullable=False),
     ]
 )
-# Removals and touched files are rows, too: they may be as many as the files themselves.
+# Removals and touched files are rows, too, since there may be as many of them as files.
 _REMOVAL, _TOUCHED = "REMOVAL", "TOUCHED"
 _META = frozenset({"session", "attempt", "mode", "listingDigest", FORMAT, NEEDS})
 
@@ -248,13 +248,13 @@ def plan_to_parquet(plan: Plan) -> bytes:
 
 
 def plan_from_parquet(data: bytes, what: str = "a plan") -> Plan:
-    """Inverse of `plan_to_parquet`; what is none raises what its parsers raise.
+    """Inverse of `plan_to_parquet`; for other bytes it raises the errors of its parsers.
 
     :param what: its address, for errors.
     :raises NeedsNewerRelease: it is of a format that this release does not know.
     """
     meta = metadata_of(data)
-    number = Marks.of(meta).require_known(what)  # before its rows, which may be other ones by then
+    number = Marks.of(meta).require_known(what)  # before its rows: a newer format may change them
     table = table_of(data)
     require_schema(table.schema, _ROWS)
     require_values(table, _ROWS)
@@ -287,18 +287,18 @@ def _row(uri: str, ordinal: int, version: Fingerprint | None, status: str, recei
 
 
 def staged(staging: Staging, folder: str) -> Iterator[ObjectInfo]:
-    """The objects of a folder of the staging area, none where the area was never written to."""
+    """Yield the objects of a folder of the staging area; none if nothing was ever written to the area."""
     if staging.store.exists_root():
         yield from staging.store.list(folder)
 
 
 def kept_receipts(staging: Staging, session: str, versions: Mapping[str, str]) -> dict[str, Receipt]:
-    """What is kept of files that a session published, by URI; one that cannot be read is left out.
+    """Return the kept receipts of files that a session published, by URI; unreadable ones are left out.
 
-    The folder is listed once, however many files are asked for.
+    The folder is listed once, however many files are given.
 
     :param versions: token of the version that was read, by URI.
-    :raises TooLarge: they have too many bytes together.
+    :raises TooLarge: the receipts have too many bytes together.
     """
     uri_of = {f"{file_id(uri)}-{version}": uri for uri, version in versions.items()}
     folder = f"sessions/{session}/files"
@@ -311,7 +311,7 @@ def kept_receipts(staging: Staging, session: str, versions: Mapping[str, str]) -
     staging.fitting_receipts([info for infos in of_file.values() for info in infos])
 
     def newest(infos: list[ObjectInfo]) -> Receipt | None:
-        """Of two attempts the later one, whose segments may have been renamed."""
+        """Return the receipt of the latest attempt, since a later attempt may have renamed segments."""
         return next((receipt for info in infos if (receipt := _read(staging, info.key)) is not None), None)
 
     receipts = in_threads(newest, of_file.values(), THREADS, "receipts")

@@ -1,8 +1,8 @@
-"""The kept snapshots of a table, those whose header lies in the staging area, and which cluster they are of.
+"""The kept snapshots of a table (their header is in the staging area), and the clusters that they belong to.
 
-A folder's path names the table and no cluster, so two clusters that were given one staging URI work in one
-folder. What is deleted there is only what is provably of this cluster: a session leaves a mark of its cluster
-before it stages anything, and a snapshot names the cluster that it was published to.
+A folder's path names the table and no cluster, so two clusters with the same staging URI work in the same
+folder. Objects there are deleted only if they provably belong to this cluster: a session writes a cluster
+marker before it stages anything, and a snapshot names the cluster that it was published to.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HEADER = re.compile(r"snapshots/(?P<seq>[0-9]+)-(?P<sha256>[0-9a-f]{64})\.json"
 
 @dataclass(frozen=True, slots=True)
 class StoredSnapshot:
-    """A snapshot that lies in the staging area."""
+    """A snapshot in the staging area."""
 
     ref: SnapshotRef
     snapshot: Snapshot
@@ -48,8 +48,8 @@ class SnapshotHeader:
 
 
 def snapshot_headers(listed: Iterable[ObjectInfo]) -> list[SnapshotHeader]:
-    """The snapshots among these objects, newest first, and of one number the one first that was written
-    last; whether they can be read is not known."""
+    """Return the snapshots among these objects, newest first; of equal numbers, the last written one first.
+    They are only listed: perhaps they cannot be read."""
     headers = (
         SnapshotHeader(SnapshotRef(m[0], m["sha256"]), int(m["seq"]), info.fingerprint.mtime_us // 1000)
         for info in listed
@@ -59,14 +59,14 @@ def snapshot_headers(listed: Iterable[ObjectInfo]) -> list[SnapshotHeader]:
 
 
 def snapshot_refs(staging: Staging) -> list[SnapshotRef]:
-    """Every snapshot that lies in the staging area, newest first; whether it can be read is not known."""
+    """Return every snapshot in the staging area, newest first; perhaps it cannot be read."""
     return [header.ref for header in snapshot_headers(staged(staging, "snapshots"))]
 
 
 def before(staging: Staging, snapshot: Snapshot) -> StoredSnapshot | None:
-    """The snapshot before; None where there is none, or it is not kept any more (`retention.py`).
+    """Return the parent of a snapshot; None if it has none or it is not kept any more (`retention.py`).
 
-    :raises SnapshotCorrupt: it is there and cannot be read.
+    :raises SnapshotCorrupt: the parent is kept and cannot be read.
     """
     ref = snapshot.parent
     if ref is None or staging.store.stat(ref.key) is None:
@@ -77,13 +77,13 @@ def before(staging: Staging, snapshot: Snapshot) -> StoredSnapshot | None:
 def revertible(
     staging: Staging, there: Sequence[SnapshotHeader], now_ms: int, window_ms: int
 ) -> Iterator[SnapshotRef]:
-    """The snapshots that one revert after the other could still reach.
+    """Yield the snapshots that one revert after the other could still reach.
 
-    By number, since the parent of a rollback's snapshot is its target's, not what it left; and by parent,
-    since a driver that died in its last step may have left a snapshot that never was the current one.
+    Go by number, since the parent of a rollback's snapshot is that of its target, not the one that it left.
+    Go by parent, too, since a driver that died in its last step may have left one that never was current.
 
-    :param there: all that are kept, newest first.
-    :param window_ms: how long after a switch it may be reverted.
+    :param there: all kept snapshots, newest first.
+    :param window_ms: for how long after a switch a revert is possible.
     :raises SnapshotCorrupt: one of them cannot be read.
     """
     known = {header.ref for header in there}
@@ -104,19 +104,19 @@ def left_behind(snapshot: Snapshot) -> tuple[SnapshotRef, ...]:
 
 
 def read_snapshots(staging: Staging, refs: Iterable[SnapshotRef]) -> Iterator[StoredSnapshot]:
-    """These snapshots, as far as they can be read. Keep one at a time: each may be of a million files."""
+    """Yield these snapshots, without unreadable ones. Keep one at a time: each may have a million files."""
     return starmap(StoredSnapshot, _readable(refs, staging.snapshot))
 
 
 def outlines(staging: Staging, refs: Iterable[SnapshotRef]) -> Iterator[StoredSnapshot]:
-    """The same without their files, of which hundreds fit into memory."""
+    """Yield these snapshots without their files; hundreds of them fit into memory."""
     return starmap(StoredSnapshot, _readable(refs, staging.outline))
 
 
 def segments_of(
     staging: Staging, refs: Iterable[SnapshotRef]
 ) -> Iterator[tuple[SnapshotRef, frozenset[str]]]:
-    """The names of their segments alone, as far as they can be read."""
+    """Yield each readable snapshot with the names of its segments."""
     return ((ref, reach.segments) for ref, reach in _readable(refs, staging.reach))
 
 
@@ -129,17 +129,17 @@ def _readable(
 
 
 def of_its_cluster(kept: Iterable[StoredSnapshot], current: Snapshot) -> Iterator[StoredSnapshot]:
-    """Those that were not published to another cluster, which was given the same staging area; what releases
-    wrote that did not write down their cluster counts as this one's."""
+    """Yield the snapshots that were not published to another cluster with the same staging area. Snapshots of
+    releases that did not store the cluster count as this cluster's."""
     known = {"", current.owner}
     return (one for one in kept if not current.owner or one.snapshot.owner in known)
 
 
 def published(staging: Staging, current: StoredSnapshot) -> Iterator[StoredSnapshot]:
-    """The current snapshot and the kept ones before it, newest first, each read when it is asked for.
+    """Yield the current snapshot and the kept ones before it, newest first, each read when it is needed.
 
-    What a driver left that died before its last transaction is none of them: of several of one number that
-    one was published which a later one came from; where none tells, the one that was written last.
+    A driver that died before its last transaction may have left a snapshot that was never published. So of
+    several with one number, only one is yielded: the one that a later snapshot names, else the last written.
     """
     yield current
     named = came_from(current.snapshot)
@@ -152,15 +152,15 @@ def published(staging: Staging, current: StoredSnapshot) -> Iterator[StoredSnaps
 
 
 def came_from(snapshot: Snapshot) -> set[SnapshotRef]:
-    """The snapshots that this one names: its parent, and what a rollback left."""
+    """Return the snapshots that this one names: its parent, and those that its rollback names."""
     return {*left_behind(snapshot), *((snapshot.parent,) if snapshot.parent is not None else ())}
 
 
 def find_target(staging: Staging, current: StoredSnapshot, name: str) -> StoredSnapshot:
-    """The snapshot to go back to.
+    """Return the snapshot to go back to.
 
     :param name: a number (`17`) or a session (`cp17-0a1b2c`); "" is the snapshot before the current one.
-    :raises RollbackRefused: there is none.
+    :raises RollbackRefused: there is no such snapshot.
     :raises SnapshotCorrupt: it cannot be read.
     """
     table = current.snapshot.table.removesuffix("_OFFLINE")
@@ -194,20 +194,20 @@ def find_target(staging: Staging, current: StoredSnapshot, name: str) -> StoredS
 # --- whose they are --------------------------------------------------------------------------------
 
 MARKS = "owners"
-"""Folder of the marks."""
+"""Folder of the cluster markers."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 def mark_of(owner: str) -> str:
-    """Key of a cluster's mark."""
+    """Return the key of a cluster's marker."""
     return f"{MARKS}/{_UNSAFE.sub('_', owner)}"
 
 
 def write_cluster_marker(clients: TableClients) -> None:
-    """Say that this cluster works here.
+    """Write the marker that this cluster works in this staging area.
 
-    :raises SourceError: the staging area does not take it.
+    :raises SourceError: the staging area does not accept it.
     """
     owner = clients.store.owner()
     clients.staging.store.put_if_absent(mark_of(owner), owner.encode())
@@ -216,15 +216,15 @@ def write_cluster_marker(clients: TableClients) -> None:
 def why_not_ours(
     staging: Staging, owner: str, listed: Sequence[ObjectInfo], current: SnapshotRef | None
 ) -> str:
-    """Why something of what lies there may be another cluster's; "" where all is provably this one's.
+    """Return why some objects may belong to another cluster; "" if all provably belong to this one.
 
-    Snapshots of releases that did not write down their cluster are its own if the current one leads back to
-    them.
+    Snapshots of releases that did not store the cluster belong to this one if the current snapshot leads
+    back to them.
 
-    :param owner: this cluster, as `SessionStore.owner` tells it.
-    :param listed: at least the folders of marks and of snapshots.
+    :param owner: this cluster, from `SessionStore.owner`.
+    :param listed: at least the folders of cluster markers and of snapshots.
     :param current: the table's current snapshot.
-    :raises SnapshotCorrupt: a snapshot cannot be read, so nobody knows whose it is.
+    :raises SnapshotCorrupt: a snapshot cannot be read, so its cluster is unknown.
     """
     uri, marks = staging.store.uri, {i.key for i in listed if i.key.startswith(f"{MARKS}/")}
     if others := sorted(marks - {mark_of(owner)}):
@@ -243,7 +243,7 @@ def why_not_ours(
 
 
 def _led_back_to(there: Mapping[SnapshotRef, Snapshot], current: SnapshotRef | None) -> set[SnapshotRef]:
-    """Snapshots that this one came from, over its parent and over what rollbacks left."""
+    """Return this snapshot and all that it came from, by parents and by what rollbacks left."""
     ancestors, open_ends = set[SnapshotRef](), [current]
     while open_ends:
         ref = open_ends.pop()

@@ -1,4 +1,4 @@
-"""What a rollback holds back (rule R23): versions of files that it took back, and removals that it undid."""
+"""The hold of a rollback (rule R23): versions of files that it took back, and removals that it undid."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import SourceFile
 
 SIZES_END: Final = 10**18
-"""From here on a number is no size of a file."""
+"""Numbers from here on cannot be the size of a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldVersion:
     """A version of a file that a rollback took back.
 
-    :ivar size: bytes; of no meaning where the content is not known.
-    :ivar sha256: of its content, "" where nobody knows it: a hold of format 1 and a ledger that was made anew
-        say nothing of it.
+    :ivar size: bytes; meaningless if `sha256` is "".
+    :ivar sha256: of its content; "" if unknown. A hold of format 1 and a rebuilt ledger do not have
+        it.
     """
 
     token: str
@@ -31,27 +31,27 @@ class HeldVersion:
 
     @classmethod
     def read(cls, text: str) -> HeldVersion:
-        """Inverse of `text`; of a text of another shape the token alone is taken, which then counts alone."""
+        """Inverse of `text`; from a text of another shape, take the token alone, without size and hash."""
         token, *rest = text.split(" ")
         size = whole_number(rest[0]) if len(rest) == 2 else None
         return cls(token) if size is None or size >= SIZES_END else cls(token, size, rest[1])
 
     @property
     def text(self) -> str:
-        """As it is stored: one text, since a hold may have a million of them and JSON is read up to a limit
-        of values."""
+        """The stored form. It is one text because a hold may have a million of them, and our JSON reader
+        limits the number of values."""
         return f"{self.token} {self.size} {self.sha256}" if self.sha256 else self.token
 
 
 @dataclass(frozen=True, slots=True)
 class Hold(Stored):
-    """What a rollback took back and the next trigger must not bring back (R23).
+    """File versions and removals that a rollback took back and no trigger may bring back (R23).
 
-    :ivar files: held version tokens by URI: of each file the version that the source has, as far as known.
-        It alone says which files are held, and there is nothing else in format 1.
-    :ivar removals: deletions that the rollback undid.
-    :ivar versions: what more is known of held files, as `HeldVersion` writes it: their content, and further
-        versions. Not stored where nothing is.
+    :ivar files: held version token by URI: the version that the source has, as far as known. Only files
+        named here are held. Format 1 has no other data about them.
+    :ivar removals: URIs of files whose deletion the rollback undid.
+    :ivar versions: more about held files, each as `HeldVersion.text`: their content, and further versions.
+        A file without such data has no item here.
     """
 
     files: Mapping[str, str]
@@ -64,12 +64,12 @@ class Hold(Stored):
         return not (self.files or self.removals)
 
     def holds(self, file: SourceFile) -> bool:
-        """Whether this version of the file is to stay out, by its token alone: content decides when a run
-        looks at it (`hold.as_listed`)."""
+        """Whether this version of the file is held, by its token alone. A run also compares the content
+        (`hold.as_listed`)."""
         return any(version.token == file.fingerprint.token for version in self.versions_of(file.uri))
 
     def versions_of(self, uri: str) -> tuple[HeldVersion, ...]:
-        """The held versions of a file, the one of `files` first."""
+        """Return the held versions of a file, the one in `files` first."""
         if uri not in self.files:
             return ()
         first = HeldVersion(self.files[uri])
@@ -78,7 +78,7 @@ class Hold(Stored):
         return first, *(version for version in known if version.token != first.token)
 
     def with_versions(self, versions: Mapping[str, Sequence[HeldVersion]]) -> Hold:
-        """The same removals, and these versions; a file without any is not held."""
+        """Return the hold with the same removals and these versions; a file without a version is not held."""
         there = {uri: held for uri, held in versions.items() if held}
         return replace(
             self,
@@ -98,12 +98,12 @@ _Versions = tuple[HeldVersion, ...]
 
 
 def hold_of(source: Snapshot, left: Snapshot, target: Snapshot, before: Hold = NO_HOLD) -> Hold:
-    """What must not come back by itself while the table is at a former snapshot.
+    """Return what no trigger may bring back while the table is at the snapshot `target`.
 
-    :param source: the newest snapshot that was made from the source, not by a rollback. Of a file that was
-        held when it was made, it does not show what the source has.
-    :param left: what queries see now. Its version of a file that the source has is taken back as well.
-    :param before: what former rollbacks hold back.
+    :param source: the newest snapshot that was made from the source, not by a rollback. It lacks the
+        source's version of files that were held when it was made.
+    :param left: the snapshot that queries see now. Its versions of files in `source` are held as well.
+    :param before: the hold of former rollbacks.
     """
     made, back = source.ledger, target.ledger
     versions = {uri: before.versions_of(uri) for uri in before.files}
@@ -112,18 +112,18 @@ def hold_of(source: Snapshot, left: Snapshot, target: Snapshot, before: Hold = N
         size = file.fingerprint.size if file.sha256 else 0
         version = HeldVersion(file.fingerprint.token, size, file.sha256)
         if uri not in back or not _is_version(version, back[uri]):
-            # Behind those that are held: what the source has is the one that was held first.
+            # Append it to the held versions: the first one is the version that the source has.
             held = versions.get(uri, ())
             versions[uri] = held if any(v.token == version.token for v in held) else (*held, version)
-    # One that is missing because it was held may have been removed since. The next listing tells.
+    # `source` may lack a file only because it was held. The next listing shows whether it was removed.
     removals = tuple(sorted((set(back) - set(made)) | set(before.removals)))
     return replace(before.with_versions(versions), removals=removals)
 
 
 def still_held(hold: Hold, now: Snapshot) -> Hold:
-    """The hold less what a snapshot settles: versions that it shows, removals of files that it lacks.
+    """Return the hold without the versions that the snapshot shows and the removals of files that it lacks.
 
-    A file of which it shows what the source has is not held at all.
+    If the snapshot shows the source's version of a file, the file is not held at all.
     """
     ledger = now.ledger
 
@@ -138,11 +138,11 @@ def still_held(hold: Hold, now: Snapshot) -> Hold:
 
 
 def after_publishing(hold: Hold, before: Snapshot | None, now: Snapshot) -> Hold:
-    """The hold less the files of which a session has published what the source has: they were repaired,
-    restored, or put back.
+    """Return the hold without the files that a session has just published from the source: somebody repaired,
+    restored or put them back.
 
-    :param before: what was published before.
-    :param now: what the session has made of it.
+    :param before: the snapshot before the session, None if there was none.
+    :param now: the session's snapshot.
     """
     if hold.is_empty:
         return hold
@@ -156,14 +156,14 @@ def after_publishing(hold: Hold, before: Snapshot | None, now: Snapshot) -> Hold
 
 
 def as_listed(hold: Hold, changes: Changes, sha256_of: Callable[[SourceFile], str]) -> Hold:
-    """The hold beside a listing.
+    """Return the hold after a listing.
 
-    A held version that was only touched, or delivered once more, is known by its content (edge case E3) and
-    goes on under its new token. What source and table agree on again is not held any more: it needs no
-    session that would publish it, and its next change is another one.
+    A held version that was touched or delivered again has the same content (edge case E3), so it stays held
+    under its new token. A file on which source and table agree again is not held any more: no session has to
+    publish it, and its next change is a new one.
 
-    :param sha256_of: reads a file; asked where size is equal and the token is not. What it raises goes
-        through.
+    :param sha256_of: reads a file and returns its hash; called only if the sizes are equal and the tokens are
+        not. Its errors are raised unchanged.
     """
     changed = {file.uri: file for file in (*changes.new, *changes.rewritten)}
     versions: dict[str, _Versions] = {}
@@ -171,14 +171,14 @@ def as_listed(hold: Hold, changes: Changes, sha256_of: Callable[[SourceFile], st
         held = hold.versions_of(uri)
         if uri in changed:
             versions[uri] = _renewed(held, changed[uri], sha256_of)
-        elif uri not in changes.listed or uri in changes.touched:  # touched: until that is published
+        elif uri not in changes.listed or uri in changes.touched:  # touched: until a snapshot records it
             versions[uri] = held
     removals = tuple(uri for uri in hold.removals if uri not in changes.listed)
     return replace(hold.with_versions(versions), removals=removals)
 
 
 def without_held(changes: Changes, hold: Hold) -> Changes:
-    """The changes less the file versions and removals that a rollback holds back."""
+    """Return the changes without the file versions and removals that a rollback holds back."""
     return replace(
         changes,
         new=tuple(f for f in changes.new if not hold.holds(f)),
@@ -188,7 +188,7 @@ def without_held(changes: Changes, hold: Hold) -> Changes:
 
 
 def _renewed(held: _Versions, file: SourceFile, sha256_of: Callable[[SourceFile], str]) -> _Versions:
-    """The held versions of a file, with the listed one first if it is one of them."""
+    """Return the held versions of a file; if the listed version is one of them, it comes first."""
     now = file.fingerprint
     if (first := next((version for version in held if version.token == now.token), None)) is None:
         contents = {version.sha256 for version in held if version.size == now.size} - {""}

@@ -1,7 +1,7 @@
-"""What a session has to do with each file, as of one attempt, and what of its segments follows from that.
+"""The plan: what a session has to do with each file in one attempt, and which segments follow from it.
 
-Which plan comes next is decided in `session/decide/next_plan.py`; how it is stored is in
-`session/stores/staging.py`. No I/O here. Source: docs/design/session.md#the-switch-w1-to-w6.
+`session/decide/next_plan.py` decides which plan comes next; `session/stores/staging.py` stores plans. No I/O
+here. Source: docs/design/session.md#the-switch-w1-to-w6.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt, SourceFi
 
 
 class RowStatus(StrEnum):
-    """What the plan says of one file."""
+    """The status of a file in a plan: to build, built (its receipt is accepted), or left out."""
 
     BUILD = "BUILD"
     DONE = "DONE"
@@ -29,9 +29,9 @@ class RowStatus(StrEnum):
 class Row(Open):
     """One file of the session.
 
-    :ivar ordinal: given once per session and never again (R16).
-    :ivar receipt: key of the one receipt that this plan accepts (R11); of a row to build, of the newest one
-        that was revoked (R14), "" where none was.
+    :ivar ordinal: number of the row; a session never gives the same number twice (R16).
+    :ivar receipt: key of the one receipt that this plan accepts (R11). A row to build has the key of the
+        newest revoked receipt instead (R14), or "".
     """
 
     uri: str
@@ -46,8 +46,8 @@ class Plan(Stored):
     """Every file of a session as of one attempt.
 
     :ivar removals: URIs in the ledger that are no longer listed (sync).
-    :ivar touched: listed files whose content equals the ledger's under a new fingerprint (E3); remembered
-        with the next snapshot.
+    :ivar touched: listed files with the ledger's content and a new fingerprint (E3); the next snapshot stores
+        the new fingerprints.
     :ivar listing_digest: digest of the inventory that this plan was made from.
     """
 
@@ -66,20 +66,20 @@ class Plan(Stored):
 
     @property
     def done(self) -> tuple[Row, ...]:
-        """Rows with one."""
+        """Rows with an accepted receipt."""
         return tuple(r for r in self.rows if r.status is RowStatus.DONE)
 
     @property
     def only_remembers(self) -> bool:
-        """Every listed file is published as it is: new fingerprints are noted, and no segment comes or goes.
+        """Whether the plan only records new fingerprints: every listed file is published, no segment changes.
 
-        Also of a swap, which has all files as rows else. One that empties the table has no file listed, and
-        so none that was touched.
+        A swap can be such a plan, too, though its plan otherwise has all files as rows. A swap that empties
+        the table is not one: no file is listed, so none was touched.
         """
         return bool(self.touched) and not (self.rows or self.removals)
 
     def counts(self, failed: int = 0) -> dict[str, int]:
-        """Files by status, for people."""
+        """Count the files by status, for people."""
         gone = sum(r.status is RowStatus.GONE for r in self.rows)
         return {
             "files": len(self.rows) - gone,
@@ -93,7 +93,7 @@ class Plan(Stored):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The listing against the ledger, after content has decided (edge case E3)."""
+    """The differences between listing and ledger, after content was compared (edge case E3)."""
 
     new: tuple[SourceFile, ...]
     rewritten: tuple[SourceFile, ...]
@@ -114,7 +114,7 @@ class Changes:
 
     @property
     def work(self) -> dict[str, SourceFile]:
-        """Files that append and sync have to build."""
+        """Files that append and sync have to build, by URI."""
         return {f.uri: f for f in (*self.new, *self.rewritten)}
 
 
@@ -123,7 +123,7 @@ Receipts = Mapping[int, tuple[str, Receipt]]
 
 
 def with_receipts(plan: Plan, receipts: Receipts) -> Plan:
-    """The plan with the receipts of its own attempt taken in."""
+    """Return the plan after its rows to build accepted these receipts."""
 
     def taken(row: Row) -> Row:
         valid = receipts.get(row.ordinal)
@@ -136,13 +136,13 @@ def with_receipts(plan: Plan, receipts: Receipts) -> Plan:
 
 
 def without_files(plan: Plan, uris: frozenset[str]) -> Plan:
-    """The plan less the files that are not published: the next session plans them anew."""
+    """Return the plan without these files; they are not published, so the next session plans them again."""
     rows = tuple(replace(r, status=RowStatus.GONE, receipt="") if r.uri in uris else r for r in plan.rows)
     return replace(plan, rows=rows, removals=tuple(u for u in plan.removals if u not in uris))
 
 
 def as_built(plan: Plan) -> Plan:
-    """The plan as it stands once every file of it is built."""
+    """Return the plan as if every file of it were built."""
     rows = (
         replace(row, status=RowStatus.DONE) if row.status is RowStatus.BUILD else row for row in plan.rows
     )
@@ -150,12 +150,12 @@ def as_built(plan: Plan) -> Plan:
 
 
 def segments_to(plan: Plan, receipts: Mapping[int, Receipt]) -> tuple[Output, ...]:
-    """Outputs of the plan's accepted rows alone, in ordinal order (R11)."""
+    """Return the outputs of the plan's accepted rows only, in the order of the rows (R11)."""
     return tuple(o for row in plan.done for o in receipts[row.ordinal].outputs)
 
 
 def segments_from(plan: Plan, current: Snapshot | None, visible: frozenset[str]) -> tuple[str, ...]:
-    """What the switch replaces: planned ∩ visible now, sorted (R5).
+    """Return the segments that the switch replaces: planned ∩ visible now, sorted (R5).
 
     :param visible: every visible segment of the table, foreign ones included.
     """
@@ -173,7 +173,7 @@ def segments_from(plan: Plan, current: Snapshot | None, visible: frozenset[str])
 def published_files(
     plan: Plan, receipts: Mapping[int, Receipt], current: Snapshot | None
 ) -> tuple[PublishedFile, ...]:
-    """The rows of the next snapshot, in the order of their URIs: the diff is fastest by far then."""
+    """Return the files of the next snapshot, sorted by URI, which makes the next diff much faster."""
     added = [PublishedFile.from_receipt(receipts[r.ordinal], plan.session) for r in plan.done]
     kept: list[PublishedFile] = []
     if current is not None and (plan.mode is not Mode.SWAP or plan.only_remembers):
@@ -188,4 +188,4 @@ def published_files(
             if touched is not None and file is newest[file.uri]:
                 file = replace(file, fingerprint=touched)
             kept.append(file)
-    return tuple(sorted((*kept, *added), key=attrgetter("uri")))  # stable: the newest of a file stays last
+    return tuple(sorted((*kept, *added), key=attrgetter("uri")))  # stable: a file's newest version stays last

@@ -1,4 +1,4 @@
-"""What people are told of a trigger: while it builds, and what it did, for the CLI, Dagster and logs."""
+"""Reports of a trigger for the CLI, Dagster and logs: progress while it builds, and its result."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class TriggerResult(StrEnum):
 class TriggerReport:
     """One trigger.
 
-    :ivar session: as stored at the end, None when there was nothing to do.
-    :ivar listed: files in the source directory that match.
-    :ivar files: these files by URI, as listed; None when the trigger did not come so far.
-    :ivar new: new files, rewritten, deleted: the listing against the ledger.
+    :ivar session: the session as stored at the end; None when there was nothing to do.
+    :ivar listed: number of matching files in the source.
+    :ivar files: these files by URI, as listed; None when the trigger did not list.
+    :ivar new: new files; with `rewritten` and `deleted`, the differences between listing and ledger.
     :ivar built: receipts of this trigger.
     :ivar kept: files whose earlier receipt was used again.
-    :ivar build_seconds: wall time of the build; 0 where nothing was to be built.
-    :ivar unready: files that were left alone because they are being written; in a WAITING report those
-        that everything waits for.
+    :ivar build_seconds: wall time of the build; 0 when nothing was to be built.
+    :ivar unready: files that were left out because their upload is not over; in a WAITING report, the known
+        files that the table waits for.
     :ivar notes: what else a person should know (resolved switches, swept strays, …).
     :ivar paused: why a PAUSED report leaves the session alone.
     """
@@ -101,7 +101,7 @@ class TriggerReport:
 
     @property
     def rows_per_s(self) -> float | None:
-        """Rows that the build read in a second, of files that were built; None where none was."""
+        """Rows per second that the build read from the files that it built; None if it built none."""
         rows = sum(receipt.rows for receipt in self.built) + self.bad_rows
         return rows / self.build_seconds if rows and self.build_seconds else None
 
@@ -113,7 +113,7 @@ class TriggerReport:
 
 
 class Progress(Protocol):
-    """Where a driver tells how it gets on."""
+    """Where a driver reports progress."""
 
     def note(self, text: str) -> None:
         """One step, for people."""
@@ -125,10 +125,10 @@ class Progress(Protocol):
         """
 
     def moving(self, rows: int) -> None:
-        """So many rows are read of files that are not through; only told when there is progress."""
+        """`rows` rows of unfinished files are read so far; called only when there is progress."""
 
     def built(self, outcome: Receipt | Failure) -> None:
-        """One of them is through."""
+        """One file is finished: built or failed."""
 
 
 @dataclass
@@ -152,17 +152,17 @@ class Quiet:
 
 
 _MEANINGFUL_S = 1.0
-"""A rate of less than that is noise."""
+"""Rates over a shorter time, in seconds, are noise."""
 
 
 class Pace:
-    """One build.
+    """How far one build is, how fast it is and how long it still takes.
 
     :param sizes: bytes of each file to build, by its ordinal.
-    :param clock: seconds.
-    :ivar files: how many there are to build.
-    :ivar done: how many of them are through, failed ones too.
-    :ivar failed: how many of those have failed.
+    :param clock: returns seconds.
+    :ivar files: number of files to build.
+    :ivar done: number of finished files, failed ones included.
+    :ivar failed: number of failed files.
     """
 
     def __init__(self, sizes: Mapping[int, int], clock: Callable[[], float] = time.monotonic) -> None:
@@ -171,7 +171,7 @@ class Pace:
         self._bytes = self._read_bytes = self._rows = self._moving = self._in_vain = 0
 
     def built(self, outcome: Receipt | Failure) -> None:
-        """One file is through; its rows, if any were moving, come with the next word of those that do."""
+        """Count a finished file and take its rows off the moving ones; the next `moving` corrects these."""
         self.done += 1
         size = self._sizes.get(outcome.ordinal, 0)
         self._bytes += size
@@ -183,27 +183,27 @@ class Pace:
             self.failed += 1
 
     def moving(self, rows: int) -> None:
-        """So many rows are read of files that are not through. Fewer than before: one failed, or it changed
-        and is read again; what was read of it was read."""
+        """Set the number of rows read from unfinished files. If it shrinks, a file failed, or it changed and
+        is read again; the rows that were read in vain still count."""
         self._in_vain += max(0, self._moving - rows)
         self._moving = rows
 
     @property
     def rows(self) -> int:
-        """Rows read, those of files that failed included as far as they were told of."""
+        """Rows read, including the reported rows of failed files."""
         return self._rows + self._moving + self._in_vain
 
     @property
     def rows_per_s(self) -> float | None:
-        """None where it is too early to say."""
+        """Rows per second; None in the first second and before the first row."""
         seconds = self._clock() - self._begun
         return self.rows / seconds if seconds >= _MEANINGFUL_S and self.rows else None
 
     @property
     def left_s(self) -> float | None:
-        """Seconds, measured by bytes; None before the first file is through."""
+        """Seconds left, estimated from bytes; None before the first file is built."""
         total = sum(self._sizes.values())
-        # What moves is taken to be of the same width as what is through.
+        # Assume that rows of unfinished files are as wide as those of finished ones.
         through = self._bytes + (self._moving * self._read_bytes / self._rows if self._rows else 0)
         seconds = self._clock() - self._begun
         if not self._read_bytes or seconds < _MEANINGFUL_S:
@@ -232,18 +232,18 @@ def _duration(seconds: float) -> str:
 # --- of built files ------------------------------------------------------------------------------
 
 SMALL_BYTES: Final = 8 << 20
-"""Below that a segment's tar costs more to keep track of than its rows cost to scan. Pinot's own advice is
+"""A segment whose tar is smaller costs Pinot more to manage than its rows cost to scan. Pinot recommends
 segments of some hundred megabytes."""
 
 MANY: Final = 20
-"""Fewer are no matter."""
+"""Fewer small files are no problem."""
 
 
 def notes_on(receipts: Iterable[Receipt]) -> Iterator[str]:
-    """What people are told of built files, one line for each kind.
+    """Yield notes about built files, one line for each kind.
 
-    Rows that were put aside and columns without values, each with the first file; and what small files cost:
-    every file with rows is a segment of its own.
+    The kinds: bad rows put aside and columns without values, each with the first file; and the cost of small
+    files, since every file with rows becomes at least one segment.
     """
     receipts = [*receipts]
     if bad := [r for r in receipts if r.bad_rows]:
@@ -271,10 +271,10 @@ def _and_more(receipts: Sequence[Receipt]) -> str:
 
 
 def small(receipts: Iterable[Receipt]) -> list[Receipt]:
-    """Those whose only segment is small."""
+    """Return the receipts whose only segment is small."""
     return [r for r in receipts if len(r.outputs) == 1 and r.outputs[0].tar_bytes < SMALL_BYTES]
 
 
 def rows_put_aside(spec: TableSpec, receipts: Collection[Receipt]) -> tuple[Finding, ...]:
-    """Whether rows of the files were put aside; nothing for a table that does not let them be."""
+    """Return the finding about bad rows put aside; none if the table spec does not allow that."""
     return () if spec.ingestion.bad_row_limit is None else (rows_kept(receipts),)

@@ -1,4 +1,4 @@
-"""What ZooKeeper remembers of a table: the pointer and its sessions (docs/design/session.md#zookeeper).
+"""What ZooKeeper stores for a table: the pointer and the sessions (docs/design/session.md#zookeeper).
 
 Both are stored as Helix ZNRecords (`znrecord`), so that Pinot's own ZooKeeper browser shows them.
 """
@@ -22,7 +22,7 @@ from pinot_assets.snapshot.manifest import SnapshotRef
 
 
 class State(StrEnum):
-    """How far a session is: StarTree's four states (docs/design/session.md#f13)."""
+    """The progress of a session: StarTree's four states (docs/design/session.md#f13)."""
 
     INIT = "INIT"
     IN_PROGRESS = "IN_PROGRESS"
@@ -100,10 +100,10 @@ class Checked(Open):
 class AuditReceipt(Open):
     """The proof that opens the gate, bound to one switch by number *and* content (rule R8).
 
-    :ivar waits: nothing was found wrong with what was built; servers still load, say. Not a retry (R10).
-    :ivar of_data: the rows of the files failed it; those of a file that was rewritten since may pass.
-    :ivar checks: every check that was made; empty in a receipt of a release that did not keep them.
-    :ivar policy: digest of what the table spec asked for (`Audit.digest`); empty likewise.
+    :ivar waits: no finding blames a built file; for example, servers still load. It spends no retry (R10).
+    :ivar of_data: the audit failed because of rows in the files; it may pass once such a file is rewritten.
+    :ivar checks: every check that was made; empty in receipts of releases that did not store them.
+    :ivar policy: digest of the table spec's audit settings (`Audit.digest`); "" in such old receipts.
     """
 
     switch: int
@@ -118,17 +118,17 @@ class AuditReceipt(Open):
 
     @property
     def may_pass(self) -> bool:
-        """Whether it failed, and the next look may pass though nobody changed anything: servers were down."""
+        """Whether the audit failed and may pass next time without any change: servers were down."""
         return not self.passed and self.waits and not self.of_data
 
 
 @dataclass(frozen=True, slots=True)
 class Pointer(Stored):
-    """The one node where races are decided.
+    """The one node that decides races between drivers.
 
     :ivar epoch: grows by one with each owner; fences every write.
-    :ivar hold: object with the versions that a rollback took back (rule R23).
-    :ivar format: the table's: what a new session writes is of it.
+    :ivar hold: the object that stores the hold of a rollback (rule R23).
+    :ivar format: the table's format; a new session writes it.
     """
 
     active_session: str = ""
@@ -145,22 +145,22 @@ class Pointer(Stored):
 class Session(Stored):
     """One consistent-push session.
 
-    :ivar id: `cp<seq>-<nonce>`; the nonce keeps a dropped and re-created table from meeting old names (R17).
-    :ivar attempt: grows with every reconcile; stands in segment names (R16).
+    :ivar id: `cp<seq>-<nonce>`; with the nonce, a dropped and re-created table never repeats old names (R17).
+    :ivar attempt: grows with every reconcile; part of segment names (R16).
     :ivar switch: number of the newest switch written, 0 before the first.
-    :ivar switch_attempt: the attempt whose plan that switch publishes; while it is not `attempt`, the plan
-        has moved on and the switch must not be ended.
+    :ivar switch_attempt: the attempt whose plan that switch publishes; if it is not `attempt`, there is a
+        newer plan, and the switch must not be ended.
     :ivar end_issued: the lineage entry whose `endReplaceSegments` was sent (R3).
-    :ivar revert_issued: the one whose `revertReplaceSegments` was sent.
-    :ivar stalls: attempts in a row that neither failed nor came further: an end without an answer, a build
+    :ivar revert_issued: the lineage entry whose `revertReplaceSegments` was sent.
+    :ivar stalls: attempts in a row that neither failed nor made progress: an end without an answer, a build
         without a new receipt. Two such ends count as one failure, two such builds are trouble (rule R10).
     :ivar target: the snapshot that a ROLLBACK session restores.
     :ivar counts: files by status.
-    :ivar trouble_since_ms: since when each attempt met only trouble that passes by itself (`trouble.py`): in
-        its build or, in SWITCH, with its servers; 0 without any. Not written in format 1, whose release drops
-        it: there the clock begins anew with each attempt.
-    :ivar push: what it shows at one instant; stored, since a change of the table spec must not change what
-        a session that has begun to publish may do.
+    :ivar trouble_since_ms: since when every attempt met only trouble that passes (`trouble.py`): in its build
+        or, in SWITCH, with its servers; 0 without trouble. Format 1 does not store it, since its release
+        drops it: there, the time starts again with each attempt.
+    :ivar push: the kind of push; stored, since a change of the table spec must not change the rules for a
+        session that has begun to publish.
     """
 
     id: str
@@ -198,34 +198,34 @@ class Session(Stored):
 
     @property
     def has_blocking_failures(self) -> bool:
-        """Whether files that failed keep back all the others."""
+        """Whether failed files keep all other files from being published."""
         alone = self.push is PushKind.PLAIN and self.outcome is not Outcome.ABANDONED_RETRIES
         return self.failures is not None and not alone
 
     @property
     def refused_without_switch(self) -> bool:
-        """Whether its audit failed where nothing was to be switched: no segment came or went."""
+        """Whether its audit failed and it has nothing to switch: no segment is added or removed."""
         return self.state is State.IN_PROGRESS and self.audit is not None and not self.audit.passed
 
     @property
     def passed_without_switch(self) -> bool:
-        """Whether its audit, looked at again, passed where nothing is to be switched."""
+        """Whether its repeated audit passed and it has nothing to switch."""
         return self.state is State.IN_PROGRESS and self.audit is not None and self.audit.passed
 
     @property
     def end_sent(self) -> bool:
-        """Whether the end of its lineage entry was sent: it may complete at any moment."""
+        """Whether the end of its lineage entry was sent: Pinot may complete the entry at any moment."""
         return bool(self.end_issued) and self.end_issued == self.lineage_entry_id
 
     @property
     def revert_sent(self) -> bool:
-        """Whether a revert of its lineage entry was sent: it may happen at any moment, however long the
-        answer has been overdue, so that entry must never be ended."""
+        """Whether a revert of its lineage entry was sent. Even without an answer for a long time, Pinot may
+        carry it out at any moment, so that entry must never be ended."""
         return bool(self.revert_issued) and self.revert_issued == self.lineage_entry_id
 
     @property
     def gate_open(self) -> bool:
-        """Whether the audit passed for exactly the switch that stands now."""
+        """Whether the audit passed for exactly the session's newest switch."""
         return (
             self.audit is not None
             and self.audit.passed
@@ -235,14 +235,14 @@ class Session(Stored):
         )
 
     def gate_open_by(self, policy: str) -> bool:
-        """Whether it passed all that is asked for now: a table spec may have become stricter since."""
+        """Whether the gate is open and the audit used this policy: the spec may be stricter by now."""
         return self.gate_open and self.audit is not None and self.audit.policy == policy
 
 
 def given_up(last: Session | None) -> Session | None:
-    """The newest session, if its one run ended with nothing published: it was closed at once (E16).
+    """Return an atomic or plain session whose run published nothing and closed it (E16); else None.
 
-    :param last: the newest session, which is not open; None where there is none that can be read.
+    :param last: the newest session, which is not open; None if there is none or it cannot be read.
     """
     if last is None or last.push is PushKind.CONSISTENT or last.failures is None:
         return None
@@ -290,11 +290,11 @@ def seq_of(segment: str) -> int | None:
 # --- as ZNodes -----------------------------------------------------------------------------------
 
 EPOCH_NEEDS = " (needs pinot-assets {} or newer)"
-"""Stands behind the epoch of a pointer that is not of format 1: release 0.1.0, which knows no formats, cannot
-read the number then, stops before it does anything, and shows this text as the reason."""
+"""Text after the epoch of a pointer that is not of format 1. Release 0.1.0 does not know formats: it cannot
+read such a number, stops before it does anything, and shows this text as the reason."""
 
 _LATER = frozenset({"failures", "switch_object", "revert_issued", "audit", "stalls", "target", "push"})
-"""Fields of a session that the first ones did not have, or that are empty in most."""
+"""Fields that the first sessions did not have, or that are empty in most sessions."""
 
 
 def pointer_to_bytes(pointer: Pointer) -> bytes:
@@ -323,7 +323,7 @@ def pointer_from_bytes(data: bytes, what: str = "a consistent-push pointer") -> 
 
 
 def session_to_bytes(session: Session) -> bytes:
-    """The session as a ZNRecord; `state` and `retryCount` are where StarTree has them.
+    """The session as a ZNRecord; `state` and `retryCount` are the fields that StarTree uses.
 
     Source: docs/design/session.md#f13.
     """
@@ -341,18 +341,18 @@ def session_from_bytes(data: bytes, what: str = "a consistent-push session") -> 
 
 
 def published_audit(values: JsonMapping) -> AuditReceipt | None:
-    """The one that opened the gate for a snapshot. None of a rollback, which tells there what it went back
-    from: what it shows was audited when it was new.
+    """Return the audit receipt that opened the gate for a snapshot. A rollback's snapshot has none: it stores
+    what it left there instead, and its segments were audited when they were new.
 
-    :param values: as the snapshot's header holds them; what an earlier rollback left may stand there, too.
+    :param values: `audit` of the snapshot's header; it may also name what an earlier rollback left.
     """
     try:
         return structured(AuditReceipt, values, "the receipt of an audit") if "passed" in values else None
     except ValueError:
-        return None  # for people alone: what is published does not hang on it
+        return None  # only people read it: publishing does not depend on it
 
 
 def close(session: Session, outcome: Outcome, now_ms: int) -> Session:
-    """The session with its outcome written; DONE only for those that reached it."""
+    """Return the session with its outcome; its state becomes DONE only for PUBLISHED and NOOP."""
     state = State.DONE if outcome in (Outcome.PUBLISHED, Outcome.NOOP) else session.state
     return replace(session, state=state, outcome=outcome, done_ms=now_ms, trouble_since_ms=0)

@@ -1,9 +1,9 @@
-"""Trouble that passes by itself: since when a session or a table has had it, and when it is tried again.
+"""Trouble that passes: since when a session or a table has had it, and when it is tried again.
 
-A file that vanished between listing and build, a store that did not answer, a worker without memory, drivers
-that died before a file was built, a server that was down during the audit: no file has to be repaired, so the
-session goes on without spending a retry. It backs off by its own times in
-ZooKeeper: sensors, `watch` and every driver see the same moment, and a restart forgets nothing.
+Examples: a file vanished between listing and build, a store did not answer, a worker ran out of memory,
+drivers died before a file was built, a server was down during the audit. No file has to be repaired, so the
+session continues without spending a retry. The times of its tries follow from what ZooKeeper stores: sensors,
+`watch` and every driver compute the same moment, and a restart loses nothing.
 """
 
 from __future__ import annotations
@@ -19,48 +19,48 @@ from pinot_assets.session.values.state import Session, State, utc_text
 from pinot_assets.snapshot.receipt import Failure, is_transient
 
 STALLS = 2
-"""So many attempts in a row that came no further: ends without an answer count as one failure then, builds
-that left nothing as trouble that passes by itself (rule R10)."""
+"""After so many attempts in a row without progress, ends without an answer count as one failure, and builds
+without a receipt as trouble that passes (rule R10)."""
 
 FIRST_WAIT_MS: Final = 60_000
 LONGEST_WAIT_MS: Final = 15 * 60_000
 LASTS_MS: Final = 60 * 60_000
-"""After so long trouble is told as a fault of the table: what should have passed has not."""
+"""After this time, trouble is reported as a fault of the table: it should have passed and has not."""
 
 
 _STAYS: Final = (SettingError, StoreConflict, TooLarge)
-"""Errors of a store that no time mends: somebody must change something."""
+"""Errors of a store that do not pass with time: somebody must change something."""
 
 
 def passes(failures: Sequence[Failure]) -> bool:
-    """Whether there are failures, and every one of them may pass by itself."""
+    """Whether there are failures and all of them may pass with time."""
     return bool(failures) and all(is_transient(failure.code) for failure in failures)
 
 
 def may_pass(error: PinotAssetsError) -> bool:
-    """Whether what ended a build is trouble of that kind: a store that does not answer."""
+    """Whether the error that ended a build may pass with time: a store does not answer."""
     return isinstance(error, SourceError) and not isinstance(error, _STAYS)
 
 
 def stands(session: Session) -> bool:
-    """Whether the session as it is stored has such trouble, files that failed left aside."""
+    """Whether the stored session has trouble that passes; failed files are not considered here."""
     servers = session.audit is not None and session.audit.may_pass
     deaths = session.stalls >= STALLS and session.state is not State.SWITCH
     return session.trouble_since_ms > 0 or servers or deaths
 
 
 def since_ms(session: Session) -> int:
-    """Since when the session has had the trouble that it has now, epoch milliseconds.
+    """Return since when the session has had its present trouble, epoch milliseconds.
 
-    A driver of an older release does not write it down: then since the last attempt.
+    A driver of an older release does not store that; then it is the begin of the last attempt.
     """
     return session.trouble_since_ms or session.attempt_started_ms
 
 
 def again_ms(session: Session) -> int:
-    """When the session is tried again, epoch milliseconds: 1, 2, 4, 8, then every 15 minutes.
+    """Return when the session is tried again, epoch milliseconds: after 1, 2, 4, 8, then every 15 minutes.
 
-    Where it is not stored since when (format 1), the deaths in a row tell how often it was tried.
+    Format 1 does not store since when; there, the stalls in a row show how often it was tried.
     """
     since = since_ms(session)
     last = max(since, session.attempt_started_ms)
@@ -69,9 +69,9 @@ def again_ms(session: Session) -> int:
 
 
 def has_lasted(since_ms: int, now_ms: int) -> bool:
-    """Whether trouble since then has lasted so long that somebody should look.
+    """Whether trouble has lasted so long (`LASTS_MS`) that somebody should look.
 
-    :param since_ms: epoch milliseconds, 0 without any.
+    :param since_ms: epoch milliseconds, 0 without trouble.
     """
     return since_ms > 0 and now_ms - since_ms >= LASTS_MS
 
@@ -82,7 +82,7 @@ def so_long(since_ms: int, now_ms: int) -> str:
 
 
 def aged(error: PinotAssetsError, since_ms: int, now_ms: int) -> str:
-    """An error that a table has met at every try, for people: what, why, for how long, what to do.
+    """Return the text of an error that every try has met: what, why, for how long, what to do.
 
     :param since_ms: when the first of these tries failed, epoch milliseconds.
     """

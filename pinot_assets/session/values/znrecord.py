@@ -1,7 +1,7 @@
 """Dataclasses as Helix ZNRecords, so that Pinot's own ZooKeeper browser shows them.
 
-A field is text in `simpleFields` under its name in camel case, a structured one as JSON; None is an empty
-text.
+Each field is a text in `simpleFields`, under its name in camel case. A structured value is JSON; None is an
+empty text.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ MAPS: Final = "mapFields"
 
 
 def record_of(data: bytes) -> JsonObject:
-    """A ZNRecord's values.
+    """Parse a ZNRecord.
 
-    :raises ValueError: the bytes are none.
+    :raises ValueError: the bytes are not a ZNRecord, or there are more than `NODE_BYTES`.
     """
     if len(data) > NODE_BYTES:
         raise ValueError(f"its {len(data):,} bytes are more than are read of a node")
@@ -67,7 +67,7 @@ def to_bytes(
     """The dataclass as a ZNRecord.
 
     :param dump: writes structured fields.
-    :param lists: fields that stand in `listFields`.
+    :param lists: fields that are stored in `listFields`.
     """
     values = plain(value)
     names = {k: name for k, name in stored_keys(type(value)).items() if name in values and name not in lists}
@@ -87,13 +87,13 @@ def from_bytes(
 ) -> T:
     """Inverse of `to_bytes`.
 
-    :param later: fields that a record of an early release may lack, beside those of a later format.
+    :param later: fields that a record of an early release may lack, in addition to those of later formats.
     :raises NeedsNewerRelease: it is of a format that this release does not know.
     :raises ValueError: the bytes are not such a record.
     """
     record = record_of(data)
     texts = record[SIMPLE]
-    Marks.of(texts).require_known(what)  # before its fields, which may have other names by then
+    Marks.of(texts).require_known(what)  # before its fields: a newer format may rename them
     if not all(isinstance(text, str) for text in texts.values()):
         raise ValueError(f"not {what}: a simple field is no text")
     found_lists, found_maps = _part(record, LISTS), _part(record, MAPS)
@@ -114,7 +114,7 @@ def from_bytes(
 
 
 def _values(kind: type[Stored], texts: Mapping[str, str]) -> Iterator[tuple[str, JsonValue]]:
-    hints = _hints(cast(type, kind))  # mypy takes the class of what has no hash for such a one
+    hints = _hints(cast(type, kind))  # for mypy, a class whose instances have no hash has none itself
     for name, text in texts.items():
         hint = hints[name]
         if hint is str or (isinstance(hint, type) and issubclass(hint, StrEnum)):
@@ -125,7 +125,7 @@ def _values(kind: type[Stored], texts: Mapping[str, str]) -> Iterator[tuple[str,
 
 @cache
 def _hints(kind: type) -> JsonObject:
-    return get_type_hints(kind)  # compiles each of them anew
+    return get_type_hints(kind)  # slow: compiles every hint again, hence the cache
 
 
 def _text(value: JsonValue, dump: Callable[[JsonValue], str]) -> str:

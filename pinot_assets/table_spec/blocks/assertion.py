@@ -1,5 +1,5 @@
-"""What an audit assertion asks, as its SQL was read (`assertion_sql`), and what it expects: `= 0`, `>= 1000`,
-`after >= 0.9 * live`.
+"""An audit assertion as values: the question that was read from its SQL (`assertion_sql`), and the
+expectation: `= 0`, `>= 1000`, `after >= 0.9 * live`.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from pinot_assets.expressions.pinot import check_question
 from pinot_assets.expressions.syntax import ExpressionRefused
 
 MOST_GROUPS: Final = 10_000
-"""Groups that are asked for at the most; without a limit Pinot sends ten."""
+"""The limit that a question with GROUP BY gets if it has none; without a limit Pinot returns ten groups."""
 MOST_WITH_HAVING: Final = 1_000_000
-"""The limit beside HAVING, which Pinot looks at last: a broker up to 1.0 keeps five times as many groups for
-it and forgets the others, which might be what is asked for."""
+"""The same limit for a question with HAVING, which Pinot applies last: a broker up to 1.0 keeps only five
+times as many groups for it, and the groups that it drops may be the ones that the question is about."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A SELECT from one table, whose answer is keys and values.
+    """A SELECT from one table; its answer consists of keys and values.
 
     :ivar before: its text up to the table's name.
     :ivar table: the table that it names.
-    :ivar after: its text behind the table's name.
-    :ivar keys: expressions of GROUP BY.
-    :ivar aggregates: each one's text and how its parts are put together: COUNT, SUM, MIN or MAX; "" for what
-        only a broker puts together.
+    :ivar after: its text after the table's name.
+    :ivar keys: the expressions of GROUP BY.
+    :ivar aggregates: text of each aggregate, and how its parts are merged: COUNT, SUM, MIN or MAX; "" if only
+        a broker can merge them.
     :ivar columns: every column that it names.
-    :ivar null_columns: those that it asks whether they are null.
-    :ivar key_places: where a broker's answer has the keys, in their order. A server's has them in front.
-    :ivar limited: whether its text says how many groups it wants.
-    :ivar having: whether it leaves groups out by what they come to.
+    :ivar null_columns: the columns that it tests for null.
+    :ivar key_places: positions of the keys in a broker's answer, in their order. A server's has them first.
+    :ivar limited: whether its text has a LIMIT.
+    :ivar having: whether its text has a HAVING.
     """
 
     before: str
@@ -53,10 +53,10 @@ class Question:
     having: bool = False
 
     def of(self, table_with_type: str) -> str:
-        """The text for Pinot: the only way from an assertion to a server or a broker.
+        """Return the text to send to Pinot. An assertion reaches a server or a broker only through this.
 
         :param table_with_type: `orders_OFFLINE`.
-        :raises SpecError: it asks for what no assertion may ask, however this question was made.
+        :raises SpecError: it asks for something forbidden, even if this object was not read from a spec.
         """
         most = MOST_WITH_HAVING if self.having else MOST_GROUPS
         limit = f"\nLIMIT {most}" if self.keys and not self.limited else ""
@@ -85,7 +85,7 @@ _HOLDS: Final[dict[str, Callable[[float, float], bool]]] = {
 
 
 class Side(Enum):
-    """Which rows an assertion is about."""
+    """Which rows an assertion compares."""
 
     STAGED = "staged"
     """The staged segments, which no query sees yet."""
@@ -101,7 +101,7 @@ class Expectation:
     :ivar side: what is compared.
     :ivar operator: `=`, `!=`, `<`, `<=`, `>` or `>=`.
     :ivar bound: the number on the right, or the factor of `live`.
-    :ivar of_live: whether what queries see now is on the right.
+    :ivar of_live: whether the right side is the value that queries see now, times `bound`.
     """
 
     text: str
@@ -111,9 +111,9 @@ class Expectation:
     of_live: bool
 
     def holds(self, value: float, live: float | None) -> bool:
-        """Whether it holds; of NaN nothing does.
+        """Return whether a value meets the expectation; NaN never does.
 
-        :param live: what the live snapshot answers; None where nothing is live. Needed if `of_live` alone.
+        :param live: the answer of the live snapshot, None if nothing is live. Only needed if `of_live`.
         """
         if self.of_live and live is None:
             return False
@@ -125,7 +125,7 @@ class Expectation:
 
 
 def _product(factor: float, live: float) -> float:
-    """As by hand: 0.07 of 100 is 7, and not the 7.000000000000001 of floats."""
+    """Multiply as decimals: 0.07 of 100 is 7, and not 7.000000000000001 as with floats."""
     product = factor * live
     return float(Fraction(str(factor)) * Fraction(str(live))) if math.isfinite(product) else product
 
@@ -135,7 +135,7 @@ def read_expectation(text: str) -> Expectation:
 
     :param text: `[staged | after] [= | != | < | <= | > | >=] <number> | [<factor> *] live`; `= ` and
         `staged ` may be left out.
-    :raises ValueError: it is none.
+    :raises ValueError: the text is no comparison.
     """
     if (match := _EXPECT.fullmatch(text.strip())) is None:
         raise ValueError("is no comparison; write = 0, >= 1000 or after >= 0.9 * live")

@@ -1,13 +1,13 @@
-"""The SQL of an audit assertion: what several servers can each answer for a part of the rows.
+"""Read the SQL of an audit assertion: several servers must be able to answer it, each for its own rows.
 
-A server answers for its segments alone, and what it sends of `AVG` or `DISTINCTCOUNT` only Pinot's brokers
-can merge. So an assertion asks for COUNT, SUM, MIN and MAX, filtered and grouped; everything else is refused
-by name, or asked of a shadow table (`read_shadow_question`). Nothing of the text is rewritten but the table's
-name, which servers want with its type; comments are not sent.
+A server answers for its own segments only, and only a broker can merge what servers return for `AVG` or
+`DISTINCTCOUNT`. So an assertion asks for COUNT, SUM, MIN and MAX, filtered and grouped. Everything else is
+refused by name, or asked of a shadow table (`read_shadow_question`). Only the table's name in the text is
+changed, because servers need it with its type; comments are not sent.
 
-Of a shadow table a broker answers all of it: its rows stand in a table of their own, so nothing has to be put
-together here. Every column of the answer is either one that it groups by, or a number that is held against
-what is expected.
+A broker answers the whole question about a shadow table: its rows are in a table of their own, so nothing has
+to be merged here. Every column of the answer is either a GROUP BY key, or a number that is compared with the
+expected one.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _QUERY: Final = re.compile(r"\s*(?:select|with|\()", re.IGNORECASE)
 
 
 def read_select(text: str) -> exp.Select:
-    """Read it.
+    """Parse a text as one SELECT.
 
     :raises ValueError: it is no SQL, or not one SELECT.
     """
-    if not _QUERY.match(text):  # of other statements, the parser would warn in the log
+    if not _QUERY.match(text):  # the parser would log a warning about other statements
         raise ValueError("is not one SELECT")
     try:
         parsed = sqlglot.parse(text)
@@ -47,51 +47,51 @@ def read_select(text: str) -> exp.Select:
 
 
 def table_place(select: exp.Select) -> tuple[str, int, int]:
-    """The table that it reads, and where its name stands in the text: first character and the one behind.
+    """Return the table that the SELECT reads, and the start and the end (exclusive) of its name in the text.
 
     :raises ValueError: it does not read one table by its name.
     """
     tables = list(select.find_all(exp.Table))
     name = tables[0].this if len(tables) == 1 else None
-    # A name that stands in the text: no function, no text, no parameter.
+    # The name itself must be in the text: a function, a text or a parameter is refused.
     if not isinstance(name, exp.Identifier) or "start" not in name.meta:
         raise ValueError("does not read one table")
     return tables[0].name, int(name.meta["start"]), int(name.meta["end"]) + 1
 
 
 def group_keys(select: exp.Select) -> list[exp.Expression]:
-    """What it groups by."""
+    """The expressions of GROUP BY."""
     group = select.args.get("group")
     return list(group.expressions) if group is not None else []
 
 
 def named_in(*parts: exp.Expr | None) -> frozenset[str]:
-    """Every column that these name."""
+    """The names of all columns in these parts."""
     return frozenset(
         column.name for part in parts if part is not None for column in part.find_all(exp.Column)
     )
 
 
 def null_columns_of(select: exp.Select) -> frozenset[str]:
-    """The columns that it asks whether they are null."""
+    """The columns that the SELECT tests for null."""
     tests = (test for test in select.find_all(exp.Is) if isinstance(test.expression, exp.Null))
     return named_in(*tests)
 
 
 def text_of(part: exp.Expr) -> str:
-    """As people read it."""
+    """The SQL of a part without comments, as people read it."""
     return part.sql(comments=False)
 
 
 def meaning_of(part: exp.Expr) -> str:
-    """The same for `a` and `"a"`, which are the same to Pinot."""
+    """The SQL of a part with all names in quotes: `a` and `"a"` are the same to Pinot, and here."""
     return part.sql(comments=False, identify=True)
 
 
 def odd_parts(select: exp.Select, taken: dict[type, set[str]]) -> Iterator[str]:
-    """Parts of it, by name, that are not taken; a query in a query is none that is.
+    """Yield the names of the parts that are not accepted; a query in a query never is.
 
-    :param taken: which parts of a SELECT, a GROUP BY and a table are taken.
+    :param taken: the accepted parts of a SELECT, a GROUP BY and a table.
     """
     for node in select.find_all(exp.Select, exp.Group, exp.Table):
         for part, value in node.args.items():
@@ -102,26 +102,26 @@ def odd_parts(select: exp.Select, taken: dict[type, set[str]]) -> Iterator[str]:
 
 
 def odd_keys(select: exp.Select) -> Iterator[str]:
-    """What it groups by that is no expression of a column: numbers, ROLLUP and its like."""
+    """Yield each GROUP BY key that is no expression of a column: a number, ROLLUP and the like."""
     for key in group_keys(select):
         if key.find(exp.Column) is None or isinstance(key, exp.Rollup | exp.Cube | exp.GroupingSets):
             yield f"GROUP BY {text_of(key)}"
 
 
 def qualified_columns(select: exp.Select) -> Iterator[exp.Column]:
-    """Columns that are named with their table."""
+    """The columns that are written with the name of their table."""
     return (column for column in select.find_all(exp.Column) if column.table)
 
 
 FOLDS: Final[dict[type, str]] = {exp.Count: "COUNT", exp.Sum: "SUM", exp.Min: "MIN", exp.Max: "MAX"}
-"""Aggregations whose parts can be put together, by Pinot's name."""
+"""Aggregations that can be merged from parts, with Pinot's names."""
 
 _TAKEN: Final[dict[type, set[str]]] = {
     exp.Select: {"expressions", "from_", "where", "group"},
     exp.Group: {"expressions"},
     exp.Table: {"this"},
 }
-"""Parts of these that servers can be asked; all others are refused."""
+"""Parts of these that servers can answer; all others are refused."""
 _PART_NAMES: Final = {
     "alias": "an alias of the table",
     "db": "a database",
@@ -136,9 +136,9 @@ _NO_DOOR: Final = (
 
 
 def read_question(sql: str) -> Question:
-    """Read one assertion's SQL.
+    """Read the SQL of an assertion for servers.
 
-    :raises ValueError: it is no SELECT that can be asked of servers; the text says what and why.
+    :raises ValueError: servers cannot answer it, or it is no SELECT; the text says what is wrong and why.
     """
     text = plain_question(sql)
     select = read_select(text)
@@ -165,7 +165,7 @@ def read_question(sql: str) -> Question:
 
 
 def _refused(select: exp.Select) -> Iterator[str]:
-    """What of it cannot be asked of servers."""
+    """Yield the parts of a SELECT that servers cannot answer."""
     yield from odd_parts(select, _TAKEN)
     for node in select.find_all(exp.Filter, exp.Window):
         yield "FILTER" if isinstance(node, exp.Filter) else "OVER"
@@ -176,7 +176,7 @@ def _refused(select: exp.Select) -> Iterator[str]:
 
 
 def _misread(select: exp.Select) -> Iterator[str]:
-    """What a server takes for something else than a broker does (`AliasApplier` of 0.11, for one)."""
+    """Yield what a server reads differently than a broker does (`AliasApplier` of 0.11, for one)."""
     for column in qualified_columns(select):
         name = text_of(column)
         dotted = f'"{name}" if its name has a dot'
@@ -203,10 +203,10 @@ _SHADOW_TAKEN: Final = _TAKEN | {exp.Select: _TAKEN[exp.Select] | {"having", "or
 
 
 def read_shadow_question(sql: str) -> Question:
-    """Read one assertion's SQL.
+    """Read the SQL of an assertion for a shadow table.
 
-    :raises ValueError: it is no SELECT that a broker can be asked of one table alone, or not every column of
-        its answer is a key or a value; the text says what and why.
+    :raises ValueError: a broker cannot answer it from one table alone, or a column of its answer is neither a
+        key nor a value; the text says what is wrong and why.
     """
     text = plain_question(sql)
     select = read_select(text)
@@ -250,7 +250,7 @@ def _refused_of_shadow(select: exp.Select) -> Iterator[str]:
 
 
 def _places(select: exp.Select, keys: list[exp.Expression]) -> Iterator[int]:
-    """Where each key stands in the answer, in the order of GROUP BY."""
+    """Yield the position of each key in the answer, in the order of GROUP BY."""
     for key in keys:
         meaning = meaning_of(key)
         for place, column in enumerate(select.expressions):
@@ -262,7 +262,7 @@ def _places(select: exp.Select, keys: list[exp.Expression]) -> Iterator[int]:
 
 
 def _fold(value: exp.Expression) -> str:
-    """COUNT and SUM, which are 0 of no rows; else nothing is known of it."""
+    """COUNT or SUM if the value is one, because it is 0 for no rows; "" for any other aggregation."""
     if isinstance(value, exp.Sum):
         return "SUM"
     counts = isinstance(value, exp.Func) and text_of(value).upper().startswith(("COUNT", "DISTINCTCOUNT"))

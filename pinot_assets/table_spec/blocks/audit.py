@@ -1,6 +1,6 @@
-"""The `audit:` block: what must hold of staged segments before anybody else can ask them.
+"""The `audit:` block: what must hold for staged segments before any other query sees them.
 
-Assertions, checks that have bounds to be set, and what is asked of a server that is down.
+It has assertions, checks with bounds to set, and how many replicas must be known if a server is down.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pinot_assets.table_spec.yaml.values import AnyCase, has_reference, reason_o
 _RELATIVE: Final = re.compile(r"now(?:\s*([-+])\s*(\S+))?", re.IGNORECASE)
 
 Severity = Annotated[Literal["error", "warn"], AnyCase()]
-"""error keeps the gate shut; warn is shown."""
+"""error keeps the gate shut; warn is only reported."""
 
 
 def _percent(value: object) -> object:
@@ -53,7 +53,7 @@ def moment_ms(text: str, now_ms: int) -> int:
     """A moment in epoch milliseconds.
 
     :param text: `2020-01-01`, `2020-01-01T12:00:00Z` (without a zone UTC), `now`, `now - 90d`, `now + 1d12h`.
-    :raises ValueError: it is none.
+    :raises ValueError: the text is no moment.
     """
     if (match := _RELATIVE.fullmatch(text)) is not None:
         period = period_ms(match[2]) if match[2] else 0
@@ -82,15 +82,15 @@ class RowChange(_Item):
     """How far the number of rows may change by a switch."""
 
     check: Literal["row_change"]
-    """What is looked at."""
+    """Name of the check."""
     of: Annotated[Literal["table", "file"], AnyCase()] = "table"
     """table: all rows that queries see; file: those of each rewritten file."""
     min: Percent | None = None
-    """Least change; -20% lets a fifth of the rows go."""
+    """Smallest allowed change; with -20% at most a fifth of the rows may go."""
     max: Percent | None = None
-    """Largest change; 50% lets half as many come."""
+    """Largest allowed change; with 50% at most half as many rows may be added."""
     severity: Severity = "error"
-    """error keeps the gate shut; warn is shown."""
+    """error keeps the gate shut; warn is only reported."""
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:
@@ -105,13 +105,13 @@ class TimeRange(_Item):
     """Between which moments the values of the time column must lie."""
 
     check: Literal["time_range"]
-    """What is looked at."""
+    """Name of the check."""
     from_: Annotated[Moment | None, Field(alias="from")] = None
     """The earliest moment: 2020-01-01, or now - 90d."""
     to: Moment | None = None
     """The latest moment: now + 1d, or 2030-01-01."""
     severity: Severity = "error"
-    """error keeps the gate shut; warn is shown."""
+    """error keeps the gate shut; warn is only reported."""
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:
@@ -125,12 +125,12 @@ class TimeRange(_Item):
 
 
 class EmptyOutputs(_Item):
-    """Whether files without a row are taken."""
+    """Whether files without rows are accepted."""
 
     check: Literal["empty_outputs"]
-    """What is looked at."""
+    """Name of the check."""
     severity: Severity = "error"
-    """error keeps the gate shut; warn is shown, as it is without this check."""
+    """error keeps the gate shut; warn, which also applies without this check, is only reported."""
 
 
 LossName = Literal["emptied_files", "shrunk_files", "vanished_columns", "shrunk_table"]
@@ -140,9 +140,9 @@ class Loss(_Item):
     """What a switch may take away: these checks keep the gate shut unless the table spec lets them warn."""
 
     check: LossName
-    """A rewritten file without rows; with under a tenth of them; without a column; a swap of the table."""
+    """A rewritten file has no rows, under a tenth of them, or lacks a column; or a swap shrinks the table."""
     severity: Severity = "error"
-    """error keeps the gate shut, as it is without this check; warn allows it, and is shown."""
+    """error, which also applies without this check, keeps the gate shut; warn is only reported."""
 
 
 class CutCheck(_Item):
@@ -151,14 +151,14 @@ class CutCheck(_Item):
     check: Literal["cut_at_nul", "cut_at_max_length"]
     """Texts that hold a NUL lose what follows it; longer values than maxLength are cut or replaced."""
     severity: Severity = "error"
-    """error keeps the gate shut, as a NUL does without this check; warn is shown, as a length is."""
+    """error keeps the gate shut, as a NUL does without this check; warn is only reported, as a length is."""
 
 
 class Replicas(_Item):
-    """Of how many replicas must be known that they are as built."""
+    """How many replicas must be known to be as they were built."""
 
     replicas: Annotated[Literal["all", "one"], AnyCase()]
-    """all, or one of each segment: the others are told, where a server is down."""
+    """all, or one replica of each segment; replicas of a server that is down are then only reported."""
 
 
 CheckBound = RowChange | TimeRange | EmptyOutputs | Loss | CutCheck
@@ -170,9 +170,9 @@ CHECKS: Final[dict[str, type[CheckBound]]] = {
     "cut_at_nul": CutCheck,
     "cut_at_max_length": CutCheck,
 }
-"""Those with something to be set, by name; all others always hold, or the gate is shut."""
+"""The checks with something to set, by name. Every other check must always hold, or the gate stays shut."""
 CHECK_KINDS: Final = tuple(dict.fromkeys(CHECKS.values()))
-"""Their classes, each once."""
+"""The classes of these checks, each once."""
 
 
 Via = Literal["servers", "shadow"]
@@ -195,9 +195,9 @@ class Assertion(BaseModel):
     ]
     """[staged | after] [= | != | < | <= | > | >=] number, or [factor *] live; for each value and group."""
     severity: Severity = "error"
-    """error keeps the gate shut; warn is shown."""
+    """error keeps the gate shut; warn is only reported."""
     via: Annotated[Via, AnyCase()] = "servers"
-    """servers: each is asked for its staged segments. shadow: a broker is asked, of a table made for it."""
+    """servers: each answers for its staged segments. shadow: a broker answers, from a table made for this."""
 
     @model_validator(mode="after")
     def _is_understood(self) -> Assertion:
@@ -206,25 +206,25 @@ class Assertion(BaseModel):
 
     @cached_property
     def question(self) -> Question:
-        """The SQL, read."""
-        # Here: few commands need their parser of SQL.
+        """The question that the SQL asks."""
+        # Imported here: few commands need the parser of SQL.
         from pinot_assets.table_spec.blocks.assertion_sql import read_question, read_shadow_question
 
         return read_shadow_question(self.sql) if self.via == "shadow" else read_question(self.sql)
 
     @cached_property
     def expectation(self) -> Expectation:
-        """The comparison, read."""
+        """The comparison that `expect` asks for."""
         return read_expectation(self.expect)
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What must hold of staged segments, beyond that they are what was built.
+    """What must hold for staged segments, besides that they are what was built.
 
-    :ivar assertions: what servers must answer, in their order.
+    :ivar assertions: what servers or a broker must answer, in their order.
     :ivar checks: bounds of other checks, in their order; one check may have several.
-    :ivar replicas: `one`: of each segment one replica must be known to be as built, of `all` every one.
+    :ivar replicas: `all`: every replica must be known to be as built; `one`: one replica of each segment.
     """
 
     assertions: tuple[Assertion, ...] = ()
@@ -233,13 +233,13 @@ class Audit:
 
     @property
     def digest(self) -> str:
-        """The same where the same is asked for, in the same order."""
+        """A hash of 16 hex digits; the same for the same items in the same order."""
         items = [item.model_dump(mode="json") for item in (*self.assertions, *self.checks)]
         return hashlib.sha256(canonical_json([items, self.replicas]).encode()).hexdigest()[:16]
 
 
 _KINDS: Final[Mapping[str, str]] = {"sql": "an assertion", "check": "a check", "replicas": "replicas"}
-"""The key that says what an item is."""
+"""The key that shows the kind of an item, and the name of that kind."""
 
 
 def read_audit_block(
@@ -252,10 +252,10 @@ def read_audit_block(
     """Read the `audit:` block.
 
     :param table: raw name of the table that assertions may ask.
-    :param columns: its columns; a server answers 0 for a filter on one that is not there.
-    :param nullable: those whose segments say where nulls are; of another one, a server finds none.
-    :param time_column: the table's, None where it has none; no segment has times then.
-    :returns: what it asks for (nothing, where there are problems) and its problems.
+    :param columns: its columns; if a filter names another column, a server answers 0.
+    :param nullable: columns whose segments record nulls; a server finds no null in any other column.
+    :param time_column: the table's time column; None if it has none, so that its segments have no times.
+    :returns: the audit (an empty one if there are problems) and the problems.
     """
     if not isinstance(block.value, list):
         return Audit(), [block.problem("is no list", "write - sql: … and expect: … below it")]
@@ -285,7 +285,7 @@ def read_audit_block(
 
 
 def _item(place: DocumentNode) -> tuple[Assertion | CheckBound | Replicas | None, list[Problem]]:
-    """One item of the list; None where it has problems."""
+    """Read one item of the list; None if it has problems."""
     if not isinstance(place.value, dict):
         return None, [place.problem("is no mapping", f"it begins with {', '.join(_KINDS)}")]
     kind: type[Assertion] | type[Replicas] | type[CheckBound] = Assertion
@@ -303,7 +303,7 @@ def _item(place: DocumentNode) -> tuple[Assertion | CheckBound | Replicas | None
         return kind.model_validate(place.value), []
     except ValidationError as invalid:
         for error in invalid.errors(include_input=False, include_url=False):
-            # What none of its keys has alone is about the SQL, read as `via` says.
+            # An error without a key is about the SQL, which can only be read together with `via`.
             where = error["loc"] or (("sql",) if kind is Assertion else ())
             raised = error.get("ctx", {}).get("error")
             if isinstance(raised, ExpressionRefused):
@@ -319,7 +319,7 @@ def _strange(place: DocumentNode, kind: type[BaseModel]) -> Iterator[Problem]:
         inner = place.at(key)
         if key not in keys:
             what = next(text for word, text in _KINDS.items() if word in keys)
-            # An item that says not what it is may have that key misspelled.
+            # If no key shows the kind of the item, that key may be the misspelled one.
             known = keys if _KINDS.keys() & place.value.keys() else [*keys, *_KINDS]
             fix = did_you_mean(key, known) or f"the keys are {', '.join(keys)}"
             yield inner.problem(f"is not a key of {what}", fix)
@@ -330,7 +330,7 @@ def _strange(place: DocumentNode, kind: type[BaseModel]) -> Iterator[Problem]:
 def _misplaced(
     place: DocumentNode, question: Question, table: str, columns: Collection[str], nullable: Collection[str]
 ) -> Iterator[Problem]:
-    """What a question names that the table does not have."""
+    """Yield problems: another table, unknown columns, and tests for nulls that segments do not record."""
     if question.table not in (table, table + OFFLINE_SUFFIX):
         yield place.problem(f"reads {question.table}", f"read {table}")
     for column in sorted(question.columns.difference(columns)):

@@ -1,8 +1,8 @@
-"""The `dagster:` block: how one table shows in Dagster, and what watches over it there.
+"""The `dagster:` block: how Dagster shows one table and what watches it there.
 
-Dagster's own rules for names, owners and tags are checked here, with the line to go to; Dagster itself would
-stop the whole code location. They are spelled out, since loading Dagster takes seconds that `tables validate`
-need not spend; a test holds them against Dagster's.
+Dagster's rules for names, owners and tags are checked here, so that a problem has a line; Dagster itself
+would refuse the whole code location. The rules are copied, because loading Dagster takes seconds that
+`tables validate` need not spend. A test compares the copies with Dagster's rules.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pinot_assets.table_spec.yaml.values import (
 )
 
 _SHORTEST_FRESHNESS_HOURS: Final = 1 / 60
-"""Dagster takes no freshness window below a minute."""
+"""Dagster refuses a freshness window below a minute."""
 
 
 def _group(value: object) -> object:
@@ -44,7 +44,7 @@ def _owner(value: object) -> object:
 
 
 def _tags(value: object) -> object:
-    assert isinstance(value, dict)  # the block's reader has seen to it
+    assert isinstance(value, dict)  # read_dagster_block refuses any other shape
     for key, text in value.items():
         if key.startswith("dagster/"):
             raise ValueError(f"{key} is one of Dagster's own tags")
@@ -79,7 +79,7 @@ class DagsterSettings(BaseModel):
     group: Annotated[str, BeforeValidator(_group), WithJsonSchema(_TEXT_JSON)] | None = None
     """Asset group; the table's own name where it is left out."""
     owners: tuple[Annotated[str, BeforeValidator(_owner), WithJsonSchema(_TEXT_JSON)], ...] = ()
-    """Who is asked: team:<name> or e-mail addresses."""
+    """Who is responsible: team:<name> or e-mail addresses."""
     tags: Annotated[
         Mapping[str, str],
         BeforeValidator(_tags),
@@ -99,7 +99,7 @@ class DagsterSettings(BaseModel):
     ] = None
     """How old the last switch may be before Dagster says that the table is stale."""
     health_interval_sec: Annotated[Positive, Field(alias="healthIntervalSec")] = 600
-    """How often the standing health checks are run."""
+    """How often the health checks run."""
     repair_limit: Annotated[Count, Field(alias="repairLimit")] = 0
     """How many repairs of a REALTIME table the sensor may start at one look; 0: people start them."""
 
@@ -111,14 +111,14 @@ _NOT_OF: Final = {
         "freshnessHours": "is of OFFLINE tables alone: how far a REALTIME table lags is one of its checks",
     },
 }
-"""Keys that mean nothing to the tables of one type, and why."""
+"""Keys that have no meaning for tables of one type, and why."""
 _KEYS: Final = yaml_keys(DagsterSettings)
 
 
 def read_dagster_block(block: DocumentNode) -> tuple[DagsterSettings, list[Problem]]:
     """Read the `dagster:` block.
 
-    :returns: its settings (those in order alone, where there are problems) and its problems.
+    :returns: its settings and its problems; with problems, some or all settings have their defaults.
     """
     if not isinstance(block.value, dict):
         return DagsterSettings(), [block.problem("is no mapping", f"the keys are {', '.join(_KEYS)}")]
@@ -141,7 +141,7 @@ def read_dagster_block(block: DocumentNode) -> tuple[DagsterSettings, list[Probl
 
 
 def stray_keys(block: DocumentNode, table_type: str) -> Iterator[Problem]:
-    """Keys of the block that mean nothing to such a table.
+    """Yield a problem for each key of the block that has no meaning for this type of table.
 
     :param table_type: `OFFLINE` or `REALTIME`.
     """
@@ -151,7 +151,7 @@ def stray_keys(block: DocumentNode, table_type: str) -> Iterator[Problem]:
 
 
 def _misshapen(place: DocumentNode, key: str) -> Iterator[Problem]:
-    """What is wrong with a value's shape: owners are a list, tags a mapping, the rest single values."""
+    """Yield problems of a value: owners must be a list, tags a mapping, the rest single values."""
     if key == "owners" and not isinstance(place.value, list):
         yield place.problem("is no list", "write a list: [team:data]")
     elif key == "tags" and not isinstance(place.value, dict):

@@ -1,4 +1,4 @@
-"""The `fileIngestion` block: StarTree's FileIngestionTask keys in their own spelling, and a few of ours.
+"""The `fileIngestion` block: keys of StarTree's FileIngestionTask, spelled as there, and a few of our own.
 
 Source: docs/tables.md#keys-of-fileingestion. Values may be texts, as in Pinot's task configs (`"true"`,
 `"3"`).
@@ -39,7 +39,7 @@ from pinot_assets.table_spec.yaml.values import (
 
 Mode = Literal["append", "sync", "swap"]
 PushKind = Literal["consistent", "atomic", "plain"]
-"""What queries see at one instant: a session's files, those of one run, or each file on its own."""
+"""What becomes visible at one instant: all files of a session, those of one run, or one file."""
 
 DEFAULT_MAX_ROWS: Final = 5_000_000
 """Pinot's own default for `maxNumRecordsPerSegment` in its segment processing framework."""
@@ -50,7 +50,7 @@ READER_PROP: Final = "recordReader.prop"
 TRANSFORMS: Final = "transforms"
 FILTER: Final = "filter"
 FAMILIES: Final = (INPUT_PROP, OUTPUT_PROP, READER_PROP, TRANSFORMS)
-"""Keys that are the beginning of many: `input.fs.prop.region`."""
+"""Prefixes of many keys, such as `input.fs.prop.region`."""
 
 CSV_READER_KEYS: Final = words(
     """
@@ -64,7 +64,7 @@ CSV_READER_KEYS: Final = words(
 SINGLE_CHARACTER: Final = frozenset(
     ("commentMarker", "delimiter", "escapeCharacter", "multiValueDelimiter", "quoteCharacter")
 )
-"""Those of them that are one character."""
+"""The reader properties whose value is one character."""
 
 UNUSED_KEYS: Final = {
     "authToken": "pushes authenticate as the Pinot resource says",
@@ -88,7 +88,7 @@ UNUSED_KEYS: Final = {
     "timeoutMs": "Spark and the session have their own limits",
     "uploadURL": "the Pinot resource knows the controller",
 }
-"""Keys of StarTree's that are accepted, and why they change nothing here."""
+"""Keys of StarTree that are accepted, and why they have no effect here."""
 
 
 class FileIngestion(BaseModel):
@@ -138,7 +138,7 @@ class FileIngestion(BaseModel):
         WithJsonSchema({"enum": ["TAR", "METADATA", "tar", "metadata", "Tar", "Metadata"]}),
         Field(alias="push.mode"),
     ] = None
-    """How segments get into Pinot; left out, whatever works is chosen."""
+    """How segments are pushed; if left out, in the way that works."""
     skip_unreadable: Annotated[Flag, Field(alias="skipFileIfFailToInitReader")] = False
     """Publish without files that cannot be read. StarTree has this on; here only an explicit true counts."""
     max_rows_per_segment: Annotated[Positive, Field(alias="maxNumRecordsPerSegment")] = DEFAULT_MAX_ROWS
@@ -148,7 +148,7 @@ class FileIngestion(BaseModel):
     reader: Annotated[dict[str, str], Field(alias=READER_PROP)] = {}
     """Settings of the csv reader: delimiter, header, skipHeader, nullStringValue, …"""
     on_bad_row: Annotated[Literal["fail", "quarantine"], AnyCase(), Field(alias="onBadRow")] = "fail"
-    """What a row that cannot be read does: fail its file, or be put aside into a Parquet file."""
+    """What happens to a row that cannot be read: its file fails, or a Parquet file gets the row."""
     max_bad_rows: Annotated[BadRowLimit, Field(alias="maxBadRows")] = "1%"
     """How many rows of one file may be put aside: 100, or 0.5% of them."""
     on_missing_column: Annotated[Literal["null", "fail"], AnyCase(), Field(alias="onMissingColumn")] = "null"
@@ -178,9 +178,9 @@ class FileIngestion(BaseModel):
     min_server: Annotated[Server, Field(alias="minServer")] = "0.11"
     """The oldest Pinot server that must be able to read the segments."""
     min_file_age_sec: Annotated[Count, Field(alias="minFileAgeSec")] = 0
-    """Files younger than this are not there yet, and a rewritten one makes the whole trigger wait."""
+    """Files younger than this are not ready, and a rewritten one makes the whole trigger wait."""
     completeness_marker: Annotated[FileName | None, Field(alias="completenessMarker")] = None
-    """Name of a file, e.g. _SUCCESS, without which a directory's files are not there yet."""
+    """Name of a file, e.g. _SUCCESS, without which a directory's files are not ready."""
     settle_seconds: Annotated[Count, Field(alias="settleSeconds")] = 0
     """How long a listing must have stayed the same before the files sensor starts a run."""
     notification_queue: Annotated[Location | None, Field(alias="notificationQueue")] = None
@@ -203,7 +203,7 @@ class FileIngestion(BaseModel):
 
     @property
     def push_kind(self) -> PushKind:
-        """Swap > consistent push > atomic upload (of sync alone) > plain.
+        """The first that applies: consistent (also for swap), atomic (in sync mode only), plain.
 
         Source: docs/design/session.md#kinds-of-push.
         """
@@ -218,32 +218,32 @@ class FileIngestion(BaseModel):
 
     @property
     def bad_row_limit(self) -> str | None:
-        """How many rows of a file may be put aside, None if a bad one fails it."""
+        """How many rows of a file may be put aside; None if one bad row fails the file."""
         return self.max_bad_rows if self.on_bad_row == "quarantine" else None
 
     @property
     def retries(self) -> int:
-        """How many retries a session has: sessions that go on are consistent push's alone (edge case E16)."""
+        """How many retries a session has: only consistent push continues a session (edge case E16)."""
         return self.max_retries if self.push_kind == "consistent" else 0
 
     @property
     def cron(self) -> str | None:
-        """`schedule` as the five-field cron that Dagster runs, None without one."""
+        """`schedule` as the five-field cron that Dagster runs; None without a schedule."""
         return None if self.schedule is None else to_cron(self.schedule)
 
 
 KNOWN_KEYS: Final = frozenset(yaml_keys(FileIngestion)).difference(FAMILIES)
-"""Keys with a meaning, the families left out."""
+"""Keys with a meaning, without the families."""
 
 REFERRING_KEYS: Final = frozenset(("inputDirURI", "output.segment.dir.uri", "notificationQueue"))
 """Keys outside the families that may refer to the environment."""
 
 
 def reader_problem(key: str, text: str, input_format: str) -> str | None:
-    """What is wrong with one `recordReader.prop.<name>`, None if nothing is or the key is another one.
+    """Return what is wrong with one `recordReader.prop.<name>`; None if nothing is, or for another key.
 
     :param text: its value.
-    :param input_format: properties are only known for csv.
+    :param input_format: only the properties for csv are known.
     """
     family, name = family_of(key) or ("", "")
     if family != READER_PROP or input_format != "csv":
@@ -252,7 +252,7 @@ def reader_problem(key: str, text: str, input_format: str) -> str | None:
         return "is not a property of the csv reader"
     if name in SINGLE_CHARACTER:
         from pinot_assets.ingest.contract.csv_settings import (
-            character_problem,  # here, since it brings Spark along
+            character_problem,  # imported here, because it loads Spark
         )
 
         return character_problem(text)
@@ -260,7 +260,7 @@ def reader_problem(key: str, text: str, input_format: str) -> str | None:
 
 
 def text_problem(key: str, text: str) -> tuple[str, str | None] | None:
-    """What a value may not say, and what to write instead: a reference that is not resolved, or Spark SQL."""
+    """Return why a value is refused, and a fix: it refers to a variable, or its Spark SQL may not run."""
     may_refer = key in REFERRING_KEYS or key.startswith((f"{INPUT_PROP}.", f"{OUTPUT_PROP}."))
     if not may_refer and (has_reference(text) or malformed_reference(text)):
         reason = "refers to the environment, which is only read for directories and fs properties"
@@ -282,7 +282,7 @@ def family_of(key: str) -> tuple[str, str] | None:
 
 
 def model_input(texts: JsonObject) -> JsonObject:
-    """The flat block with its families gathered, as `FileIngestion` wants it."""
+    """Return the block with the keys of each family in one mapping, as `FileIngestion` expects them."""
     gathered: JsonObject = {}
     for key, value in texts.items():
         if (family := family_of(key)) is None:

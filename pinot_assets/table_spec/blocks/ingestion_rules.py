@@ -1,10 +1,10 @@
-"""What the keys of an ingestion block must not say together.
+"""Rules for keys of an ingestion block that must not be combined.
 
-The reasons for the refusals stand in the rules. Source: docs/tables.md#keys-of-fileingestion,
+The text of each rule has its reason. Source: docs/tables.md#keys-of-fileingestion,
 docs/design/session.md#segment-names and #modes-and-kinds-of-push; edge cases E2, E16 and E17.
 
-What a block reaches (variables, directories, endpoints, the queue) is judged by the policy;
-`pinot_assets.source` asks the same questions again where a place is opened.
+The policy judges what a block reaches (variables, directories, endpoints, the queue);
+`pinot_assets.source` judges it again when it opens a place.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from pinot_assets.table_spec.yaml.values import is_within, missing_variables, no
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a rule may know of the rest of the spec.
+    """What the rules need to know about the rest of the spec.
 
-    :ivar base: directory that relative paths start from.
+    :ivar base: the directory that relative paths start from.
     :ivar is_refresh: whether the table's segmentIngestionType is REFRESH.
     :ivar has_transforms: whether the table has transformConfigs or a filterConfig.
     :ivar columns: names of the schema's columns.
@@ -59,7 +59,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class RuleFinding:
-    """A problem (`fix` may be given) or a note at one key."""
+    """A problem (with a fix, if one is known) or a note at one key."""
 
     key: str
     text: str
@@ -69,7 +69,7 @@ class RuleFinding:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A directory that the block names, with the settings by which it is reached."""
+    """A directory that the block names, with the settings that are needed to reach it."""
 
     key: str
     text: str
@@ -79,12 +79,12 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What a rule judges.
+    """One block as the rules judge it.
 
     :ivar spec: the block as values; broken keys hold defaults or stand-ins.
     :ivar around: the rest of the table spec.
     :ivar written: keys that the author wrote.
-    :ivar broken: keys that something else is wrong with, which are not judged.
+    :ivar broken: keys that have a problem already; no rule judges them.
     """
 
     spec: FileIngestion
@@ -94,7 +94,7 @@ class Case:
 
     @property
     def places(self) -> tuple[_Place, _Place]:
-        """The input and the staging area."""
+        """The input directory and the staging area."""
         spec = self.spec
         return (
             _Place("inputDirURI", spec.input_dir_uri, INPUT_PROP, spec.input_props),
@@ -103,27 +103,27 @@ class Case:
 
     @property
     def sql_keys(self) -> list[str]:
-        """Those of the written keys that hold Spark SQL."""
+        """The written keys that hold Spark SQL."""
         return [key for key in sorted(self.written) if key == "filter" or key.startswith(f"{TRANSFORMS}.")]
 
     @property
     def reads_by_spark(self) -> bool:
-        """Whether Spark's own readers read the files, as SQL needs it."""
+        """Whether Spark's own readers read the files; SQL, and Pinot's transforms and filter, need them."""
         return bool(self.sql_keys) or self.spec.engine == "spark" or self.around.has_transforms
 
     def is_unknown(self, text: str) -> bool:
-        """Whether it refers to a variable that is not set here, or that the spec may not read."""
+        """Whether the text refers to a variable that is not set here, or that the spec may not read."""
         return bool(missing_variables(text)) or any(refused_variables(text, self.around.policy))
 
     def location(self, text: str) -> str:
-        """One spelling of a directory.
+        """Return the normalised URI of a directory.
 
-        :raises SourceError: it is none.
+        :raises SourceError: the text is no usable directory.
         """
         return normalise_location(resolve_env(text, self.around.policy), self.around.base)
 
     def root(self, text: str) -> Root | None:
-        """The directory; None where it is not known here, or where another rule says that it is none."""
+        """The directory; None if it is not known here, or if another rule reports that it is not usable."""
         try:
             return None if self.is_unknown(text) else parse_root(self.location(text))
         except SourceError:
@@ -131,7 +131,7 @@ class Case:
 
 
 def findings(case: Case) -> Iterator[RuleFinding]:
-    """Everything to say of the keys together, and all that the policy refuses; of broken keys nothing."""
+    """Yield all notes and problems of the keys together, and policy refusals; none of broken keys."""
     notes = [
         (RuleFinding(key, text, is_note=True), applies)
         for key, applies, text in (*_push_notes(case), *_other_notes(case))
@@ -165,11 +165,11 @@ _BESIDE: Final = {
     "sweepSeconds": (_QUEUE, "inputDirURI"),
     _QUEUE: ("sweepSeconds", "inputDirURI"),
 }
-"""What a rule of one line looks at beside its own key; two rules of one key share it."""
+"""Further keys that a rule of one line looks at; two rules of one key share them."""
 
 
 def _push_notes(case: Case) -> Iterable[tuple[str, bool, str]]:
-    """What of the push is accepted, but worth knowing; of `enableAtomicUpload` see edge case E16."""
+    """Return notes about the push: what is accepted but worth knowing (`enableAtomicUpload`: case E16)."""
     spec, kind = case.spec, case.spec.push_kind
     plain = (
         "a plain push: queries see each file as soon as it is pushed, one after the other;"
@@ -234,7 +234,7 @@ def _reader_settings_are_known(case: Case) -> Iterator[RuleFinding]:
         for key in keys:
             yield RuleFinding(key, f"has no use with inputFormat {case.spec.input_format}", is_note=True)
         return
-    # Here, since they bring Spark along.
+    # Imported here, because it loads Spark.
     from pinot_assets.ingest.contract.csv_settings import CsvSettings, twice
 
     try:
@@ -243,7 +243,7 @@ def _reader_settings_are_known(case: Case) -> Iterator[RuleFinding]:
         named = f"{READER_PROP}.{error.what.partition(' ')[0]}"
         yield RuleFinding(named if named in keys else keys[0], str(error.what), error.hint)
         return
-    # What the readers would refuse each file for: Arrow's look at the table's columns alone.
+    # The readers would refuse each file because of this; Arrow's reader looks at the table's columns only.
     names = [name.strip() for name in header]
     looked_at = [name for name in names if case.reads_by_spark or name in case.around.columns]
     key = f"{READER_PROP}.header"
@@ -293,7 +293,7 @@ def _staging_is_apart(case: Case) -> Iterator[RuleFinding]:
     locations = []
     for place in case.places:
         if case.is_unknown(place.text):
-            continue  # a note or a refusal says so, and whoever runs it looks again
+            continue  # a note or a refusal reports this, and a run checks the directories again
         try:
             locations.append(case.location(place.text))
         except SourceError as error:
@@ -310,7 +310,7 @@ def _props_are_for_stores(case: Case) -> Iterator[RuleFinding]:
 
 
 def _props_are_those_of_the_store(case: Case) -> Iterator[RuleFinding]:
-    """Opening the place would refuse them at each run. Of a part that is refused, another rule tells."""
+    """Yield settings that the store would refuse at each run. Broken parts are reported elsewhere."""
     for place in case.places:
         root = case.root(place.text)
         if root is None or root.scheme == "file":
@@ -329,7 +329,7 @@ def _props_are_those_of_the_store(case: Case) -> Iterator[RuleFinding]:
 
 
 def _local_input_is_there(case: Case) -> Iterator[RuleFinding]:
-    """No problem: it may be mounted later, or on the machines that read it alone. A run fails without it."""
+    """Yield a note, no problem: it may be mounted later, or only elsewhere. A run fails without it."""
     root = case.root(case.spec.input_dir_uri)
     if root is None or root.scheme != "file" or case.around.policy.refuses_data(root.path):
         return
@@ -349,15 +349,15 @@ _CHECKS: Final[tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[RuleFindin
     (_PLACES, _props_are_those_of_the_store),
     (("inputDirURI",), _local_input_is_there),
 )
-"""Rules of several steps, each with the keys that it looks at."""
+"""Rules with several steps, each with the keys that it looks at."""
 
 
 def check_apart(input_uri: str, staging_uri: str) -> None:
-    """Make sure that neither directory lies in the other.
+    """Refuse two directories of which one lies inside the other.
 
     :param input_uri: normalised.
     :param staging_uri: normalised.
-    :raises SpecError: one does.
+    :raises SpecError: one lies inside the other.
     """
     for finding in _apart(input_uri, staging_uri):
         raise SpecError(f"{finding.key} {finding.text}", hint=finding.fix)
@@ -378,7 +378,7 @@ def _refused_place(case: Case, place: _Place) -> Iterator[RuleFinding]:
     refused = [_finding(place.key, refusal) for refusal in refused_variables(place.text, policy)]
     yield from refused
     root = None if refused else case.root(place.text)
-    if root is None:  # where it lies is not known here; what the settings name is
+    if root is None:  # the place is not known here, but the variables of its settings are
         for name, value in place.props.items():
             for refusal in refused_variables(value, policy):
                 yield _finding(f"{place.family}.{name}", refusal)

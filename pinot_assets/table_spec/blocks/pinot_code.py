@@ -1,9 +1,9 @@
-"""Code, variables and costs in expressions that Pinot evaluates: those of REALTIME tables, and of queries.
+"""Check expressions that Pinot evaluates, in REALTIME tables and in queries: code, variables and costs.
 
-pinot-assets hands such a table config to Pinot with rights of its own, which whoever writes the spec may not
-have. Pinot runs Groovy where its installation lets it, and puts variables of its servers into a table config
-(`${NAME}`). What an expression makes of either becomes the table's data. Variables are refused always, Groovy
-unless the policy of the installation allows code. What a server cannot finish holds up all of its tables, so
+pinot-assets applies such a table config with its own rights, which the author of the spec may not have. Pinot
+runs Groovy if its installation allows that, and replaces `${NAME}` in a table config by a variable of its
+servers; the results become data of the table. Variables are always refused, Groovy unless the policy of the
+installation allows code. An expression that a server cannot finish blocks all of its tables, so
 patterns and sizes are bounded as in assertions (`pinot_assets.expressions.costs`).
 """
 
@@ -24,16 +24,16 @@ from pinot_assets.table_spec.yaml.document import DocumentNode, KeyPath, Problem
 _GROOVY: Final = re.compile(
     r"groovy(?:[\s\"]|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/|--[^\n]*+\n)*+\(|u&\"", re.IGNORECASE
 )
-"""Its call as Pinot finds it, whatever stands between name and parenthesis; or a name spelled in escapes.
-How a comment was read is never tried again in another way: that would double the time with each comment."""
+"""A call of Groovy as Pinot finds it, with anything between name and parenthesis; or a name in escapes. A
+comment is never matched a second time in another way: that would double the time with each comment."""
 _FUNCTIONS: Final = ("transformFunction", "filterFunction")
-"""Keys whose value is an expression, and nothing else."""
+"""Keys whose value is always one expression."""
 _FEEDS: Final = ("batchIngestionConfig", "streamIngestionConfig")
-"""Without expressions; the settings of a stream may refer to the environment."""
+"""These have no expressions, and the settings of a stream may refer to the environment."""
 
 
 def code_problems(schema: DocumentNode, table: DocumentNode, policy: Policy) -> list[Problem]:
-    """Every expression of a REALTIME table that has code or refers to the environment.
+    """Return the problems of a REALTIME table's expressions: code, references, cost, incomplete SQL.
 
     :param schema: a schema, a mapping.
     :param table: a table config, a mapping.
@@ -48,12 +48,12 @@ def code_problems(schema: DocumentNode, table: DocumentNode, policy: Policy) -> 
 
 
 def query_code_problems(table: DocumentNode, policy: Policy) -> list[Problem]:
-    """The same of what brokers put into queries of any table (`query.expressionOverrideMap`)."""
+    """Return the problems of what brokers put into queries of any table (`query.expressionOverrideMap`)."""
     return list(_in_all([table.at("query")] if "query" in table.value else [], policy))
 
 
 def _in_all(parts: Iterable[DocumentNode], policy: Policy) -> Iterator[Problem]:
-    """Of every text at or below these: keys, which are expressions in some maps, as well as values."""
+    """Yield the problems of all texts at or below these: values, and keys, which may be expressions."""
     for part in parts:
         for path, value in walk(part.value, part.path):
             key = path[-1] if path != part.path else None
@@ -82,9 +82,9 @@ def _problem(part: DocumentNode, path: KeyPath, text: str, policy: Policy) -> Pr
 
 
 def _tokens(text: str) -> list[syntax.Token]:
-    """Of what is an expression; a name or a delimiter need not be one, and has none where it cannot be read.
+    """Return the tokens of an expression; none if it cannot be read, as a name or a delimiter may be.
 
-    :raises ExpressionRefused: it cannot be read, and calls what Pinot may take long for.
+    :raises ExpressionRefused: it cannot be read, and names a function that can take Pinot a long time.
     """
     try:
         return syntax.read_tokens(text, syntax.PINOT)

@@ -1,7 +1,7 @@
-"""What must hold for the Pinot schema and table config of a spec; Pinot's own checks come on top.
+"""Check the Pinot schema and table config of a spec; Pinot's own checks come in addition.
 
-Only what this project relies on is looked at, and what would otherwise be noticed late. Whether the segment
-writer can build what a spec asks for is asked when it is read, not at the first run.
+Only settings that this project relies on are checked, and mistakes that would otherwise show late. Whether
+the segment writer can build what a spec asks for is checked when the spec is read, not in the first run.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from pinot_assets.table_spec.blocks.realtime import FORMER_STREAM, STREAM_INGEST
 from pinot_assets.table_spec.yaml.document import DocumentNode, Note, Problem, did_you_mean
 
 _BLANKS: Final = re.compile("[\t-\r\x1c-\x1f \u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]+")
-"""`Character.isWhitespace`: without the blanks at which no line is broken, as U+00A0."""
+"""Java's `Character.isWhitespace`, which leaves out non-breaking spaces such as U+00A0."""
 
 
 def has_blank(name: str) -> bool:
-    """Whether Pinot refuses the name."""
+    """Whether Pinot refuses a column name because of a blank."""
     return _BLANKS.search(name) is not None
 
 
 def without_blanks(name: str) -> str:
-    """A name for it that Pinot takes."""
+    """Return the name with `_` in place of blanks, which Pinot accepts."""
     return _BLANKS.sub("_", name).strip("_") or "column"
 
 
@@ -44,14 +44,14 @@ DATA_TYPES: Final = (
     *("INT", "LONG", "FLOAT", "DOUBLE", "BIG_DECIMAL", "BOOLEAN", "TIMESTAMP", "STRING", "JSON", "BYTES"),
     *("UUID", "MAP", "LIST", "STRUCT", "OPEN_STRUCT"),
 )
-"""All of Pinot's; which of them can be written is the segment writer's to say."""
+"""All types of Pinot; the segment writer decides which of them it can write."""
 OFFLINE_SUFFIX: Final = "_OFFLINE"
 REALTIME_SUFFIX: Final = "_REALTIME"
 FILE_INGESTION_TASK: Final = "FileIngestionTask"
 
 _COLUMN_LIST: Final = re.compile(r"sortedColumn|.*Columns", re.DOTALL)
 NAMES: Final = "use letters, digits, _ and -, and not __cp, our mark in segment names"
-"""What a table may be called."""
+"""Which names a table may have, as the fix of a problem."""
 
 
 def raw_table_name(name: str) -> str:
@@ -60,7 +60,7 @@ def raw_table_name(name: str) -> str:
 
 
 def field_specs(schema: DocumentNode) -> Iterator[tuple[str, DocumentNode]]:
-    """Every well-formed field spec of a schema with its kind (`DIMENSION`, …)."""
+    """Yield every well-formed field spec of a schema with its kind (`DIMENSION`, …)."""
     for group, kind in FIELD_KINDS.items():
         for place in schema.items(group):
             if isinstance(setting(place.value, "name"), str):
@@ -68,8 +68,8 @@ def field_specs(schema: DocumentNode) -> Iterator[tuple[str, DocumentNode]]:
 
 
 def nullable_columns(schema: DocumentNode, table: DocumentNode) -> frozenset[str]:
-    """Columns whose segments say which rows are null: those of a table with `nullHandlingEnabled`, or, with
-    the schema's `enableColumnBasedNullHandling`, those without `notNull`."""
+    """Columns whose segments record which rows are null: all of them if the table has `nullHandlingEnabled`;
+    if the schema has `enableColumnBasedNullHandling`, only those without `notNull`."""
     by_column = is_true(schema.value.get("enableColumnBasedNullHandling"))
     of_table = is_true(setting(table.value, "tableIndexConfig", "nullHandlingEnabled"))
     return frozenset(
@@ -80,14 +80,14 @@ def nullable_columns(schema: DocumentNode, table: DocumentNode) -> frozenset[str
 
 
 def schema_problems(schema: DocumentNode) -> list[Problem]:
-    """What is wrong with the schema itself."""
+    """Return the problems of the schema itself."""
     if not isinstance(schema.value, dict):
         return [schema.problem("is no mapping", "paste the Pinot schema as it is")]
     return [*_schema_shape(schema), *_fields(schema)]
 
 
 def schema_notes(schema: DocumentNode) -> list[Note]:
-    """What is accepted in a schema, a mapping, but worth knowing."""
+    """Return notes about a schema, a mapping: columns whose names differ only in upper and lower case."""
     first: dict[str, str] = {}
     notes: list[Note] = []
     for _, place in field_specs(schema):
@@ -104,7 +104,7 @@ def schema_notes(schema: DocumentNode) -> list[Note]:
 
 
 def table_problems(table: DocumentNode) -> list[Problem]:
-    """What is wrong with the config of an OFFLINE table itself."""
+    """Return the problems of the config of an OFFLINE table itself."""
     if not isinstance(table.value, dict):
         return [table.problem("is no mapping", "paste the Pinot table config as it is")]
     settings = (table.at(*b.path).problem(b.text, b.fix) for b in bearings(table.value) if b.fix)
@@ -112,24 +112,24 @@ def table_problems(table: DocumentNode) -> list[Problem]:
 
 
 def realtime_table_problems(table: DocumentNode) -> list[Problem]:
-    """What is wrong with the config of a REALTIME table itself."""
+    """Return the problems of the config of a REALTIME table itself."""
     if not isinstance(table.value, dict):
         return [table.problem("is no mapping", "paste the Pinot table config as it is")]
     return [*_table_name(table), *_is_realtime(table), *_table_shape(table), *_stream_shape(table)]
 
 
 def agreement_problems(schema: DocumentNode, table: DocumentNode) -> list[Problem]:
-    """Where schema and table config, each a mapping, do not fit together."""
+    """Return the problems where schema and table config, both mappings, do not fit together."""
     return [*_same_name(schema, table), *_columns_exist(schema, table)]
 
 
 def table_notes(table: DocumentNode) -> list[Note]:
-    """What is accepted in the table config but worth knowing."""
+    """Return notes about settings of the table config that are accepted but worth knowing."""
     return [table.at(*b.path).note(b.text) for b in bearings(table.value) if b.fix is None]
 
 
 def without_file_ingestion(table: JsonObject) -> JsonObject:
-    """The table config as open-source Pinot can take it: it does not know the task type."""
+    """Return the table config without FileIngestionTask, which open-source Pinot does not know."""
     by_type = setting(table, *TASKS)
     if not isinstance(by_type, dict) or FILE_INGESTION_TASK not in by_type:
         return table
@@ -181,7 +181,7 @@ def _fields(schema: DocumentNode) -> Iterator[Problem]:
 
 
 def usable_name(name: str) -> bool:
-    """Whether a table may be called so, without its type.
+    """Whether a table may have this raw name.
 
     `__cp` marks our segments, a dot is Pinot's database separator, a comma joins lineage lists.
     """
@@ -274,7 +274,7 @@ def _columns_exist(schema: DocumentNode, table: DocumentNode) -> Iterator[Proble
 
 
 def transform_problems(block: DocumentNode, schema: DocumentNode, transforms: Iterable[str]) -> list[Problem]:
-    """Columns that `transforms` makes and the table does not have."""
+    """Return a problem for each column that `transforms` makes and the table does not have."""
     columns = [place.value["name"] for _, place in field_specs(schema)]
     return [
         block.at(f"{TRANSFORMS}.{name}").problem("makes no column of the schema", did_you_mean(name, columns))
@@ -286,7 +286,7 @@ def transform_problems(block: DocumentNode, schema: DocumentNode, transforms: It
 def writer_findings(
     schema: DocumentNode, table: DocumentNode, min_server: str
 ) -> tuple[list[Problem], list[Note]]:
-    """What the segment writer refuses, and what it leaves to the server, each at its column's line.
+    """Return what the segment writer refuses, and what it leaves to the server, at the column's line.
 
     :param schema: a schema without problems of its own.
     :param table: a table config without problems of its own.
@@ -304,14 +304,14 @@ def writer_findings(
         fix = "the segment writer cannot do this yet; take it out"
         return [place_of(reason).problem(reason, fix) for reason in reasons], []
     except (AttributeError, KeyError, TypeError, ValueError):
-        # Settings of another shape than Pinot's own classes have; which of them, Pinot says best.
+        # A setting does not have the shape of Pinot's own class; Pinot's message says best which one it is.
         reason = "has a setting that is not of the shape that Pinot gives it"
         return [table.problem(reason, "compare it with a table config that Pinot has accepted")], []
     return [], [place_of(text).note(text) for text in spec.notes]
 
 
 def _expression_place(table: DocumentNode, text: str) -> DocumentNode:
-    """Where the function is that a reason is about; the table config, where it is about none."""
+    """Return the place of the function that a reason is about; the table config if it is about none."""
     if text.startswith("ingestionConfig.filterConfig:"):
         return table.at("ingestionConfig", "filterConfig", "filterFunction")
     if (made := re.match(r"ingestionConfig\.transformConfigs: column (.*?):", text)) is not None:

@@ -1,13 +1,13 @@
-"""What a schema and a table config let Pinot reach, judged by the policy.
+"""Judge by the policy what a schema and a table config let Pinot reach.
 
-Pinot's controllers, servers and minions read streams, files and other services for a table, and load classes
-by their names, with credentials of their own. So the policy decides here as it does for the files of a table
-spec. `validate` asks, `apply` asks again, and so does whatever talks to a stream from here.
+For a table, Pinot's controllers, servers and minions open streams, files and other services, and load classes
+by name, with their own credentials. So the policy decides about these as it does about the files of a table
+spec. `validate` checks them, `apply` checks them again, and so does any code here that connects to a stream.
 
 A setting is judged by the words of its key (`ssl.truststore.location`), as Pinot, its plugins and the clients
-of Kafka and Pulsar name theirs, and by a value that is a URL or a whole path, whatever its key. A value that
-is one `${NAME}` is the installation's own word for a file or a class; an endpoint is judged all the same,
-where the variable is set.
+of Kafka and Pulsar name theirs. A value that is a URL or an absolute path is judged under any key. A value
+that is one whole `${NAME}` is the installation's own choice of a file or a class, and allowed. An endpoint is
+judged even then, if the variable is set.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pinot_assets.table_spec.yaml.document import KeyPath, walk
 from pinot_assets.table_spec.yaml.values import is_secret_key, variable_for
 
 Refused = tuple[KeyPath, PolicyRefusal]
-"""The place of a setting, and why."""
+"""The path of a setting, and why it is refused."""
 
 _EXPRESSIONS: Final = {
     ("query",),
@@ -39,11 +39,11 @@ _EXPRESSIONS: Final = {
         for key in ("transformConfigs", "filterConfig", "aggregationConfigs", "enrichmentConfigs")
     ),
 }
-"""Judged by `pinot_code` and by the segment writer, each text as an expression."""
+"""`pinot_code` and the segment writer judge these, each text as an expression."""
 _BATCH: Final = ("ingestionConfig", "batchIngestionConfig", "batchConfigMaps")
 _TASKS: Final = ("task",)
 _FEEDS: Final = (STREAMS, FORMER_STREAM, _BATCH, _TASKS, ("tierConfigs",))
-"""Settings of readers and plugins, where a relative path is one, too."""
+"""Settings of readers and plugins: here a relative path counts as a path, too."""
 _PEER_SCHEME: Final = TABLE_PATHS["peerSegmentDownloadScheme"]
 
 _CODE: Final = re.compile(
@@ -55,12 +55,12 @@ _BROKERS: Final = {
     ("zkbrokerurl", "zkconnectstring", "zookeeperconnect"): "zookeeper",
     ("proxyhost",): "http",
 }
-"""Ends of keys, and what the brokers there speak."""
+"""Endings of keys that name brokers, and the scheme of those brokers."""
 _FILES: Final = ("location", "file", "path", "dir", "directory", "keytab", "uri")
 _SELECT: Final = re.compile(r"\bselect\b.*\bfrom\b|^\W*(?:table|values|with)\s", re.IGNORECASE | re.DOTALL)
-"""A query, whatever comments stand in it."""
+"""A query, with any comments in it."""
 _VIEW: Final = "materializedview"
-"""In the name of a task that fills its table with what a query gives."""
+"""Part of the name of a task that fills its table with the result of a query."""
 
 _KNOWN_CLASS: Final = re.compile(
     r"org\.apache\.pinot\.(?!shaded\.)[\w.$]+"
@@ -70,7 +70,7 @@ _KNOWN_CLASS: Final = re.compile(
     r"|org\.apache\.lucene\.(?:analysis|queryparser)\.[\w.]+",
     re.ASCII,
 )
-"""Pinot's own, and what only says how bytes, partitions, names and words are read."""
+"""Pinot's own classes, and those that only decide how bytes, partitions, names and words are read."""
 _LOGIN: Final = re.compile(
     r"(?:org\.apache\.pinot\.shaded\.)?org\.apache\.kafka\.common\.security\."
     r"(?:plain\.Plain|scram\.Scram|oauthbearer\.OAuthBearer)LoginModule\s+required\b[^;]*;\s*"
@@ -78,27 +78,27 @@ _LOGIN: Final = re.compile(
 _BROKER: Final = re.compile(r"(?:[A-Za-z_]+://)?((?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?)", re.ASCII)
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.:-]*?):/")
 _PATH: Final = re.compile(r"/+[\w.~%]")
-"""A delimiter may be a slash."""
+"""A slash alone is no path: it may be a delimiter."""
 _FILE_URI: Final = re.compile(r"file:(?:///+|/)(?!/)")
-"""Another one has a host, which readers of its path leave out."""
+"""A file URI without a host; code that reads only the path would ignore a host."""
 _TOPIC: Final = re.compile(r"(?:non-)?persistent://[\w./%+=:-]+", re.ASCII)
-"""Pulsar's full name of a topic: tenant, namespace, name. It says nothing of a host."""
+"""Pulsar's full name of a topic: tenant, namespace, name. It names no host."""
 _KEYS: Final = ("accessKey", "secretKey")
 _ENDPOINT: Final = "endpoint"
 _STORE_ENDPOINT: Final = f".fs.prop.{_ENDPOINT}"
-"""Of `input.fs.prop.endpoint` and its like: of a bucket's file system (`S3Config`)."""
+"""Ending of `input.fs.prop.endpoint` and its like: the endpoint of a bucket's file system (`S3Config`)."""
 
 
 def refused_table(config: JsonMapping, policy: Policy) -> Iterator[Refused]:
-    """Everything in a table config that the policy refuses.
+    """Yield every setting of a table config that the policy refuses, with the reason.
 
-    :param config: as it is applied, a `realtime:` block laid into it.
+    :param config: the table config as it is applied, with the `realtime:` block merged in.
     """
     table = raw_table_name(str(config.get("tableName", "")))
     for path, text in _texts(config):
         if any(path[: len(part)] == part for part in _EXPRESSIONS):
             continue
-        # In its metadata stands what people write beside a table; Pinot opens none of it.
+        # People write notes into the metadata of a table; Pinot opens nothing that they name.
         judge = _in_notes if path[:1] == ("metadata",) else _in_feed if _is_feed(path) else _in_table
         refusal = judge(str(path[-1]), text, policy)
         is_peer_scheme = path == _PEER_SCHEME and not is_reference(text)
@@ -114,7 +114,7 @@ def refused_table(config: JsonMapping, policy: Policy) -> Iterator[Refused]:
 
 
 def refused_schema(schema: JsonMapping, policy: Policy) -> Iterator[Refused]:
-    """Everything in a schema that the policy refuses: classes that fill columns, and variables."""
+    """Yield every setting of a schema that the policy refuses: variables, and classes that fill columns."""
     for path, text in _texts(schema):
         if "transformFunction" in path:
             continue
@@ -127,12 +127,12 @@ def refused_schema(schema: JsonMapping, policy: Policy) -> Iterator[Refused]:
 
 
 def require_stream(stream: Mapping[str, str], policy: Policy) -> None:
-    """Connect to no broker and open no file that the policy refuses.
+    """Refuse a stream if the policy refuses its variables, its brokers or its files.
 
-    Classes are Pinot's to load; nothing of them is loaded here.
+    Its classes are not judged: Pinot loads them, and nothing here does.
 
     :param stream: a stream config as Pinot shows it.
-    :raises SettingError: the policy refuses something; says which line of it would allow it.
+    :raises SettingError: the policy refuses something; the hint names the policy line that would allow it.
     """
     for key, text in stream.items():
         for refusal in refused_variables(text, policy):
@@ -142,7 +142,7 @@ def require_stream(stream: Mapping[str, str], policy: Policy) -> None:
 
 
 def _in_notes(key: str, text: str, policy: Policy) -> PolicyRefusal | None:
-    """What Pinot puts in place of a value: its environment's variables."""
+    """Why a `${…}` in a value is refused: Pinot replaces it by a variable of its environment. Else None."""
     if "${" not in text:
         return None
     if not is_reference(text):
@@ -154,7 +154,7 @@ def _in_notes(key: str, text: str, policy: Policy) -> PolicyRefusal | None:
 
 
 def _in_table(key: str, text: str, policy: Policy) -> PolicyRefusal | None:
-    """Outside of feeds a key may be the name of a column, so a plain word is no class and no path."""
+    """Judge a setting outside of feeds: its key may be a column's name, so a plain word names nothing."""
     if (refusal := _in_notes(key, text, policy)) or is_reference(text):
         return refusal
     if _is_code(key, text) and (refusal := policy.refuses_code()):
@@ -204,7 +204,7 @@ def _refused_places(key: str, text: str, policy: Policy) -> PolicyRefusal | None
 
 
 def _refused_location(key: str, text: str, policy: Policy) -> PolicyRefusal | None:
-    """A file of Pinot's machines, or what a URL names."""
+    """Why a file of Pinot's machines, or the service of a URL, is refused; None if it is allowed."""
     if _URL.match(text) and not _FILE_URI.match(text.lower()):
         return _refused_service(text, policy)
     path = text.partition(":")[2] if _URL.match(text) else text
@@ -216,7 +216,7 @@ def _refused_location(key: str, text: str, policy: Policy) -> PolicyRefusal | No
     refuses = (
         policy.refuses_data if _plain(key).endswith(("inputdiruri", "outputdiruri")) else policy.refuses_path
     )
-    # Pinot takes some paths for URIs, whose escapes are other characters, and others not.
+    # Pinot reads some paths as URIs, where an escape means another character, and others as they are written.
     for one in (unquote(path), path):
         if refusal := refuses(re.sub("^/+", "/", one)):
             return _or_variable(refusal, key)
@@ -224,7 +224,7 @@ def _refused_location(key: str, text: str, policy: Policy) -> PolicyRefusal | No
 
 
 def _refused_store(url: str, policy: Policy) -> PolicyRefusal | None:
-    """A bucket that Pinot opens with credentials of its own."""
+    """Why a bucket is refused that Pinot opens with its own credentials; None if it is allowed."""
     try:
         root = parse_root(url)
     except SourceError as error:
@@ -235,7 +235,7 @@ def _refused_store(url: str, policy: Policy) -> PolicyRefusal | None:
 
 
 def literal_secrets(config: JsonMapping) -> Iterator[Refused]:
-    """Of a spec that no file was checked for; `secret_problems` judges those of files."""
+    """Yield literal secrets of a spec that was not read from a file; `secret_problems` judges files."""
     for path, text in _texts(config):
         key = str(path[-1])
         if text and _is_feed(path) and is_secret_key(key) and not is_reference(text):
@@ -243,10 +243,10 @@ def literal_secrets(config: JsonMapping) -> Iterator[Refused]:
 
 
 def _ambient(config: JsonMapping, policy: Policy) -> Iterator[Refused]:
-    """Streams of Kinesis, and other services of buckets, that have no keys of their own.
+    """Yield Kinesis streams, and buckets at an endpoint, that have no keys of their own.
 
-    Keys are looked for by the very names that Pinot's plugins know: one that is written otherwise, or holds
-    nothing, is none to them, and they take the machine's.
+    The keys must have exactly the names that Pinot's plugins know: the plugins ignore a key with another name
+    or without a value, and use the machine's credentials.
     """
     for path, settings in walk(config):
         if not isinstance(settings, dict) or not _is_feed(path):
@@ -266,7 +266,7 @@ def _ambient(config: JsonMapping, policy: Policy) -> Iterator[Refused]:
 
 
 def _is_kinesis(settings: JsonMapping) -> bool:
-    """By its name, or by the class that reads it, whatever the stream is called."""
+    """Whether the settings are of a Kinesis stream, by its type or by the class that reads it."""
     return str(settings.get("streamType")).lower() == "kinesis" or any(
         key.endswith("factory.class.name") and ".stream.kinesis." in text
         for key, text in settings.items()
@@ -275,7 +275,7 @@ def _is_kinesis(settings: JsonMapping) -> bool:
 
 
 def _value_of(reference: str) -> str:
-    """What the variable holds here; "" where it is not set."""
+    """The value that the variable has here; "" if it is not set."""
     return "".join(os.environ.get(name, "") for name in referenced(reference))
 
 
@@ -284,13 +284,13 @@ def _is_feed(path: KeyPath) -> bool:
 
 
 def _is_code(key: str, text: str) -> bool:
-    """Whether a value names a class that is none of Pinot's, or where to find one."""
+    """Whether a value names a class that is not on our list, a place to load classes from, or a command."""
     plain = _plain(key)
     if plain.endswith(("cmd", "command", "script")):
         return bool(text)  # Kafka's `sasl.kerberos.kinit.cmd` is run as it is
     if plain.endswith("jaasconfig"):
         return not re.fullmatch(f"(?:{_LOGIN.pattern})+", text)
-    # A protoClassName is a message of a descriptor file; in a jar, it is the jar that is refused.
+    # A protoClassName names a message in a descriptor file; if it is in a jar, the jar is refused.
     if not _CODE.search(plain) or plain.endswith("protoclassname"):
         return False
     names = (name.strip() for name in text.split(","))
@@ -298,7 +298,7 @@ def _is_code(key: str, text: str) -> bool:
 
 
 def _broker(text: str, scheme: str) -> str:
-    """A broker as a URL; what is written in another way stays as it is, and is no endpoint."""
+    """Return a broker as a URL; a text that is no broker becomes a URL without a host: no endpoint."""
     url = _URL.match(text)
     if url and url[1].lower().startswith("pulsar"):
         return text
@@ -307,7 +307,7 @@ def _broker(text: str, scheme: str) -> str:
 
 
 def _in_task(path: KeyPath, text: str, table: str, policy: Policy) -> PolicyRefusal | None:
-    """What a task may not work on: a query reads any table, with the rights of Pinot's minions."""
+    """Why a task's setting is refused: another table, or a query, which reads any table as a minion."""
     key = _plain(path[-1])
     if re.search("tables?$|tablenames?(?:withtype)?$", key):
         names = filter(None, map(str.strip, text.split(",")))
@@ -332,18 +332,18 @@ def _or_variable(refusal: PolicyRefusal, key: str) -> PolicyRefusal:
 
 
 def _first(judge: Callable[[str], PolicyRefusal | None], text: str) -> PolicyRefusal | None:
-    """Of a list with commas, the first one that is refused."""
+    """Return the first refusal of the items of a list with commas."""
     items = (item.strip() for item in text.split(","))
     return next(filter(None, map(judge, filter(None, items))), None)
 
 
 def _plain(key: object) -> str:
-    """A key as it is compared; a newline at its end must not hide what it ends with."""
+    """A key as it is compared: without a newline, which must not hide how the key ends."""
     return re.sub(r"[._\n-]", "", str(key)).lower()
 
 
 def _texts(config: JsonMapping) -> Iterator[tuple[KeyPath, str]]:
-    """Every text, at the path of the nearest key: the items of a list stand at the list's."""
+    """Yield every text with the path of its nearest key; items of a list have the path of the list."""
     for path, value in walk(config):
         if isinstance(value, str):
             yield path if isinstance(path[-1], str) else path[:-1], value

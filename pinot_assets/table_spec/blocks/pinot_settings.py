@@ -1,7 +1,7 @@
-"""Settings of a Pinot table that bear on its sessions: each is handled, or refused with the reason.
+"""Settings of a Pinot table that affect its sessions: each is handled, or refused with the reason.
 
-Judged twice by the same rules: as the spec says them, and, at every trigger, as Pinot holds them, where
-somebody may have added one that no spec speaks of. Sources: docs/design/lineage.md#retention-and-clean-up,
+The same rules judge the spec and, at every trigger, the config that Pinot holds, because somebody may have
+added a setting there that no spec has. Sources: docs/design/lineage.md#retention-and-clean-up,
 #other-programs-that-write-lineage and #what-later-releases-change; edge cases E21 and E23.
 """
 
@@ -22,7 +22,7 @@ TASKS: Final = ("task", "taskTypeConfigsMap")
 PEER_SCHEME: Final = ("segmentsConfig", "peerSegmentDownloadScheme")
 
 SHORTEST_ENTRY_MS: Final = HOUR_MS
-"""A switch has to be pushed, audited and ended within half of what Pinot keeps its entry."""
+"""Pinot must keep a lineage entry at least so long: a switch is pushed, audited and ended in half of it."""
 
 _MERGES: Final = "merges segments of several files, after which none of them can be replaced or taken back"
 _REFUSED_TASKS: Final = {
@@ -42,9 +42,9 @@ _LATER: Final = "a Pinot up to 1.5.1 does not know it, and keeps 24 hours"
 class Bearing:
     """What one setting means for sessions.
 
-    :ivar path: where it stands in the table config.
+    :ivar path: its path in the table config.
     :ivar text: what is wrong with it, or worth knowing.
-    :ivar fix: what to do; None for what is accepted.
+    :ivar fix: what to do; None if the setting is accepted.
     """
 
     path: KeyPath
@@ -53,9 +53,9 @@ class Bearing:
 
 
 def bearings(config: JsonMapping) -> Iterator[Bearing]:
-    """What the settings of an OFFLINE table mean for its sessions, those that are refused first.
+    """Yield what the settings of an OFFLINE table mean for its sessions, the refused ones first.
 
-    :param config: the table config; parts of a wrong shape are passed over.
+    :param config: the table config; parts with a wrong shape are skipped.
     """
     listed = [*_tasks(config), *_peers(config), *_kept(config)]
     if str(setting(config, *CONSISTENT_DATA_PUSH)).lower() == "true":
@@ -69,10 +69,10 @@ def bearings(config: JsonMapping) -> Iterator[Bearing]:
 
 
 def refuse_settings(table: str, config: JsonMapping) -> None:
-    """What a run does with the config that Pinot holds.
+    """Check the table config that Pinot holds; every run does this.
 
     :param table: raw table name.
-    :raises SpecError: a setting in it and a session cannot live together.
+    :raises SpecError: a session cannot work with a setting in it.
     """
     if refused := [b for b in bearings(config) if b.fix is not None]:
         listed = "".join(f"\n  {'.'.join(map(str, b.path))}: {b.text}" for b in refused)
@@ -92,7 +92,7 @@ def _tasks(config: JsonMapping) -> Iterator[Bearing]:
 
 
 def _peers(config: JsonMapping) -> Iterator[Bearing]:
-    """Two servers with an old version give it to each other for the new one.
+    """Yield what peer download means: two servers may exchange an old version in place of the new one.
 
     Source: docs/design/realtime.md#rule-refresh-in-place.
     """
@@ -115,7 +115,7 @@ def _peers(config: JsonMapping) -> Iterator[Bearing]:
 
 
 def _kept(config: JsonMapping) -> Iterator[Bearing]:
-    """How long Pinot keeps an open entry, and what a switch replaced."""
+    """Yield what two periods mean: that of open entries, and that of segments that a switch replaced."""
     for path in (ENTRY_KEPT, REPLACED_KEPT):
         text = setting(config, *path)
         kept = period_ms(text)

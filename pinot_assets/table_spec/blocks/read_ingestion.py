@@ -1,4 +1,4 @@
-"""From the written `fileIngestion` block to a `FileIngestion`, with everything that is wrong with it."""
+"""Read the `fileIngestion` block into a `FileIngestion`, and find everything that is wrong with it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _REQUIRED: Final = {
         "write a directory for built segments, e.g. output.segment.dir.uri: s3://bucket/staging/flights",
     ),
 }
-"""Required key → a stand-in, so that the rest can still be judged, and the fix to show."""
+"""Required key → a stand-in, with which the rules can still judge the other keys, and the fix to show."""
 
 _NAME_GENERATOR: Final = "segmentNameGenerator."
 _OWN_NAME_GENERATORS: Final = ("fixed", "inputfile")
@@ -45,12 +45,12 @@ def read_block(
 
     :param block: the mapping, at either of its two places.
     :param refused: paths whose values were refused as secrets and are left out.
-    :param surroundings: what the rules need to know of the rest of the spec.
+    :param surroundings: what the rules need to know about the rest of the spec.
     :returns: the ingestion (None where there are problems), the problems and the notes.
     """
     if not isinstance(block.value, dict):
         return None, [block.problem("is no mapping", "write its keys below it, indented")], []
-    reading = _Reading(block)
+    reading = _BlockReading(block)
     for key in block.value:
         if block.at(key).path in refused:
             reading.broken.add(key)
@@ -61,8 +61,8 @@ def read_block(
     return (None if reading.problems or refused else ingestion), reading.problems, reading.notes
 
 
-class _Reading:
-    """One block being read: the texts that are in order so far, and what was found."""
+class _BlockReading:
+    """One block while it is read: the valid texts so far, and the findings."""
 
     def __init__(self, block: DocumentNode) -> None:
         self.block = block
@@ -72,7 +72,7 @@ class _Reading:
         self.notes: list[Note] = []
 
     def take(self, key: str) -> None:
-        """Sort one key: with a meaning, without one here, or unknown."""
+        """Read one key: it has a meaning, is accepted without effect, or is unknown."""
         place = self.block.at(key)
         text = place.text()
         if isinstance(self.block.value[key], dict | list):
@@ -98,7 +98,7 @@ class _Reading:
             meant = nearest(key, (*KNOWN_KEYS, *UNUSED_KEYS, *FAMILIES))
             self._refuse(key, "is not a key of FileIngestionTask", meant and f"did you mean {meant}?")
             if meant is not None and meant not in self.block.value:
-                self.broken.add(meant)  # one slip, one problem
+                self.broken.add(meant)  # a misspelled key is one problem, and not missing, too
 
     def validate(self) -> FileIngestion:
         """Build the model; broken keys are left out, required ones replaced by stand-ins."""
@@ -122,7 +122,7 @@ class _Reading:
         return FileIngestion.model_validate(stand_ins | model_input(self.texts))
 
     def apply_rules(self, ingestion: FileIngestion, surroundings: Surroundings) -> None:
-        """Judge the keys together; a rule about a broken key says nothing."""
+        """Judge the keys together, without the broken ones, and note variables that are not set here."""
         for finding in findings(Case(ingestion, surroundings, frozenset(self.texts), self.broken)):
             place = self.block.at(finding.key) if finding.key in self.block.value else self.block
             if finding.is_note:

@@ -1,7 +1,7 @@
-"""The `realtime:` block: short keys for what a REALTIME table config says in far places, merged into it.
+"""The `realtime:` block: short keys for settings that a REALTIME table config has in distant places.
 
-Whatever the block does not know stays in the table config as it is written. Where both say the same thing
-differently, neither wins: that is a problem. Source: docs/design/realtime.md#s2, StreamIngestionConfig,
+The block is merged into the table config; what it does not know stays there as written. If both set the same
+thing differently, neither wins: that is a problem. Source: docs/design/realtime.md#s2, StreamIngestionConfig,
 StreamConfig and TableConfigUtils of Pinot 1.5.1.
 """
 
@@ -22,7 +22,7 @@ from pinot_assets.table_spec.yaml.values import AnyCase, Count, Flag, Period, Si
 STREAM_INGESTION: Final = ("ingestionConfig", "streamIngestionConfig")
 STREAMS: Final = (*STREAM_INGESTION, "streamConfigMaps")
 FORMER_STREAM: Final = ("tableIndexConfig", "streamConfigs")
-"""Where a stream stood before Pinot had the place above; Pinot refuses a table that uses both."""
+"""Where streams were before Pinot had the place above; Pinot refuses a table that uses both."""
 
 FLUSH: Final = "realtime.segment.flush.threshold."
 STREAM_KEYS: Final = {
@@ -30,23 +30,23 @@ STREAM_KEYS: Final = {
     "flushThresholdTime": f"{FLUSH}time",
     "flushThresholdSegmentSize": f"{FLUSH}segment.size",
 }
-"""Keys that are settings of the stream, and their names there."""
+"""Keys of the block that are settings of the stream, with the names that they have there."""
 
 _ROWS: Final = (STREAM_KEYS["flushThresholdRows"], f"{FLUSH}size", f"{FLUSH}size.llc")
-"""A stream's key for the rows, and what it was called before."""
+"""The stream's key for the number of rows, then the former names of that key."""
 
 TABLE_PATHS: Final[Mapping[str, tuple[str, ...]]] = {
     "peerSegmentDownloadScheme": ("segmentsConfig", "peerSegmentDownloadScheme"),
     "pauselessConsumptionEnabled": (*STREAM_INGESTION, "pauselessConsumptionEnabled"),
     "disasterRecoveryMode": (*STREAM_INGESTION, "disasterRecoveryMode"),
 }
-"""Keys that are settings of the table, and their places there."""
+"""Keys of the block that are settings of the table, with the paths that they have there."""
 
 
 class RealtimeBlock(BaseModel):
-    """What of a REALTIME table is worth a short key: its stream, its commits, its repair.
+    """Settings of a REALTIME table that have a short key: its stream, its commits, its repair.
 
-    Everything here may stand in the table config instead.
+    The table config may have all of them instead.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -56,7 +56,7 @@ class RealtimeBlock(BaseModel):
     peer_scheme: Annotated[
         Annotated[Literal["http", "https"], AnyCase()] | None, Field(alias="peerSegmentDownloadScheme")
     ] = None
-    """Servers take segments from each other, and a commit passes a deep store that is down."""
+    """Servers download segments from each other, and a commit succeeds while the deep store is down."""
     pauseless: Annotated[Flag | None, Field(alias="pauselessConsumptionEnabled")] = None
     """The next segment is consumed while this one is built and uploaded; Pinot 1.4 or newer."""
     recovery: Annotated[
@@ -78,7 +78,7 @@ KEYS: Final = tuple(_FIELDS)
 def merge_block(
     block: DocumentNode, table: DocumentNode, refused: frozenset[KeyPath]
 ) -> tuple[JsonObject, list[Problem], list[Note]]:
-    """Lay a `realtime:` block into a table config.
+    """Merge a `realtime:` block into a table config.
 
     :param table: a mapping whose parts have the right shapes.
     :param refused: paths whose values were refused as secrets and are left out.
@@ -96,7 +96,7 @@ def merge_block(
 
 
 def merged_from(block: DocumentNode, table: DocumentNode, *path: str | int) -> DocumentNode:
-    """Where a value of the merged table config is written: in the block, or in the table config."""
+    """Return where a value of the merged table config is written: in the block, or in the table config."""
     stream = block.value.get("stream") if isinstance(block.value, dict) else None
     if path[: len(STREAMS)] == STREAMS and isinstance(stream, dict) and path[-1] in stream:
         return block.at("stream", path[-1])
@@ -109,7 +109,7 @@ def merged_from(block: DocumentNode, table: DocumentNode, *path: str | int) -> D
 
 
 class _Merging:
-    """One block on its way into one table config."""
+    """Merges one block into one table config."""
 
     def __init__(self, block: DocumentNode, table: DocumentNode, refused: frozenset[KeyPath]) -> None:
         self.block = block
@@ -121,7 +121,7 @@ class _Merging:
         self._streams: list[JsonObject] = []
 
     def settle_streams(self) -> None:
-        """Put the streams where this Pinot and its newer settings want them."""
+        """Move the streams to the place that Pinot's newer stream settings need."""
         former, streams = setting(self.config, *FORMER_STREAM), setting(self.config, *STREAMS)
         if former:
             place, where = self.table.at(*FORMER_STREAM), ".".join(STREAMS)
@@ -138,7 +138,7 @@ class _Merging:
         _put(self.config, STREAMS, self._streams)
 
     def take(self, key: str) -> None:
-        """One key of the block."""
+        """Merge one key of the block."""
         place = self.block.at(key)
         if key not in _FIELDS:
             self.problems.append(place.unknown_key("the realtime block", KEYS))
@@ -162,7 +162,7 @@ class _Merging:
                 self._contradicts(place, self.table.at(*path))
 
     def judge_flush(self) -> None:
-        """Pinot looks at a size only where no rows are said; before 1.0, where they are said to be 0."""
+        """Set rows to 0 beside a size: Pinot uses a size only without rows; before 1.0, only with 0 rows."""
         if "flushThresholdSegmentSize" not in self.block.value:
             return
         for stream in self._streams:

@@ -1,6 +1,6 @@
-"""Make Pinot hold what a spec says, and notice when it no longer does.
+"""Apply table specs to Pinot, and find where Pinot differs from them.
 
-Several tables can be applied to one Pinot: one that cannot be applied keeps no other from its turn.
+Several tables can be applied to one Pinot: when one cannot be applied, the others still are.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COLUMN: Final = "schema.columns."
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What applying a spec would do to its schema or its table."""
+    """What applying a spec would do to its schema or to its table config."""
 
     action: Action
     differences: tuple[SpecDifference, ...]
@@ -43,7 +43,7 @@ class Change:
 class ApplyPlan:
     """What applying one spec would do to Pinot.
 
-    :ivar lasting: what of it Pinot cannot take back, one sentence each without a final full stop.
+    :ivar lasting: changes that Pinot cannot undo, one sentence each without a final full stop.
     """
 
     spec: AnyTableSpec
@@ -58,7 +58,7 @@ class ApplyPlan:
 
 
 def plan_apply(spec: AnyTableSpec, store: PinotClient) -> ApplyPlan:
-    """Look what applying would change; changes nothing itself.
+    """Compare the spec with Pinot and return what applying it would change. This changes nothing.
 
     :raises PinotError: Pinot could not be asked.
     """
@@ -69,10 +69,10 @@ def plan_apply(spec: AnyTableSpec, store: PinotClient) -> ApplyPlan:
 
 
 def refuse_unless_valid(plan: ApplyPlan, store: PinotClient) -> None:
-    """Ask the policy and Pinot whether they take schema and table config, before anything of them is there.
+    """Ask the policy and Pinot whether they accept the schema and the table config, before writing either.
 
-    :raises SpecError: the policy refuses what Pinot would reach by them. Nothing was changed.
-    :raises PinotError: Pinot would not take them, or could not be asked. Nothing was changed.
+    :raises SpecError: the policy refuses a place that Pinot would reach because of them. Nothing was changed.
+    :raises PinotError: Pinot would not accept them, or could not be asked. Nothing was changed.
     """
     if plan.changes_nothing:
         return
@@ -90,13 +90,13 @@ def refuse_unless_valid(plan: ApplyPlan, store: PinotClient) -> None:
 
 
 def apply_plan(plan: ApplyPlan, store: PinotClient) -> None:
-    """Carry out a plan, the schema first, and read back what Pinot made of it.
+    """Carry out a plan, the schema first, and read back what Pinot holds afterwards.
 
-    Pinot is asked first whether it would take both. A schema that this made, and of which no table is made
-    because Pinot refuses that, is deleted again: it would stand in the way of its own correction.
+    Pinot is first asked whether it would accept both. If this call created the schema and Pinot then refuses
+    the table, the schema is deleted again: it would block the correction of itself.
 
-    :raises PinotError: Pinot refused (a column removed or its type changed, for one); says what is left.
-    :raises SpecDrift: Pinot accepted everything and holds something else, so that every run would refuse.
+    :raises PinotError: Pinot refused, e.g. to remove a column or change its type. The hint says what remains.
+    :raises SpecDrift: Pinot accepted everything but holds something else, so every run would refuse.
     """
     with recording(store, f"`pinot-assets tables apply {plan.spec.name}` does what is left") as pinot:
         refuse_unless_valid(plan, pinot)
@@ -109,7 +109,7 @@ def apply_plan(plan: ApplyPlan, store: PinotClient) -> None:
 
 
 def _applied(plan: ApplyPlan, store: PinotClient) -> list[SpecDifference]:
-    """Write both, and say what Pinot made otherwise."""
+    """Write schema and table config; return where Pinot differs from the spec afterwards."""
     spec = plan.spec
     is_new = plan.schema.action == "create" and store.get_schema(spec.name) is None
     if plan.schema.action != "keep":
@@ -120,7 +120,7 @@ def _applied(plan: ApplyPlan, store: PinotClient) -> list[SpecDifference]:
         elif plan.table.action == "update":
             store.update_table(spec.table_json)
     except (SwitchStateUnknown, PinotUnreachable):
-        raise  # the table may be there, or be made by the next call, and would lack its schema
+        raise  # the table may exist, or the next call may create it, and it needs its schema
     except PinotError as refusal:
         hints = filter(None, (refusal.hint, _schema_after(plan, is_new, store)))
         raise type(refusal)(refusal.what, why=refusal.why, hint="; ".join(hints) or None) from refusal
@@ -128,7 +128,7 @@ def _applied(plan: ApplyPlan, store: PinotClient) -> list[SpecDifference]:
 
 
 def _schema_after(plan: ApplyPlan, is_new: bool, store: PinotClient) -> str:
-    """What becomes of the schema of a table that Pinot refuses."""
+    """Return a hint: what happens to the schema when Pinot refuses its table. Deletes a schema we created."""
     name = plan.spec.name
     if not is_new:
         return f"the schema {name} stays as it is now" if plan.schema.action == "update" else ""
@@ -143,7 +143,7 @@ def _schema_after(plan: ApplyPlan, is_new: bool, store: PinotClient) -> str:
 
 
 def _lasting(schema: Change, table: Change) -> Iterator[str]:
-    """What of these changes no later change undoes."""
+    """Yield a sentence for each of these changes that no later change can undo."""
     absent = [d.path.removeprefix(_COLUMN) for d in schema.differences if d.in_pinot is None]
     if added := [name for name in absent if "." not in name]:
         what = "the column" if len(added) == 1 else "the columns"
@@ -159,7 +159,7 @@ def _lasting(schema: Change, table: Change) -> Iterator[str]:
 
 
 def drift(spec: AnyTableSpec, store: PinotClient) -> list[SpecDifference]:
-    """Where Pinot is not what the spec says; a missing schema or table is one difference.
+    """Return where Pinot differs from the spec; a missing schema or table is one difference.
 
     :raises PinotError: Pinot could not be asked.
     """
@@ -171,7 +171,7 @@ def drift(spec: AnyTableSpec, store: PinotClient) -> list[SpecDifference]:
 
 
 def held_config(spec: AnyTableSpec, store: PinotClient) -> JsonObject | None:
-    """The table config as Pinot holds it, None where it has no such table.
+    """Return the table config that Pinot holds, None if Pinot has no such table.
 
     :raises PinotError: Pinot could not be asked.
     """
@@ -180,14 +180,14 @@ def held_config(spec: AnyTableSpec, store: PinotClient) -> JsonObject | None:
 
 
 def held_table_config(spec: TableSpec, store: PinotClient) -> JsonMapping:
-    """As Pinot holds it, which may say more than the spec; the spec's where Pinot has none."""
+    """Return the table config that Pinot holds, which may have more keys, or the spec's if Pinot has none."""
     return store.get_table_config(spec.name) or spec.table_json
 
 
 def refuse_drift(spec: TableSpec, store: PinotClient) -> None:
-    """What a run does first.
+    """Check that Pinot is what the spec says. Every run does this first.
 
-    :raises SpecDrift: Pinot's schema or table config is not what the spec says; lists where.
+    :raises SpecDrift: Pinot's schema or table config differs from the spec; the text lists where.
     :raises PinotError: Pinot could not be asked.
     """
     if differences := drift(spec, store):
@@ -206,9 +206,9 @@ def _listed(differences: list[SpecDifference]) -> str:
 
 
 def _require_allowed(spec: AnyTableSpec) -> None:
-    """Hand nothing to Pinot that the policy refuses, however the spec was made.
+    """Check schema and table config against the policy, for a spec from any origin.
 
-    :raises SpecError: it refuses something; says which line of the policy would allow it.
+    :raises SpecError: the policy refuses something; the hint names the policy line that would allow it.
     """
     of_table = (*refused_table(spec.table_json, spec.policy), *literal_secrets(spec.table_json))
     of_schema = refused_schema(spec.schema_json, spec.policy)
@@ -222,13 +222,13 @@ def _require_allowed(spec: AnyTableSpec) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ApplyOutcome:
-    """How far one table came.
+    """How far one table got.
 
     :ivar name: its raw name.
     :ivar table: its name with type.
-    :ivar plan: what applying it would change; None where that could not be seen.
+    :ivar plan: what applying it would change; None if Pinot could not be compared with the spec.
     :ivar error: why it is not applied.
-    :ivar applied: Pinot was changed, and holds what the spec says.
+    :ivar applied: whether Pinot was changed and now holds what the spec says.
     """
 
     name: str
@@ -239,14 +239,14 @@ class ApplyOutcome:
 
     @property
     def due(self) -> ApplyPlan | None:
-        """What is to be applied; None where there is nothing to change, or something against it."""
+        """The plan to carry out; None if nothing has to change or an error prevents it."""
         return None if self.error or self.plan is None or self.plan.changes_nothing else self.plan
 
 
 def plan_each(specs: Iterable[AnyTableSpec], store: PinotClient) -> list[ApplyOutcome]:
-    """Look what applying each would change.
+    """Return for each spec what applying it would change.
 
-    :raises PinotUnreachable: no Pinot answers, so that it is the same for all of them.
+    :raises PinotUnreachable: Pinot does not answer, which is the same for every table.
     """
     return [
         _tried(ApplyOutcome(spec.name, spec.name_with_type), partial(plan_apply, spec, store))
@@ -257,9 +257,9 @@ def plan_each(specs: Iterable[AnyTableSpec], store: PinotClient) -> list[ApplyOu
 def check_each(
     fates: Iterable[ApplyOutcome], store: PinotClient, realtime_gate: Callable[[ApplyPlan], None]
 ) -> list[ApplyOutcome]:
-    """Ask for each that is due whether it may be applied: a REALTIME table's preflight, and Pinot itself.
+    """Check for each plan that is due whether it may be applied: a REALTIME table's preflight, then Pinot.
 
-    :raises PinotUnreachable: no Pinot answers, so that it is the same for all of them.
+    :raises PinotUnreachable: Pinot does not answer, which is the same for every table.
     """
 
     def checked(plan: ApplyPlan) -> ApplyPlan:
@@ -272,7 +272,7 @@ def check_each(
 
 
 def apply_each(fates: Iterable[ApplyOutcome], store: PinotClient) -> list[ApplyOutcome]:
-    """Apply each that is due; once Pinot does not answer any more, the rest is not tried."""
+    """Apply each plan that is due. Once Pinot does not answer any more, the rest is not tried."""
     done: list[ApplyOutcome] = []
     gone = False
     for fate in fates:
@@ -291,7 +291,7 @@ def apply_each(fates: Iterable[ApplyOutcome], store: PinotClient) -> list[ApplyO
 
 
 def exit_code_of(fates: Iterable[ApplyOutcome], left_out: Sequence[LeftOut]) -> ExitCode:
-    """What a command ends with."""
+    """Return the exit code of a command that applied or checked these tables."""
     codes = [code_of(fate.error) for fate in fates if fate.error is not None]
     return worst([*codes, *([ExitCode.ERROR] if left_out else [])])
 

@@ -1,10 +1,10 @@
-"""Where Pinot's stored schema and table config are not what a spec says.
+"""Find where Pinot's stored schema and table config differ from a spec.
 
-Pinot does not store what it is given: it fills in defaults, drops values that equal a default, rewrites
-deprecated keys and turns some numbers into texts, and each version does so differently. So only three things
-count: what the spec says and Pinot lacks or holds otherwise, columns that Pinot has and the spec has not, and
-settings that shape segments or queries which Pinot has and the spec has not. What a newer Pinot adds by
-itself is no difference.
+Pinot does not store exactly what it is given: it fills in defaults, drops values that equal a default,
+rewrites deprecated keys and turns some numbers into texts. Each version does this differently. So only three
+things count: what the spec says and Pinot lacks or holds differently; columns that only Pinot has; and
+settings that only Pinot has and that shape segments or queries. What a newer Pinot adds by itself is no
+difference.
 
 Source: Schema, FieldSpec and TableConfig of pinot-spi, 0.11.0 and 1.5.1.
 """
@@ -26,7 +26,7 @@ from pinot_assets.table_spec.yaml.values import has_reference, is_secret_key
 
 _HIDDEN: Final = "(hidden)"
 _ELEMENT_KEYS: Final = ("name", "columnName")
-"""Lists of objects that have one of these are compared object by object, whatever their order."""
+"""A list of objects that all have one of these keys is compared by that key, in any order."""
 
 _ANY_CASE: Final = frozenset(
     (
@@ -34,19 +34,19 @@ _ANY_CASE: Final = frozenset(
         *("loadMode", "timeType", "retentionTimeUnit", "encodingType", "indexType", "compressionCodec"),
     )
 )
-"""Enumerations, which some versions of Pinot write in upper case."""
+"""Enumerations that some versions of Pinot write in upper case: their case is ignored."""
 
 _WATCHED: Final = {
     "tableIndexConfig": re.compile(r".*Columns|sortedColumn|starTreeIndexConfigs|segmentPartitionConfig"),
     "ingestionConfig": re.compile(r"transformConfigs|filterConfig|complexTypeConfig|aggregationConfigs"),
     "segmentsConfig": re.compile(r"timeColumnName|retentionTime(?:Unit|Value)"),
 }
-"""Settings that nobody but a user makes, so that their presence in Pinot alone is a difference."""
+"""Settings that only a user makes: it is a difference if Pinot alone has one."""
 
 _WATCHED_REALTIME: Final = {TABLE_PATHS["disasterRecoveryMode"]: "DEFAULT"} | {
     TABLE_PATHS[key]: None for key in ("peerSegmentDownloadScheme", "pauselessConsumptionEnabled")
 }
-"""The same of REALTIME tables, with what Pinot writes there by itself."""
+"""Such settings of REALTIME tables, each with the value that Pinot writes by itself, which does not count."""
 
 _FIELD_DEFAULTS: Final = {
     "singleValueField": True,
@@ -54,7 +54,7 @@ _FIELD_DEFAULTS: Final = {
     "allowTrailingZeros": False,
     "maxLength": 512,
 }
-"""What a field spec means where it does not say; Pinot leaves these out."""
+"""Defaults of a field spec; Pinot leaves these keys out."""
 
 _METRIC_NULLS: Final = {"INT": 0, "LONG": 0, "FLOAT": 0, "DOUBLE": 0, "BIG_DECIMAL": 0, "BYTES": ""}
 _DIMENSION_NULLS: Final = {
@@ -77,7 +77,7 @@ class SpecDifference:
 
     :ivar path: dotted path, beginning with `schema` or `table`.
     :ivar in_spec: the spec's value, None where it has none.
-    :ivar in_pinot: Pinot's value, None where it has none.
+    :ivar in_pinot: Pinot's value, None if it has none.
     """
 
     path: str
@@ -90,12 +90,12 @@ class SpecDifference:
 
 
 def diff_json(in_spec: JsonValue, in_pinot: JsonValue, path: str = "") -> list[SpecDifference]:
-    """Where `in_pinot` lacks or contradicts what `in_spec` says; what only `in_pinot` has does not count.
+    """Return where `in_pinot` lacks or contradicts `in_spec`; extra keys of `in_pinot` do not count.
 
-    Equal are: numbers, booleans and their texts (`1`, `"1"`); an empty value, false or null and no value at
-    all; a reference to the environment and whatever Pinot made of it.
+    These count as equal: numbers, booleans and their texts (`1`, `"1"`); an empty value, false, null and a
+    missing value; a reference to the environment and any value that Pinot has there.
 
-    :param path: where the two stand, for the result.
+    :param path: path of both values, used in the result.
     """
     return list(_differences(in_spec, in_pinot, path))
 
@@ -114,7 +114,7 @@ def diff_schema(in_spec: JsonMapping, in_pinot: JsonMapping) -> list[SpecDiffere
 
 
 def diff_table(in_spec: JsonMapping, in_pinot: JsonMapping) -> list[SpecDifference]:
-    """Compare two Pinot table configs; see the module for what counts."""
+    """Compare two Pinot table configs; the module docstring says what counts."""
     ours, theirs = _modern(in_spec), _modern(in_pinot)
     return [*diff_json(ours, theirs, "table"), *_surplus_settings(ours, theirs)]
 
@@ -135,7 +135,7 @@ def _differences(in_spec: JsonValue, in_pinot: JsonValue, path: str) -> Iterator
 
 
 def _without_secrets(value: JsonValue, path: str) -> JsonValue:
-    """The value as it may be shown: Pinot shows table configs with its own environment filled in."""
+    """Hide secrets: Pinot's API shows table configs with the variables of its own environment filled in."""
     if isinstance(value, Mapping):
         return {name: _without_secrets(inner, f"{path}.{name}") for name, inner in value.items()}
     if isinstance(value, list):
@@ -144,7 +144,7 @@ def _without_secrets(value: JsonValue, path: str) -> JsonValue:
 
 
 def _key_of(path: str) -> str:
-    """The last step of a path; of a stream's settings, whose names have dots, the whole name."""
+    """The last step of a path; for a stream setting, whose name has dots, the whole name."""
     return path.rpartition("]." if ".streamConfigMaps[" in path else ".")[2]
 
 
@@ -164,7 +164,7 @@ def _is_nothing(value: JsonValue) -> bool:
 
 
 def _text(value: JsonValue) -> str:
-    """One text for `1`, `1.0`, `"1"`, and for `true`, `"true"`."""
+    """The same text for `1`, `1.0` and `"1"`, and for `true` and `"true"`."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
     if re.fullmatch(r"[-+]?[0-9]+(\.0*)?", text):
         return str(int(text.split(".")[0]))
@@ -173,7 +173,7 @@ def _text(value: JsonValue) -> str:
 
 
 def _by_name(value: JsonValue) -> JsonObject | None:
-    """A list of objects that all have a name, by that name; None for any other value."""
+    """A list of objects as a mapping by their names; None for any other value, or if a name is missing."""
     if not isinstance(value, list) or not value:
         return None
     for key in _ELEMENT_KEYS:
@@ -201,7 +201,7 @@ def _field(spec: JsonMapping, kind: str) -> JsonObject:
     null = nulls.get(data_type) if null is None else null
     field = {**_FIELD_DEFAULTS, **spec, "fieldType": kind}
     if data_type == "TIMESTAMP":
-        field.pop("format", None)  # 1.5 always says TIMESTAMP, 0.11 keeps what was written
+        field.pop("format", None)  # 1.5 always writes TIMESTAMP, 0.11 keeps what was written
         null = null if null is None else _epoch_ms(str(null))
     elif data_type == "BOOLEAN":
         null = str(null).lower() in ("true", "1")
@@ -211,9 +211,9 @@ def _field(spec: JsonMapping, kind: str) -> JsonObject:
 
 
 def _epoch_ms(text: str) -> str:
-    """Milliseconds of a timestamp, taken as UTC; the text itself where it is none.
+    """Milliseconds of a timestamp, read as UTC; the text itself if it is no timestamp.
 
-    The controller prints in its own time zone; where that is not UTC the spec has to say the same.
+    The controller prints in its own time zone; if that is not UTC, the spec has to use the same zone.
     """
     if re.fullmatch(r"-?[0-9]+", text):
         return str(int(text))
@@ -228,11 +228,11 @@ def _epoch_ms(text: str) -> str:
 
 
 def _modern(config: JsonMapping) -> JsonObject:
-    """A table config with the raw name, without StarTree's task, its deprecated push settings moved."""
+    """The table config with its raw name, without StarTree's task, and with old push settings moved."""
     table = without_file_ingestion(dict(config))
     table["tableName"] = raw_table_name(str(table.get("tableName")))
     segments = dict(table.get("segmentsConfig") or {})
-    segments.pop("schemaName", None)  # the table's own name, as the spec's check makes sure
+    segments.pop("schemaName", None)  # the table's own name: `pinot_json` checks that in the spec
     batch = dict((table.get("ingestionConfig") or {}).get("batchIngestionConfig") or {})
     for what in ("Type", "Frequency"):
         if (legacy := segments.pop(f"segmentPush{what}", None)) is not None:

@@ -1,9 +1,9 @@
 """The JSON Schema that gives editors completion and early warnings for `tables/*.yaml`.
 
-It is looser than `load_tables`, which stays the judge: it knows no rule between two keys.
+It is looser than `load_tables`, which decides: it knows no rule between two keys.
 
-What a key means is read from the source, and only when somebody asks: Pydantic would do it each time that a
-command starts.
+The meaning of a key is read from the source code, and only when this module is used: Pydantic would read it
+each time that a command starts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pinot_assets.table_spec.blocks.realtime import RealtimeBlock
 
 
 def described_schema(model: type[BaseModel]) -> JsonObject:
-    """JSON Schema of a model, by the keys in the YAML, each property with a `description`."""
+    """JSON Schema of a model with the keys as in the YAML; each property has a `description`."""
     schema = model.model_json_schema(by_alias=True)
     keys = {name: field.alias or name for name, field in model.model_fields.items()}
     for name, text in _texts_below(model):
@@ -37,7 +37,7 @@ def described_schema(model: type[BaseModel]) -> JsonObject:
 
 
 def _texts_below(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
-    """Each field of a class, and the text that follows it."""
+    """Yield each field of a class with the text that follows it."""
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
     assert isinstance(definition, ast.ClassDef)
     for field, text in zip(definition.body, definition.body[1:], strict=False):
@@ -51,7 +51,7 @@ def _texts_below(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
 
 
 FILE_NAME: Final = "table.schema.json"
-"""What the committed file is called; sample tables refer to it in their first line."""
+"""Name of the committed file; sample tables refer to it in their first line."""
 
 _TABLE_PARTS: Final = ("segmentsConfig", "tenants", "tableIndexConfig", "metadata")
 _SCALAR: Final[JsonObject] = {"type": ["string", "number", "boolean"]}
@@ -115,7 +115,7 @@ def _realtime() -> JsonObject:
 
 
 def _closed(generated: JsonObject) -> JsonObject:
-    """A block that takes its own keys and no others."""
+    """The schema of a block that accepts its own keys only."""
     properties = {
         key: {k: v for k, v in value.items() if k != "title"}
         for key, value in generated["properties"].items()

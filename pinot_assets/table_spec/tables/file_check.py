@@ -1,4 +1,4 @@
-"""The check of one file of `tables/` and of the JSON files that it names: an OFFLINE or a REALTIME table."""
+"""Check one file of `tables/`, with the JSON files that it names: an OFFLINE or a REALTIME table."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ _BLOCKS: Final = {_FILES: pinot_json.OFFLINE_SUFFIX, _REALTIME: pinot_json.REALT
 
 
 class FileCheck:
-    """The check of one YAML file and the JSON files that it names.
+    """Checks one YAML file and the JSON files that it names.
 
     :ivar policy: what its specs may reach.
-    :ivar name: raw name of its table, as the caller guesses it as long as the file does not say it.
-    :ivar problems: what is wrong with it.
-    :ivar notes: what is worth knowing.
-    :ivar kinds: `_OFFLINE`, `_REALTIME`, or both as long as it does not say which.
+    :ivar name: raw name of its table; until the file gives one, the caller's guess.
+    :ivar problems: what is wrong with the file.
+    :ivar notes: what is accepted but worth knowing.
+    :ivar kinds: `_OFFLINE` or `_REALTIME`; both until the file says which.
     """
 
     def __init__(self, file: Path, policy: Policy, name: str) -> None:
@@ -65,11 +65,11 @@ class FileCheck:
         self._refused: set[KeyPath] = set()
 
     def run(self) -> AnyTableSpec | None:
-        """The spec, None where there are problems."""
+        """Check the file and return its spec, None if there are problems."""
         try:
             return self._spec()
         except Exception as error:
-            # A fault of ours, of which this table alone is to suffer. Its text may quote a secret.
+            # This is a fault of ours, and only this table may suffer from it. The text may quote a secret.
             place = traceback.extract_tb(error.__traceback__)[-1]
             what = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
             fix = "this is a fault of pinot-assets: report it, with the file if it holds no secret"
@@ -95,7 +95,7 @@ class FileCheck:
         return self._offline(root, schema, table)
 
     def _identify(self, whole: JsonMapping, table: DocumentNode | None) -> None:
-        """Which table it is about, as far as that can be seen: also of a file that is wrong elsewhere."""
+        """Set name and kind of the table as far as the file says them, even if it is wrong elsewhere."""
         config = table.value if table is not None and isinstance(table.value, dict) else {}
         name, kind = config.get("tableName"), str(config.get("tableType")).upper()
         if isinstance(name, str):
@@ -121,7 +121,7 @@ class FileCheck:
             ]
             self.notes += pinot_json.table_notes(both[1])
             self._reach(both[0], pinot_json.without_file_ingestion(table_value), both[1].at)
-        # What else goes by them is looked at whatever is wrong with the block: all problems are told at once.
+        # The other blocks are checked even if this one is wrong, so that all problems are reported at once.
         sound = None if self.problems else both
         settings = self._dagster(root, "OFFLINE")
         if (block := self._block(root, table)) is None:
@@ -194,10 +194,10 @@ class FileCheck:
     def _reach(
         self, schema: DocumentNode, config: JsonMapping, place_of: Callable[..., DocumentNode]
     ) -> None:
-        """What Pinot would open for the table, and the policy refuses.
+        """Add a problem for each place that Pinot would open for the table and the policy refuses.
 
         :param config: the table config as it is applied.
-        :param place_of: where a path of it is written.
+        :param place_of: returns the place in the YAML of a path of `config`.
         """
         for where, refused in (
             (schema.at, refused_schema(schema.value, self.policy)),
@@ -243,7 +243,7 @@ class FileCheck:
         return root
 
     def _pinot_json(self, root: DocumentNode, key: str) -> DocumentNode | None:
-        """The schema or the table config: written here, or in the file named."""
+        """The schema or the table config: from this file, or from the file that it names."""
         file_key = _FILE_FOR[key]
         place = root.at(file_key)
         if key in root.value:
@@ -269,7 +269,7 @@ class FileCheck:
         return None
 
     def _block(self, root: DocumentNode, table: DocumentNode | None) -> DocumentNode | None:
-        """The ingestion block at either of its two places."""
+        """The ingestion block, from either of its two places; None and a problem if it is missing."""
         tasks = setting(table.value, *TASKS) if table is not None else None
         pasted = None
         if table is not None and isinstance(tasks, dict) and pinot_json.FILE_INGESTION_TASK in tasks:
@@ -289,9 +289,9 @@ class FileCheck:
 
 
 def _kinds_in(file: Path) -> frozenset[str]:
-    """What the table of a file may be that is no YAML: as its block at the left margin says, if one does."""
+    """Which kinds a file that is no valid YAML may be: the kind of its block at the left margin, or both."""
     try:
-        data = read_spec_bytes(file) if file.is_file() else b""  # a pipe would be waited for
+        data = read_spec_bytes(file) if file.is_file() else b""  # reading a pipe would block
     except (OSError, SpecError):
         return EITHER
     kinds = {kind for block, kind in _BLOCKS.items() if re.search(rf"(?m)^{block}\s*:".encode(), data)}
@@ -301,7 +301,7 @@ def _kinds_in(file: Path) -> frozenset[str]:
 def _mappings(
     schema: DocumentNode | None, table: DocumentNode | None
 ) -> tuple[DocumentNode, DocumentNode] | None:
-    """Both, if they can be held against each other."""
+    """Schema and table config if both are mappings, so that they can be compared."""
     if schema is None or table is None:
         return None
     return (schema, table) if isinstance(schema.value, dict) and isinstance(table.value, dict) else None

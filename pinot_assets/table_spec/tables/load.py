@@ -1,6 +1,6 @@
-"""`tables/*.yaml` in, table specs out, and everything that is wrong with the files that are left out.
+"""Read table specs from `tables/*.yaml`, and report everything that is wrong with the files left out.
 
-A table spec that a command writes takes no other table of its folder with it.
+A new table spec is only written if no other table of its folder would be left out because of it.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _ENDINGS: Final = (".yaml", ".yml")
 
 @dataclass(frozen=True, slots=True)
 class SpecsRead:
-    """What was read of some files.
+    """What was read from some files.
 
     :ivar specs: of the files without problems, in the order of the files.
-    :ivar left_out: the other files.
-    :ivar notes: what is worth knowing of any of them, in the order of files and lines.
+    :ivar left_out: the files with problems.
+    :ivar notes: what is worth knowing about any of the files, in the order of files and lines.
     """
 
     specs: tuple[AnyTableSpec, ...]
@@ -47,12 +47,12 @@ class SpecsRead:
 
     @property
     def problems(self) -> list[Problem]:
-        """Of all files that are left out, by file and line."""
+        """The problems of all files that are left out, by file and line."""
         return in_order(problem for one in self.left_out for problem in one.problems)
 
 
 def read_tables(directory: Path) -> Tables:
-    """The table specs of a directory; files that are wrong are in `left_out`, and keep no other table away.
+    """Return the table specs of a directory. Wrong files are in `left_out` and do not affect other tables.
 
     :raises SpecError: there is no such directory.
     """
@@ -63,9 +63,9 @@ def read_tables(directory: Path) -> Tables:
 
 
 def load_tables(directory: Path) -> Tables:
-    """All table specs of a directory, or none of them.
+    """Return all table specs of a directory, or none of them.
 
-    :raises SpecError: anything is wrong with any of them; the text lists all of it.
+    :raises SpecError: something is wrong with one or more of them; the text lists every problem.
     """
     specs, problems, _ = check_tables(directory)
     if problems:
@@ -74,9 +74,9 @@ def load_tables(directory: Path) -> Tables:
 
 
 def load_table(file: Path) -> TableSpec:
-    """One OFFLINE table's spec.
+    """Return the spec of one OFFLINE table.
 
-    :raises SpecError: anything is wrong with it; the text lists all of it. Or it is a REALTIME table's.
+    :raises SpecError: it has problems, and the text lists all of them, or it is of a REALTIME table.
     """
     spec = load_any_table(file)
     if isinstance(spec, RealtimeTableSpec):
@@ -85,9 +85,9 @@ def load_table(file: Path) -> TableSpec:
 
 
 def load_any_table(file: Path) -> AnyTableSpec:
-    """One table's spec, OFFLINE or REALTIME.
+    """Return the spec of one table, OFFLINE or REALTIME.
 
-    :raises SpecError: anything is wrong with it; the text lists all of it.
+    :raises SpecError: it has problems; the text lists all of them.
     """
     reading = read_files([file])
     for one in reading.left_out:
@@ -97,7 +97,7 @@ def load_any_table(file: Path) -> AnyTableSpec:
 
 
 def check_tables(directory: Path) -> tuple[list[AnyTableSpec], list[Problem], list[Note]]:
-    """Check all `*.yaml` and `*.yml` of a directory, its sub-directories left out.
+    """Check all `*.yaml` and `*.yml` of a directory, without its sub-directories.
 
     :returns: the specs without problems, then all problems and all notes in the order of files and lines.
     """
@@ -107,7 +107,7 @@ def check_tables(directory: Path) -> tuple[list[AnyTableSpec], list[Problem], li
 
 
 def check_files(files: Iterable[Path]) -> tuple[list[AnyTableSpec], list[Problem], list[Note]]:
-    """Check these files as one set; results as `check_tables`.
+    """Check these files as one set; returns the same as `check_tables`.
 
     :raises SpecError: a policy file cannot be used.
     """
@@ -118,7 +118,7 @@ def check_files(files: Iterable[Path]) -> tuple[list[AnyTableSpec], list[Problem
 def check_named(
     names: Iterable[str], directory: Path
 ) -> tuple[list[AnyTableSpec], list[Problem], list[Note]]:
-    """Check what was named as one set, or the whole directory where nothing was; results as `check_tables`.
+    """Check the named tables as one set, or the whole directory if none is named; returns as `check_tables`.
 
     :param names: tables of the directory, or paths of files, or of folders of files.
     :raises SpecError: there is no such table or folder, or a policy file cannot be used.
@@ -129,7 +129,7 @@ def check_named(
 
 
 def read_files(files: Iterable[Path]) -> SpecsRead:
-    """Read these files as one set. Two files that are about one table are both left out.
+    """Read these files as one set. If two files describe one table, both are left out.
 
     :raises SpecError: a policy file cannot be used.
     """
@@ -137,16 +137,16 @@ def read_files(files: Iterable[Path]) -> SpecsRead:
 
 
 def read_named(files: Mapping[Path, str]) -> SpecsRead:
-    """The same of files that are not called as their tables are.
+    """Read files whose names may differ from their tables' names, as one set.
 
-    :param files: the name of the table of each, where the file does not say it.
+    :param files: each file with the name that its table has if the file does not say one.
     """
     specs: list[AnyTableSpec] = []
     wrong: list[LeftOut] = []
     notes: list[Note] = []
     policies = cache(policy_of)
     for folder in dict.fromkeys(file.parent for file in files):
-        policies(folder)  # raises what is wrong with it, before anything is said of it
+        policies(folder)  # raises if the policy file is wrong, before any problem of the specs is reported
         notes += policy_notes(folder)
     for file, name in files.items():
         check = FileCheck(file, policies(file.parent), name)
@@ -170,14 +170,14 @@ def read_named(files: Mapping[Path, str]) -> SpecsRead:
 
 
 def displaced_by(written: Path, target: Path) -> list[Path]:
-    """Files of good tables that would be left out if a file were called so.
+    """Return the good table files that would be left out if `written` were called `target`.
 
-    :param written: that file, which is called otherwise yet.
-    :param target: what it is to be called, in the folder of the others.
+    :param written: the new file, which has another name for now.
+    :param target: its future path, in the folder of the other files.
     :raises SpecError: a policy file cannot be used.
     """
     if target.suffix not in _ENDINGS:
-        return []  # nothing reads it there
+        return []  # no loader reads a file with this ending
     there = {file: file.stem for file in _files_of(target.parent)}
     left = {spec.path for spec in read_named({**there, written: target.stem}).specs}
     return [spec.path for spec in read_named(there).specs if spec.path not in left]
@@ -190,10 +190,10 @@ def _files_of(directory: Path) -> list[Path]:
 def _files_named(name: str, directory: Path, read: Callable[[Path], Tables]) -> list[Path]:
     path = Path(name)
     if path.name == FOLDER_POLICY:
-        return []  # as a shell's *.yaml names it
+        return []  # a shell's *.yaml names it, too
     if path.suffix in _ENDINGS or path.is_file():
         return [path]
-    try:  # a table before a folder: its data may well lie in one of its name
+    try:  # look for a table before a folder: the table's data may lie in a folder of the same name
         specs, wrong = read(directory).sort_out([name])
     except SpecError:
         if not path.is_dir():
@@ -211,8 +211,8 @@ def _no_directory(directory: Path) -> Problem:
 
 
 def _narrowed(one: LeftOut, specs: list[AnyTableSpec]) -> LeftOut:
-    """A file that does not say its kind is of none that a good file already is: most likely it is the other
-    half of a hybrid table, and which it is must not stop the one that is there."""
+    """Drop from a file of unknown kind the kinds that a good file already has: most likely it is the other
+    half of a hybrid table, and it must not stop the half that is good."""
     if one.kinds != EITHER:
         return one
     taken = {spec.asset_name for spec in specs}
@@ -220,10 +220,10 @@ def _narrowed(one: LeftOut, specs: list[AnyTableSpec]) -> LeftOut:
 
 
 def _clashes(specs: list[AnyTableSpec], wrong: list[LeftOut]) -> Iterator[tuple[Path, Problem]]:
-    """Files about one table, or about two tables whose assets would have one name.
+    """Yield a problem for files about one table, or about tables whose assets would have the same name.
 
-    A file with problems counts, too, as far as it says its kind: which of the two the table is to follow is
-    for a person to say.
+    A file with problems counts for each kind that it may be: a person has to decide which of the
+    files describes the table.
     """
     claims: dict[str, dict[Path, str]] = {}
     for spec in specs:
@@ -240,7 +240,7 @@ def _clashes(specs: list[AnyTableSpec], wrong: list[LeftOut]) -> Iterator[tuple[
 
 
 def _torn_hybrids(specs: list[AnyTableSpec]) -> Iterator[tuple[Path, Problem]]:
-    """A hybrid table whose halves want two schemas, of which Pinot can have one: neither is the right one."""
+    """Yield a problem for both halves of a hybrid table if their schemas differ: Pinot has one for both."""
     offline = {spec.name: spec for spec in specs if isinstance(spec, TableSpec)}
     for spec in specs:
         half = offline.get(spec.name)
@@ -254,11 +254,11 @@ def _torn_hybrids(specs: list[AnyTableSpec]) -> Iterator[tuple[Path, Problem]]:
 
 
 def write_new_spec(target: Path, text: str) -> None:
-    """Write a table spec into a folder of them, whole or not at all.
+    """Write a table spec into a folder of table specs, completely or not at all.
 
-    :raises SpecError: it would be taken for the folder's policy, or would keep another table from being used.
-    :raises FileExistsError: it is there; it stays as it is.
-    :raises OSError: it cannot be written; then there is none.
+    :raises SpecError: it would be read as the folder's policy, or would make the loader leave out a table.
+    :raises FileExistsError: the file exists; it is not changed.
+    :raises OSError: it cannot be written; then no file is left.
     """
     if target.name == FOLDER_POLICY:
         raise SpecError(

@@ -1,7 +1,7 @@
-"""One table's whole spec, OFFLINE or REALTIME, checked, as values; and the tables of one directory.
+"""The checked spec of one table, OFFLINE or REALTIME, and the table specs of one directory.
 
-What the asset of a table is called in Dagster, all its jobs, sensors and pools begin with. Two names that
-come to the same asset are two tables that cannot be loaded together (`load`).
+The names of a table's jobs, sensors and pools in Dagster begin with the name of its asset. So two table names
+that give the same asset name cannot be loaded together (`load`).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ RESERVED: Final = frozenset(
         *("meta", "output", "output_arg_dict", "str", "type"),
     ]
 )
-"""Words after which Dagster names nothing: an asset check's input has the name of its asset."""
+"""Names that Dagster refuses: the input of an asset check has the name of its asset."""
 
 
 def asset_name(table: str, kind: str) -> str:
-    """The raw name with `_` for `-`; of a REALTIME table with `_realtime` behind it, and with `_table` where
-    it would be a word of Dagster's.
+    """Return the asset's name: the raw name with `_` for `-`, plus `_realtime` for a REALTIME table, plus
+    `_table` if the result is a reserved word.
 
     :param kind: `_OFFLINE` or `_REALTIME`.
     """
@@ -52,13 +52,13 @@ class TableFile:
     """What the specs of OFFLINE and REALTIME tables have in common.
 
     :cvar kind: `_OFFLINE` or `_REALTIME`.
-    :ivar name: raw table name; the two halves of a hybrid table have the same.
+    :ivar name: raw table name; the two halves of a hybrid table have the same one.
     :ivar path: the YAML file.
     :ivar schema_json: the Pinot schema.
     :ivar table_json: the table config that is applied to Pinot.
     :ivar dagster: how Dagster shows and watches the table.
-    :ivar policy: what the spec may reach.
-    :ivar notes: what was accepted but is worth knowing.
+    :ivar policy: what the spec may read and reach.
+    :ivar notes: what is accepted but worth knowing.
     """
 
     kind: ClassVar[str]
@@ -78,7 +78,7 @@ class TableFile:
 
     @property
     def asset_name(self) -> str:
-        """What its asset is called; unique among the tables loaded together."""
+        """Name of the table's asset; unique among the tables loaded together."""
         return asset_name(self.name, self.kind)
 
 
@@ -92,10 +92,10 @@ _SHAPING_INGESTION: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class TableSpec(TableFile):
-    """What one `tables/*.yaml` says: its `table_json` is without the FileIngestionTask block.
+    """The spec in one `tables/*.yaml` of an OFFLINE table, without FileIngestionTask in its `table_json`.
 
     :ivar ingestion: how files become segments.
-    :ivar audit: what must hold of staged segments before they are shown.
+    :ivar audit: what must hold for staged segments before queries see them.
     """
 
     kind: ClassVar[str] = OFFLINE_SUFFIX
@@ -105,30 +105,30 @@ class TableSpec(TableFile):
 
     @property
     def mode(self) -> Mode:
-        """append, sync or swap."""
+        """The mode of the table's sessions: append, sync or swap."""
         return self.ingestion.mode
 
     def input_uri(self) -> str:
-        """The input directory: references resolved, relative to the YAML file, without a trailing slash.
+        """Return the input URI: references resolved, relative to the YAML file, without a trailing slash.
 
-        :raises SpecError: a variable is not set, or the result is no usable directory.
+        :raises SpecError: a variable is not set, or the result is not a usable directory.
         """
         return self._locate("inputDirURI", self.ingestion.input_dir_uri)
 
     def staging_uri(self) -> str:
-        """The staging area, as `input_uri`.
+        """Return the URI of the staging area, made like `input_uri`.
 
-        :raises SpecError: as `input_uri`, or one of the two directories lies in the other.
+        :raises SpecError: as `input_uri`, or one of the two directories lies inside the other.
         """
         staging = self._locate("output.segment.dir.uri", self.ingestion.staging_uri)
         check_apart(self.input_uri(), staging)
         return staging
 
     def config_fingerprint(self, writer_version: str) -> str:
-        """What a session must not outlive: a change of it abandons an open one (rule R28, edge case E14).
+        """Return a hash of what shapes segments; a change gives up an open session (rule R28, edge case E14).
 
-        Credentials, schedule, retries, parallelism, the push mode, when files count as ready and what Dagster
-        shows are not part of it.
+        Not part of it: credentials, schedule, retries, parallelism, the push mode, when files are ready, and
+        what Dagster shows.
 
         :param writer_version: version of the segment writer.
         :returns: 64 hex digits.
@@ -172,26 +172,26 @@ class TableSpec(TableFile):
 
 @dataclass(frozen=True, kw_only=True)
 class RealtimeTableSpec(TableFile):
-    """What one `tables/*.yaml` with a `realtime:` block says: its `table_json` has the block laid into it.
+    """The spec in one `tables/*.yaml` with a `realtime:` block, which is merged into its `table_json`.
 
-    References to the environment are kept as they are written, for Pinot to fill in.
+    References to the environment are kept as written; Pinot fills them in.
     """
 
     kind: ClassVar[str] = REALTIME_SUFFIX
 
 
 AnyTableSpec = TableSpec | RealtimeTableSpec
-"""What one file of `tables/` may be."""
+"""The spec of one file of `tables/`."""
 
 
 def label_of(spec: AnyTableSpec) -> str:
-    """What tells tables apart in tags and metrics, and commands take: the raw name of an OFFLINE table, a
-    REALTIME one's with its type."""
+    """Return the table's label in tags and metrics, which commands accept, too: the raw name of an OFFLINE
+    table, the name with type of a REALTIME table."""
     return spec.name if isinstance(spec, TableSpec) else spec.name_with_type
 
 
 EITHER: Final = frozenset((OFFLINE_SUFFIX, REALTIME_SUFFIX))
-"""Kinds of a table whose file does not say which one it is."""
+"""Both kinds: for a file that does not say which one its table is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +199,9 @@ class LeftOut:
     """One file that cannot be used.
 
     :ivar file: the YAML file.
-    :ivar name: the raw name of its table: as the file says it, else the name of the file.
-    :ivar kinds: what its table may be: `_OFFLINE` or `_REALTIME`; where the file does not say, those of the
-        two that no good file of its table is.
+    :ivar name: raw name of its table, from the file if it gives one, else from the name of the file.
+    :ivar kinds: what its table may be: `_OFFLINE` or `_REALTIME`. If the file does not say, both without
+        those that a good file with the same table name already is.
     :ivar problems: what is wrong with it, at least one.
     """
 
@@ -212,7 +212,7 @@ class LeftOut:
 
     @property
     def error(self) -> SpecError:
-        """All that is wrong with it."""
+        """An error that lists all its problems."""
         return spec_error(self.problems)
 
     @property
@@ -225,20 +225,20 @@ class LeftOut:
         return f"{where}{first}{behind}"
 
     def answers_to(self, name: str) -> bool:
-        """Whether a command that is given this name means its table: a raw name, or one with its type."""
+        """Whether a command's argument means this table: its raw name, or its name with a possible type."""
         return name == self.name or any(name == self.name + kind for kind in self.kinds)
 
 
 def spec_error(problems: Sequence[Problem]) -> SpecError:
-    """The error that lists these."""
+    """Return an error that lists these problems."""
     listed = "\n".join(f"  {problem}" for problem in problems)
     count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
     return SpecError(f"the table specs have {count}:\n{listed}")
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
-    """Each once, by file and line."""
-    # `key` alone would mix None and text in `fix`.
+    """Return each problem once, sorted by file and line."""
+    # Sorting whole problems would compare None with text in `fix`.
     return sorted(set(problems), key=lambda p: (p.file, p.line, p.key, p.reason))
 
 
@@ -248,10 +248,10 @@ T = TypeVar("T")
 class Tables(Mapping[str, TableSpec]):
     """The table specs of one directory by raw table name, in the order of their names.
 
-    As a mapping it holds the OFFLINE tables, which files are pushed to.
+    As a mapping it holds the OFFLINE tables: files are pushed to these only.
 
-    :ivar realtime: the REALTIME tables by raw name; a hybrid table's two halves have the same.
-    :ivar left_out: tables whose files are wrong. To ask for one by its name raises what is wrong with it.
+    :ivar realtime: the REALTIME tables by raw name; both halves of a hybrid table have the same name.
+    :ivar left_out: tables whose files are wrong. Asking for one by name raises the problems of its file.
     """
 
     def __init__(self, specs: Iterable[AnyTableSpec], left_out: Iterable[LeftOut] = ()) -> None:
@@ -272,9 +272,9 @@ class Tables(Mapping[str, TableSpec]):
         return len(self._offline)
 
     def choose(self, names: Iterable[str]) -> list[TableSpec]:
-        """The OFFLINE tables of these names in their order; where no name is given, all that can be used.
+        """Return the OFFLINE tables of these names in this order; all usable ones if no name is given.
 
-        :raises SpecError: there is no such table, or its file is wrong.
+        :raises SpecError: there is no such OFFLINE table, or its file is wrong.
         """
         requested = list(names) or list(self._offline)
         for name in requested:
@@ -286,7 +286,7 @@ class Tables(Mapping[str, TableSpec]):
         return [self._offline[name] for name in requested]
 
     def find_realtime(self, name: str) -> RealtimeTableSpec | None:
-        """The REALTIME table of that raw name, None where no file is about it.
+        """Return the REALTIME table of that raw name, None if no file describes it.
 
         :raises SpecError: its file is wrong.
         """
@@ -294,9 +294,9 @@ class Tables(Mapping[str, TableSpec]):
         return self.realtime.get(name)
 
     def sort_out(self, names: Iterable[str]) -> tuple[list[AnyTableSpec], list[LeftOut]]:
-        """The tables of these names, of either type, that can be used, and those that are left out; each
-        once, however often and by whichever of its names it is named. A hybrid's name stands for both halves,
-        unless it ends in `_OFFLINE` or `_REALTIME`. Where no name is given, all of them.
+        """Return the usable tables of these names, of either type, and those left out. Each comes once, even
+        if it is named several times. A hybrid table's name means both halves, unless it ends in `_OFFLINE` or
+        `_REALTIME`. If no name is given: all tables.
 
         :raises SpecError: there is no such table.
         """
@@ -314,9 +314,9 @@ class Tables(Mapping[str, TableSpec]):
         return _once(chosen), _once(missing)
 
     def sort_out_offline(self, names: Iterable[str]) -> tuple[list[TableSpec], list[LeftOut]]:
-        """As `choose`: the tables that can be used, and those of the names that are left out; each once.
+        """Return, as `choose`, the usable tables of these names, and those left out of them; each once.
 
-        :raises SpecError: there is no such table.
+        :raises SpecError: there is no such OFFLINE table.
         """
         wrong = [one for one in self.left_out if OFFLINE_SUFFIX in one.kinds]
         if not (requested := list(names)):
@@ -343,5 +343,5 @@ class Tables(Mapping[str, TableSpec]):
 
 
 def _once(items: Iterable[T]) -> list[T]:
-    """Each of these in its first place; specs hold JSON and cannot be hashed."""
+    """Each item at its first place, compared by identity: specs hold JSON and cannot be hashed."""
     return [*{id(one): one for one in items}.values()]

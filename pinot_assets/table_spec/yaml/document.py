@@ -1,8 +1,8 @@
-"""A YAML or JSON file as plain JSON values that remember their lines, and what is wrong or worth knowing.
+"""Read a YAML or JSON file into plain JSON values that remember their lines, and collect problems and notes.
 
-PyYAML's own constructors are not used: they follow YAML 1.1, in which `NO` is false, `0.10` is `0.1` and
-`2013-01-01` is a date, none of which is what Pinot's JSON means. Scalars are read by the YAML 1.2 core
-schema instead. Whatever the text, the outcome is a document or problems, never another exception.
+PyYAML's own constructors are not used: they follow YAML 1.1, where `NO` is false, `0.10` is `0.1` and
+`2013-01-01` is a date. Pinot's JSON means none of that. Scalars are read by the YAML 1.2 core schema
+instead. Any text gives a document or problems, never another exception.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pinot_assets.errors import SpecError
 from pinot_assets.pinot.table_config import setting
 
 KeyPath = tuple[str | int, ...]
-"""Where a value stands in its file: mapping keys and list positions, outermost first."""
+"""The path of a value in its file: mapping keys and list positions, outermost first."""
 
 
 def show_path(path: KeyPath) -> str:
@@ -72,25 +72,25 @@ class Note:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that `word` was most likely meant to be, upper and lower case apart."""
+    """The known word that `word` was most likely meant to be, ignoring case; None if none is near."""
     by_lower = {k.lower(): k for k in known}
     matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.7)
     return by_lower[matches[0]] if matches else None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
-    """A fix to show: the nearest known word, None if nothing is near."""
+    """A fix to show: the nearest known word, None if none is near."""
     near = nearest(word, known)
     return None if near is None else f"did you mean {near}?"
 
 
 MAX_VALUES: Final = 20_000
-"""Far above any real spec; aliases of aliases ("billion laughs") stop here."""
+"""Far above any real spec; the limit stops aliases of aliases ("billion laughs")."""
 MAX_CHARACTERS: Final = 2 * SPEC_BYTES
-"""Of all texts, keys among them: an alias of a few bytes repeats a text of a megabyte."""
+"""Limit of all texts together, keys included: an alias of a few bytes repeats a text of a megabyte."""
 
 TABLE_SPEC: Final = "write schema:, table: and fileIngestion:"
-"""What belongs into an empty file that is to be a table spec."""
+"""What to write into an empty file that should be a table spec."""
 
 _TAG: Final = "tag:yaml.org,2002:"
 _CORE: Final = {
@@ -107,13 +107,13 @@ _QUOTED_IN_MESSAGE: Final = re.compile(r"(?<![a-z])(['\"])(.+?)\1")
 
 
 class _CoreLoader(yaml.SafeLoader):
-    """PyYAML's reader, scanner and parser with YAML 1.2's plain scalars."""
+    """PyYAML's reader, scanner and parser, with the plain scalars of YAML 1.2."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
 
 CORE_RESOLVERS: Final = tuple((_TAG + name, regexp, first) for name, (regexp, first) in _CORE.items())
-"""Tag, expression and first characters of what is no text when it stands without quotes."""
+"""Tag, expression and first characters of values that are no text when they are written without quotes."""
 
 for _resolver in CORE_RESOLVERS:
     _CoreLoader.add_implicit_resolver(*_resolver)
@@ -143,7 +143,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class DocumentNode:
-    """A place in a document: the schema, the table config or the ingestion block, wherever it is written."""
+    """A place in a document: the schema, the table config or the ingestion block, in any of its places."""
 
     document: Document
     path: KeyPath
@@ -157,11 +157,11 @@ class DocumentNode:
         return value
 
     def at(self, *steps: str | int) -> DocumentNode:
-        """A place further in, which need not exist."""
+        """A place further in, which may be missing."""
         return DocumentNode(self.document, self.path + steps)
 
     def items(self, *steps: str) -> list[DocumentNode]:
-        """The places of the items of a list that stands here or further in; none where there is no list."""
+        """The places of the items of a list, here or further in; empty if there is no list."""
         inner = setting(self.value, *steps)
         return [self.at(*steps, number) for number in range(len(inner))] if isinstance(inner, list) else []
 
@@ -174,12 +174,12 @@ class DocumentNode:
         return Problem(*self._where(), reason, fix)
 
     def unknown_key(self, what: str, known: Collection[str]) -> Problem:
-        """The problem of a key that is none of those of `what`."""
+        """The problem of a key that is not one of the known keys of `what`."""
         fix = did_you_mean(str(self.path[-1]), known) or f"the keys are {', '.join(known)}"
         return self.problem(f"is not a key of {what}", fix)
 
     def no_single_value(self) -> Problem | None:
-        """What is wrong with it where one value has to be; None if nothing is."""
+        """A problem if this place does not hold a single value; None if it does."""
         if isinstance(self.value, dict | list):
             return self.problem("holds more than a single value")
         return self.problem("has no value", "write a value or leave it out") if self.text() is None else None
@@ -200,8 +200,8 @@ def read_document(file: Path, content: str = TABLE_SPEC) -> tuple[Document | Non
     """
     try:
         mode = file.stat().st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a directory says so when it is opened
-            # It would be waited for, and no other table be read.
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a directory raises an error of its own
+            # Reading a pipe would block, and no other table would be read.
             return None, [Problem(file, 1, "", "is a pipe or a device and no file")]
         text = read_spec_bytes(file).decode("utf-8-sig")
     except SpecError as error:
@@ -217,9 +217,9 @@ def read_document(file: Path, content: str = TABLE_SPEC) -> tuple[Document | Non
 
 
 def read_spec_bytes(file: Path) -> bytes:
-    """The content of a file that people write.
+    """Return the content of a file that people write.
 
-    :raises SpecError: it is too large for one.
+    :raises SpecError: it is larger than a table spec or config needs.
     :raises OSError: it cannot be read.
     """
     with file.open("rb") as opened:
@@ -233,7 +233,7 @@ def read_spec_bytes(file: Path) -> bytes:
 
 
 def parse_document(text: str, file: Path, content: str = TABLE_SPEC) -> tuple[Document | None, list[Problem]]:
-    """As `read_document`, of a text; `file` is only for the messages."""
+    """Read a text as `read_document` reads a file; `file` is only used in messages."""
     try:
         node = yaml.compose(text, Loader=_CoreLoader)
     except yaml.MarkedYAMLError as error:
@@ -244,25 +244,25 @@ def parse_document(text: str, file: Path, content: str = TABLE_SPEC) -> tuple[Do
     except RecursionError:
         return None, [Problem(file, 1, "", "is nested too deeply")]
     except (yaml.YAMLError, ValueError, OverflowError, IndexError, TypeError, AttributeError):
-        # PyYAML lets a few of its own slips through, e.g. on "\UFFFFFFFF" or a malformed directive.
+        # Some errors of PyYAML's own code get through, e.g. for "\UFFFFFFFF" or a malformed directive.
         return None, [Problem(file, 1, "", "is not valid YAML")]
     if node is None:
         return None, [Problem(file, 1, "", "is empty", content)]
-    reading = _Reading(file)
+    reading = _YamlReading(file)
     try:
         value = reading.value(node, (), node.start_mark.line + 1)
     except RecursionError:
         return None, [*reading.problems, Problem(file, 1, "", "is nested too deeply")]
-    except _TooLarge as error:
+    except _DocumentTooLarge as error:
         return None, [*reading.problems, Problem(file, 1, "", str(error))]
     return Document(file, value, reading.lines, reading.texts), reading.problems
 
 
-class _TooLarge(Exception):
-    """A file holds more than is read."""
+class _DocumentTooLarge(Exception):
+    """A file has more values or more text than we read."""
 
 
-class _Reading:
+class _YamlReading:
     """Turns the node tree of one file into values; collects lines and problems."""
 
     def __init__(self, file: Path) -> None:
@@ -276,7 +276,7 @@ class _Reading:
     def value(self, node: yaml.Node, path: KeyPath, line: int) -> JsonValue:
         self.lines[path] = line
         if len(self.lines) > MAX_VALUES:
-            raise _TooLarge(f"holds more than {MAX_VALUES:,} values")
+            raise _DocumentTooLarge(f"holds more than {MAX_VALUES:,} values")
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
         if node.tag not in (_TAG + "map", _TAG + "seq"):
@@ -334,11 +334,11 @@ class _Reading:
         return self._refuse(path, line, "is too large a number", "quote it if it is a text")
 
     def _text(self, node: yaml.ScalarNode) -> str | None:
-        """The text of a scalar, None for one with half a pair of surrogates."""
+        """The text of a scalar; None if it has half a pair of surrogates."""
         self._characters += len(node.value)
         if self._characters > MAX_CHARACTERS:
-            raise _TooLarge("holds more text than a file may, by repeating it through aliases")
-        try:  # surrogate pairs, as JSON escapes spell them, are one character
+            raise _DocumentTooLarge("holds more text than a file may, by repeating it through aliases")
+        try:  # a surrogate pair, as JSON escapes write it, is one character
             return str(node.value.encode("utf-16", "surrogatepass").decode("utf-16"))
         except UnicodeDecodeError:
             return None
@@ -362,14 +362,14 @@ def _syntax_problem(file: Path, error: yaml.MarkedYAMLError) -> Problem:
 
 
 def _without_literals(message: str) -> str:
-    """Single characters and names of tokens, such as `'<scalar>'`, stay."""
+    """Hide pieces of the file's text; single characters and names of tokens, such as `'<scalar>'`, stay."""
     return _QUOTED_IN_MESSAGE.sub(
         lambda match: match[0] if len(match[2]) == 1 or match[2].startswith("<") else "…", message
     )
 
 
 def walk(value: JsonValue, path: KeyPath = ()) -> Iterator[tuple[KeyPath, JsonValue]]:
-    """Every value at or below a place with its path, outer ones first."""
+    """Yield every value at or below a place with its path, outer values first."""
     yield path, value
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, one in inner:
@@ -377,7 +377,7 @@ def walk(value: JsonValue, path: KeyPath = ()) -> Iterator[tuple[KeyPath, JsonVa
 
 
 def nearest_key(path: KeyPath) -> str:
-    """The key that a value stands at; the items of a list stand at the list's."""
+    """The last mapping key of a path: for an item of a list, the key of the list."""
     return next((step for step in reversed(path) if isinstance(step, str)), "")
 
 

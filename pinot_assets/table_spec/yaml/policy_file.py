@@ -1,8 +1,8 @@
-"""The policy file of an installation, and that of a folder of tables: YAML in, a `Policy` out.
+"""Read the policy file of an installation, and that of a folder of tables, into a `Policy`.
 
-An item of its lists that would be read as something else is refused. Nothing here widens what an item allows.
-An item that means nothing would leave a table refused, and nobody told why; one that means more than it says
-(a path behind an endpoint) would let in more than was meant.
+An item that would be read as something else is refused, and nothing here widens what an item allows. An item
+without a meaning would leave a table refused without a reason. An item that means more than it says (a path
+after an endpoint) would allow more than its author meant.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _WORDS: Final = {"endpoints": (LOOPBACK,), "ambientCredentials": (LOOPBACK, PROV
 
 
 def item_trouble(key: str, item: str) -> Trouble | None:
-    """What is wrong with an item, None if it is good.
+    """Return what is wrong with an item and a fix; None if it is good.
 
-    :param key: the list that it stands in, as it is written: `variables`, `endpoints`, `roots`,
+    :param key: the list that has the item, as it is written: `variables`, `endpoints`, `roots`,
         `ambientCredentials`.
     """
     if key == "roots":
@@ -51,12 +51,12 @@ def item_trouble(key: str, item: str) -> Trouble | None:
 
 
 def root_path(item: str, folder: str) -> str:
-    """The folder that a root means.
+    """Return the folder that a root names.
 
-    :param item: one without trouble, and not `project`.
-    :param folder: what relative ones start from.
+    :param item: a root without trouble that is not `project`.
+    :param folder: the folder that relative roots start from.
     """
-    # Of a folder that is a link, `..` is the folder around what it leads to, as it is to the system.
+    # After a symbolic link, `..` means the folder around the link's target, as for the operating system.
     base = os.path.realpath(folder) if item.startswith("..") else folder
     return os.path.abspath(os.path.join(base, os.path.expanduser(item)))
 
@@ -128,16 +128,16 @@ def _endpoint_trouble(key: str, item: str) -> Trouble | None:
         return reason, f"write https://host[:port] or kafka://host[:port], or {' or '.join(words)}"
     parts = urlsplit(item)
     if parts.path not in ("", "/") or parts.query or parts.fragment or item.endswith(("?", "#")):
-        # Its text is not shown: a query may hold a signature.
+        # The item is not shown: a query may hold a signature.
         return "has more than scheme, host and port, and would allow all of that service", f"write {service}"
     return None
 
 
 FOLDER_POLICY: Final = "policy.yaml"
-"""In a folder of tables: narrows what the installation allows."""
+"""The policy file in a folder of tables: it narrows what the installation allows."""
 
 _STACK: Final = ".pinot-assets"
-"""The local stack's folder, where nothing else is said."""
+"""The local stack's folder, unless PINOT_ASSETS_HOME names another one."""
 
 _LISTS: Final = {
     "variables": "variables",
@@ -150,15 +150,15 @@ _EMPTY: Final = f"write one of {', '.join(_KEYS)}, or do without the file: the d
 
 
 def policy_of(folder: Path, environ: Mapping[str, str] | None = None) -> Policy:
-    """What the specs of a folder may reach: what the installation allows, narrowed by the folder's policy.
+    """Return what the specs of a folder may reach: the installation's policy, narrowed by the folder's.
 
-    Without a file that PINOT_ASSETS_POLICY names the defaults count. They let a spec name this machine as an
-    endpoint in the profile `local` alone, where that is the local stack.
+    Every subject that no file of PINOT_ASSETS_POLICY mentions has its default. The defaults allow this
+    machine as an endpoint only in the profile `local`, because the local stack runs there.
 
-    :raises SpecError: a policy file cannot be read, or something in it is wrong; tells all of it, with lines.
+    :raises SpecError: a policy file cannot be read or has problems; the text lists all of them, with lines.
     """
     env = os.environ if environ is None else environ
-    from pinot_assets.settings.environment import (  # here: settings know all clients, and they this
+    from pinot_assets.settings.environment import (  # here: settings import the clients, and they this
         Profile,
         load_profile,
     )
@@ -173,11 +173,11 @@ def policy_of(folder: Path, environ: Mapping[str, str] | None = None) -> Policy:
 
 
 def policy_notes(folder: Path, environ: Mapping[str, str] | None = None) -> list[Note]:
-    """Roots of the policies of a folder's specs that are not on this machine.
+    """Return a note for each root of the folder's policies that does not exist on this machine.
 
-    No problem: a disk may be mounted later, or on other machines alone. A slip of the pen looks the same.
+    It is no problem: a disk may be mounted later, or only on other machines. A misspelling looks the same.
 
-    :param folder: as `policy_of`, which raises what is wrong with the files.
+    :param folder: as for `policy_of`, which raises if a policy file has problems.
     """
     env = os.environ if environ is None else environ
     files = [Path(env[POLICY]).expanduser().absolute()] if env.get(POLICY) else []
@@ -199,9 +199,9 @@ def _absent_roots(file: Path) -> Iterator[Note]:
 
 
 def read_layer(file: Path) -> tuple[Layer, list[Problem]]:
-    """One policy file, and everything that is wrong with it.
+    """Read one policy file; return its layer and everything that is wrong with it.
 
-    Relative roots start from the folder that the file lies in.
+    Relative roots start from the folder of the file.
     """
     document, problems = read_document(file, _EMPTY)
     if document is None:
@@ -258,15 +258,15 @@ def _items(place: DocumentNode, key: str, problems: list[Problem]) -> list[str]:
 
 
 def _project(folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
-    """The folder around the folder of tables, or that one alone where the other is a whole disk or a home."""
+    """The project's folders: around the tables' folder (not a disk or a home), and those of the stack."""
     tables = folder.absolute()
     around = tables.parent
     whole = {Path(tables.anchor), Path.home().absolute()}
     own = tables if around in whole or around.resolve() in whole else around
-    # A stack that was started elsewhere, or from elsewhere, keeps the sample files and their staging area.
+    # A stack that was started in another folder keeps the sample files and their staging area there.
     said = [env.get("PINOT_ASSETS_HOME") or _STACK, *(env.get(name) or "" for name in FOR_SPECS)]
     return (
         str(own),
-        str(own / _STACK),  # named, since it is a dot-folder, of which the project's are no data
+        str(own / _STACK),  # listed, because other dot-folders of the project are no data
         *(os.path.abspath(os.path.expanduser(path)) for path in said if path and "://" not in path),
     )

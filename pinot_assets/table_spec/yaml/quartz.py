@@ -1,8 +1,8 @@
-"""Quartz cron, as StarTree's `schedule` has it, into the five-field cron that Dagster runs.
+"""Convert a Quartz cron, as in StarTree's `schedule`, to the five-field cron that Dagster runs.
 
-Both fire at the same instants, or the expression is refused: days of the week count from 1 = SUN in Quartz
-and from 0 in cron, ranges may wrap around (`FRI-MON`, `22-2`), and a step runs on to the end of the field
-(`5/15`). So every field becomes the set of its values first. Source: org.quartz.CronExpression 2.3.2.
+Both fire at the same instants, or the expression is refused. Quartz counts days of the week from 1 = SUN and
+cron from 0; ranges may wrap around (`FRI-MON`, `22-2`); a step continues to the end of the field (`5/15`). So
+each field is expanded to the set of its values first. Source: org.quartz.CronExpression 2.3.2.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class _Field:
-    """One field: its values, the names of some, and the largest step that Quartz takes."""
+class _CronField:
+    """One field: its smallest and largest value, names of values, and the largest step of Quartz."""
 
     label: str
     low: int
@@ -30,12 +30,12 @@ class _Field:
 
 _MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _WEEK_DAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
-_SECONDS: Final = _Field("seconds", 0, 59, 59)
-_MINUTES: Final = _Field("minutes", 0, 59, 59)
-_HOURS: Final = _Field("hours", 0, 23, 23)
-_DAY_OF_MONTH: Final = _Field("day of month", 1, 31, 31)
-_MONTH: Final = _Field("month", 1, 12, 12, _MONTHS)
-_DAY_OF_WEEK: Final = _Field("day of week", 1, 7, 7, _WEEK_DAYS)
+_SECONDS: Final = _CronField("seconds", 0, 59, 59)
+_MINUTES: Final = _CronField("minutes", 0, 59, 59)
+_HOURS: Final = _CronField("hours", 0, 23, 23)
+_DAY_OF_MONTH: Final = _CronField("day of month", 1, 31, 31)
+_MONTH: Final = _CronField("month", 1, 12, 12, _MONTHS)
+_DAY_OF_WEEK: Final = _CronField("day of week", 1, 7, 7, _WEEK_DAYS)
 _LONGEST_MONTH: Final = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
 _ANY: Final = "?"
 
@@ -47,7 +47,7 @@ _ONLY_QUARTZ: Final = re.compile(r"L(?:-[0-9]+)?W?|LW|[0-9]+W|(?:[0-9]+|[A-Z]{3}
 
 
 def normalise_quartz(text: str) -> str:
-    """The expression with single spaces.
+    """Return the expression with single spaces.
 
     :raises ValueError: as `to_cron`.
     """
@@ -56,9 +56,9 @@ def normalise_quartz(text: str) -> str:
 
 
 def to_cron(text: str) -> str:
-    """The five-field cron that fires when a Quartz expression does.
+    """Return the five-field cron that fires when a Quartz expression does.
 
-    :raises ValueError: it is no Quartz expression, never fires, or no cron can say it; tells which field.
+    :raises ValueError: it is no Quartz expression, never fires, or cron cannot express it; says which field.
     """
     fields = text.upper().split()
     if len(fields) == 5:
@@ -90,12 +90,12 @@ def to_cron(text: str) -> str:
     )
 
 
-def _values(text: str, field: _Field) -> tuple[int, ...]:
+def _values(text: str, field: _CronField) -> tuple[int, ...]:
     """Every value of one written field, ascending."""
     return tuple(sorted({value for piece in text.split(",") for value in _piece(piece, field)}))
 
 
-def _piece(text: str, field: _Field) -> Iterable[int]:
+def _piece(text: str, field: _CronField) -> Iterable[int]:
     where = f"the field for {field.label}, {text},"
     if _ONLY_QUARTZ.fullmatch(text):
         raise ValueError(f"{where} uses L, W, # or C, which cron does not know")
@@ -112,11 +112,11 @@ def _piece(text: str, field: _Field) -> Iterable[int]:
     if others:
         last = others[0] if others[0] >= first else others[0] + len(field.all)
     else:
-        last = first if match["step"] is None else field.high  # 5/15 runs on to the end
+        last = first if match["step"] is None else field.high  # 5/15 continues to the end
     return ((v - field.low) % len(field.all) + field.low for v in range(first, last + 1, step))
 
 
-def _value(text: str, field: _Field, where: str) -> int:
+def _value(text: str, field: _CronField, where: str) -> int:
     if text in field.names:
         return field.low + field.names.index(text)
     if not text.isdecimal():
@@ -127,7 +127,7 @@ def _value(text: str, field: _Field, where: str) -> int:
 
 
 def _cron(values: Iterable[int], every: Iterable[int]) -> str:
-    """Values as short as cron can list them: `*`, `*/15`, `1-5`, or one by one."""
+    """Write values as short as cron can: `*`, `*/15`, `1-5`, or one by one."""
     listed, whole = list(values), list(every)
     if listed == whole:
         return "*"

@@ -1,12 +1,12 @@
-"""How single values of a table spec are read: texts as in Pinot's task configs (`"true"`, `"3"`) count, too.
+"""Read single values of a table spec. As in Pinot's task configs, they may be texts (`"true"`, `"3"`).
 
-Each type carries its own part of the editors' JSON Schema. What is wrong is a ValueError whose text goes on
-from the key's name: "is not a size".
+Each type has its own part of the editors' JSON Schema. A wrong value raises a ValueError whose text continues
+after the key's name: "is not a size".
 
-A spec keeps `${NAME}` as it is written; `pinot_assets.source.resolve_env` looks the value up where it is used
-and it is never stored, so that no log, plan or fingerprint can show a secret.
+A spec keeps `${NAME}` as it is written. `pinot_assets.source.resolve_env` looks the value up where it is
+used, and nothing stores it, so no log, plan or fingerprint can show a secret.
 
-Secrets that stand in a spec are refused with the line to write instead; the value is never repeated.
+A literal secret in a spec is refused with the line to write instead; no message repeats the secret.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ def malformed_reference(text: str) -> bool:
 
 
 def missing_variables(text: str) -> list[str]:
-    """Names that the text refers to without a default and that are not set here."""
+    """Names of the variables that the text refers to without a default and that are not set here."""
     return [name for name, default in _REFERENCE.findall(text) if not default and name not in os.environ]
 
 
 def is_secret_key(key: str) -> bool:
-    """Whether a value at this key is to be kept out of files (`input.fs.prop.secretKey`, `authToken`, …)."""
+    """Whether a value at this key must stay out of files (`input.fs.prop.secretKey`, `authToken`, …)."""
     return _SECRET_KEY.search(key) is not None
 
 
@@ -95,9 +95,9 @@ def variable_for(key: str) -> str:
 
 
 def secret_problems(part: DocumentNode) -> tuple[list[Problem], set[KeyPath]]:
-    """Every literal secret at or below a place.
+    """Find every literal secret at or below a place.
 
-    :returns: the problems, and the paths whose values must not be looked at any further.
+    :returns: the problems, and the paths whose values must not be read any further.
     """
     problems, paths = [], set()
     for path, value in walk(part.value, part.path):
@@ -114,7 +114,7 @@ def secret_problems(part: DocumentNode) -> tuple[list[Problem], set[KeyPath]]:
 
 
 def normalise_location(text: str, base: Path) -> str:
-    """One spelling for one directory: `file:///…` or `s3://bucket/prefix`, without a trailing slash.
+    """Return the one spelling of a directory: `file:///…` or `s3://bucket/prefix`, without a final slash.
 
     :param text: a URI, or a path on the local disk, relative to `base`.
     :raises SourceError: the text is no usable directory.
@@ -134,11 +134,11 @@ INT_MAX: Final = 2_147_483_647
 OLDEST_SERVER: Final = (0, 11)
 """The oldest Pinot that the project is tested against."""
 MOST_BUCKETS: Final = 100_000
-"""Far above what Dagster's pages can show; a slip of the finger stops here."""
+"""Far above what Dagster's pages can show; the limit stops typing mistakes."""
 
 
 def _flag(value: object) -> object:
-    # Java's Boolean.parseBoolean takes "yes" for false, so anything but the two words is refused.
+    # Java's Boolean.parseBoolean reads "yes" as false, so everything but the two words is refused.
     if isinstance(value, str) and value.strip().lower() in ("true", "false"):
         return value.strip().lower() == "true"
     if isinstance(value, bool):
@@ -168,12 +168,12 @@ _LIMITS: Final = {
 
 
 def reason_of(error: ErrorDetails) -> str:
-    """What Pydantic found wrong with a value, as a problem says it."""
+    """Return the reason of a problem: what Pydantic found wrong with a value."""
     return _LIMITS.get(error["type"], error["msg"].removeprefix("Value error, "))
 
 
 def one_of(*words: str) -> Callable[[object], object]:
-    """A reader that takes these words in any case and gives them as they are spelled here."""
+    """Return a reader that accepts these words in any case and returns them as they are spelled here."""
     by_lower = {word.lower(): word for word in words}
 
     def choose(value: object) -> object:
@@ -186,7 +186,7 @@ def one_of(*words: str) -> Callable[[object], object]:
 
 
 class AnyCase:
-    """Reads the words of a `Literal` in any case; editors know them all in lower or upper case, too."""
+    """Reads the words of a `Literal` in any case; editors accept them in lower and in upper case, too."""
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return no_info_before_validator_function(one_of(*get_args(source)), handler(source))
@@ -198,7 +198,7 @@ class AnyCase:
 
 
 def text_of(value: object) -> str:
-    """A text with something in it, without the blanks around it."""
+    """Return a text without the blanks around it; an empty one is refused."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError("is empty")
     return value.strip()
@@ -244,7 +244,7 @@ def _period(value: object) -> object:
 
 def _bad_row_limit(value: object) -> object:
     from pinot_assets.ingest.contract.accepted_rows import (
-        BadRowAllowance,  # here, since it brings Arrow along
+        BadRowAllowance,  # imported here, because it loads Arrow
     )
 
     return str(BadRowAllowance.parse(str(value)))
@@ -292,7 +292,7 @@ def _partition_group(value: object) -> object:
 
 
 _MOST_LOOSE: Final = 2
-"""As `regex_cost.MOST_LOOSE`, for an expression that Python looks for at every place of every path."""
+"""As `regex_cost.MOST_LOOSE`, for an expression that Python searches from every place of every path."""
 
 
 def _with_one_group(text: str, expression: str) -> str:

@@ -1,6 +1,6 @@
-"""YAML that this project writes, such that its own reader (`table_spec.yaml.document`) reads the same values.
+"""Write YAML from which our own reader (`table_spec.yaml.document`) reads the same values.
 
-PyYAML quotes texts by YAML 1.1: `0099`, `08` and `1e5` stay bare, and are numbers to a reader of YAML 1.2.
+PyYAML quotes by YAML 1.1: it writes the texts `0099`, `08` and `1e5` bare, and YAML 1.2 reads numbers there.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from pinot_assets.core.json_object import JsonValue
 from pinot_assets.table_spec.yaml.document import CORE_RESOLVERS
 
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
-"""Such a text is no number, no date and nothing that YAML has a sign for."""
+"""Such a text is no number and no date, and has no character with a meaning in YAML."""
 _NO_TEXT: Final = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
-"""What readers of YAML 1.1 take for something else than a text."""
+"""Words that YAML 1.1 does not read as texts."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """PyYAML's emitter. Bare is only what both versions of YAML take for a text."""
+    """PyYAML's emitter. It leaves a text bare only if both versions of YAML read it as a text."""
 
     def ignore_aliases(self, _: object) -> bool:
-        return True  # nobody who reads a spec wants to look up what *id001 is
+        return True  # a reader of a spec should not have to look up *id001
 
 
 for _tag, _regexp, _first in CORE_RESOLVERS:
@@ -32,7 +32,7 @@ for _tag, _regexp, _first in CORE_RESOLVERS:
 
 
 def _represented(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    # PyYAML breaks lines at characters that readers turn into \n; with escapes they stay.
+    # PyYAML breaks lines at characters that readers turn into \n; as escapes they are kept.
     style = None if text.isprintable() else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
@@ -46,7 +46,7 @@ def dumped(value: JsonValue) -> str:
 
 
 def in_line(value: object) -> str:
-    """A key or a single value, for a line that is made by hand: a plain word, or as JSON has it."""
+    """Return a key or a single value for a line that is written by hand: a plain word, or JSON."""
     if isinstance(value, str) and _WORD.fullmatch(value) and value.lower() not in _NO_TEXT:
         return value
-    return json.dumps(value).replace("\x7f", "\\u007f")  # which JSON leaves as it is, and YAML forbids
+    return json.dumps(value).replace("\x7f", "\\u007f")  # JSON leaves U+007F as it is, YAML forbids it

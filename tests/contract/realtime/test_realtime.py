@@ -38,7 +38,7 @@ def settled(state: RealtimeState, rows: int) -> bool:
     names = {segment.name for segment in state.segments}
     return (
         set(state.queryable.values()) == {rows}
-        and all(names >= found.keys() for found in state.answered.values())
+        and all(names >= answered.keys() for answered in state.answered.values())
         and set(state.unread) <= {"tmp_uploads"}
         and all(r.ideal == r.external for segment in state.segments for r in segment.replicas)
     )

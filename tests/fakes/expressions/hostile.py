@@ -409,15 +409,15 @@ _PINOT: Final = (
 
 
 def _each() -> list[tuple[str, str]]:
-    found = [("servers", f"{COUNT} WHERE {condition}") for condition in (*_CONDITIONS, *_COSTLY_CONDITIONS)]
-    found += [
+    cases = [("servers", f"{COUNT} WHERE {condition}") for condition in (*_CONDITIONS, *_COSTLY_CONDITIONS)]
+    cases += [
         ("shadow", f"SELECT AVG(distance) FROM flights WHERE {condition}")
         for condition in (*_CONDITIONS, *_COSTLY_CONDITIONS)
     ]
-    found += [("servers", sql) for sql in _QUESTIONS]
-    found += [("shadow", sql) for sql in (*_QUESTIONS, *_SHADOW)]
-    found += [(place, sql) for sql in (*_SPARK, *COSTLY_IN_SPARK) for place in ("filter", "transforms")]
-    return found + [(place, sql) for sql in _PINOT for place in ("transformConfigs", "filterConfig")]
+    cases += [("servers", sql) for sql in _QUESTIONS]
+    cases += [("shadow", sql) for sql in (*_QUESTIONS, *_SHADOW)]
+    cases += [(place, sql) for sql in (*_SPARK, *COSTLY_IN_SPARK) for place in ("filter", "transforms")]
+    return cases + [(place, sql) for sql in _PINOT for place in ("transformConfigs", "filterConfig")]
 
 
 HOSTILE: Final = _each()

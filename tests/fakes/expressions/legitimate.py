@@ -354,12 +354,12 @@ PINOT_CONDITIONS: Final = (
 
 
 def _each() -> list[tuple[str, str]]:
-    found = [(place, sql) for sql in ASSERTIONS for place in ("servers", "shadow")]
-    found += [("shadow", sql) for sql in BY_A_BROKER]
-    found += [("transforms", sql) for sql in SPARK_VALUES]
-    found += [("filter", sql) for sql in CONDITIONS]
-    found += [("transformConfigs", sql) for sql in (*PINOT_VALUES, *PINOT_CONDITIONS)]
-    return found + [("filterConfig", sql) for sql in PINOT_CONDITIONS]
+    cases = [(place, sql) for sql in ASSERTIONS for place in ("servers", "shadow")]
+    cases += [("shadow", sql) for sql in BY_A_BROKER]
+    cases += [("transforms", sql) for sql in SPARK_VALUES]
+    cases += [("filter", sql) for sql in CONDITIONS]
+    cases += [("transformConfigs", sql) for sql in (*PINOT_VALUES, *PINOT_CONDITIONS)]
+    return cases + [("filterConfig", sql) for sql in PINOT_CONDITIONS]
 
 
 LEGITIMATE: Final = _each()

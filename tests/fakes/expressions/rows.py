@@ -44,12 +44,12 @@ def frame_of(session: SparkSession) -> tuple[SparkSession, DataFrame]:
 
 def rows_of(frame: DataFrame, columns: dict[Key, Column]) -> dict[Key, list[str]]:
     """Each column's value in each row, as JSON: equal texts are equal values of one type."""
-    found: dict[Key, list[str]] = {}
+    by_key: dict[Key, list[str]] = {}
     keys = list(columns)
     for part in (keys[at : at + AT_A_TIME] for at in range(0, len(keys), AT_A_TIME)):
         rows = frame.select(*[F.to_json(F.struct(columns[key].alias("x"))) for key in part]).collect()
-        found |= {key: [row[n] for row in rows] for n, key in enumerate(part)}
-    return found
+        by_key |= {key: [row[n] for row in rows] for n, key in enumerate(part)}
+    return by_key
 
 
 def sent_of(place: str, sql: str) -> str:

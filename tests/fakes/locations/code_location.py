@@ -31,7 +31,7 @@ _numbers = itertools.count()
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
-class Table:
+class LocationTable:
     """One table of the code location."""
 
     def __init__(self, folder: Path, pinot: HttpPinotClient, instance: dg.DagsterInstance) -> None:
@@ -93,7 +93,7 @@ class Table:
             tags=tags,
         )
 
-    def elsewhere(self, instance: dg.DagsterInstance) -> Table:
+    def elsewhere(self, instance: dg.DagsterInstance) -> LocationTable:
         """The same table in another code location, of another Dagster."""
         other = copy.copy(self)
         other.instance = instance

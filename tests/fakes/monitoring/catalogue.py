@@ -11,8 +11,8 @@ from pinot_assets.metrics.family import Family
 def _families() -> Iterator[Family]:
     for module in (collector, session, health, realtime, pushing):
         for value in vars(module).values():
-            told = value.values() if isinstance(value, dict) else (value,)
-            yield from (family for family in told if isinstance(family, Family))
+            members = value.values() if isinstance(value, dict) else (value,)
+            yield from (family for family in members if isinstance(family, Family))
 
 
 FAMILIES: tuple[Family, ...] = tuple(dict.fromkeys(_families()))

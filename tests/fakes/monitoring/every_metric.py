@@ -43,7 +43,7 @@ def every_sample() -> Iterator[Sample]:
     """All of them, through the collector where that is their way."""
     collector = Collector(lambda _: None)
     parts = [
-        ScrapePart("t", "session", lambda: [*session_samples("t", _seen(), 3, 24.0)]),
+        ScrapePart("t", "session", lambda: [*session_samples("t", _stored_state(), 3, 24.0)]),
         ScrapePart("t", "health", lambda: [*_health(), *_source()]),
         ScrapePart("r_REALTIME", "realtime", lambda: [*_stream()]),
         ScrapePart("away", "session", _away),
@@ -60,7 +60,7 @@ def _away() -> list[Sample]:
     raise OSError("no answer")
 
 
-def _seen() -> Seen:
+def _stored_state() -> Seen:
     audit = AuditReceipt(1, "00", True, NOW_MS + 2, "", checks=(Checked("rows_as_built", True, 1, 1),))
     done = Session(
         "cp1-aaaaaa",
@@ -95,9 +95,9 @@ def _seen() -> Seen:
 
 
 def _source() -> Iterator[Sample]:
-    found = SourceDifference(3, missing=("a",), stale=("b",), extra=("c",), held=0, unready=1)
+    difference = SourceDifference(3, missing=("a",), stale=("b",), extra=("c",), held=0, unready=1)
     probe = looked(
-        difference=found,
+        difference=difference,
         waiting_since_ms={"a": NOW_MS, "b": NOW_MS},
         unready_since_ms={"d": NOW_MS},
         snapshot=SimpleNamespace(published_ms=NOW_MS),

@@ -123,16 +123,16 @@ class PauselessCluster(RealController):
         client = [jar for jar in jars.resolve(_KAFKA_POM) if "kafka-clients" in jar.name]
         return self._with_sources([*super()._jars(), *client], "*.java")
 
-    def _with_sources(self, needed: Sequence[Path], wanted: str) -> Sequence[Path]:
+    def _with_sources(self, needed: Sequence[Path], pattern: str) -> Sequence[Path]:
         """Compile those of `server` beside this module against the jars that they need; they come first."""
         javac = find_java().executable.resolve().with_name("javac")
         quiet = ["-proc:none", "-Xlint:none", "-nowarn"]
         class_path = os.pathsep.join(map(str, needed))
-        sources = sorted((_HERE / "server").glob(wanted))
+        sources = sorted((_HERE / "server").glob(pattern))
         options = ["--release", "17", *quiet, "-cp", class_path]
         command: list[str | Path] = [javac, *options, "-d", self._classes, *sources]
-        told = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert told.returncode == 0, told.stderr
+        completed = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert completed.returncode == 0, completed.stderr
         return [self._classes, *needed]
 
     def _start(self) -> None:

@@ -79,7 +79,7 @@ class Rows:
         """Messages, and the sum of their ids."""
         return self.sent, self.sent * (self.sent - 1) // 2
 
-    def found(self, url: str) -> tuple[int, int]:
+    def queryable(self, url: str) -> tuple[int, int]:
         """The same of the rows that a query finds there: no row is lost, none is there twice."""
         with closing(ClientPool(PinotConnection(self.cluster.controller_url))) as clients:
             try:
@@ -93,9 +93,9 @@ class Rows:
     def until_all_found(self, seconds: float = 180) -> None:
         """Wait until every row is found once, on every server that lives."""
         self._until(
-            lambda: all(self.found(url) == self.produced for url in self.cluster.query_urls),
+            lambda: all(self.queryable(url) == self.produced for url in self.cluster.query_urls),
             seconds,
-            lambda: f"of {self.produced}: {[self.found(url) for url in self.cluster.query_urls]}",
+            lambda: f"of {self.produced}: {[self.queryable(url) for url in self.cluster.query_urls]}",
         )
 
     # --- state -----------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ class Rows:
             looks[:] = [self.look()]
             return holds(looks[0])
 
-        self._until(holds_now, seconds, lambda: f"{told(looks[0])}\n{self.unwell(looks[0])}")
+        self._until(holds_now, seconds, lambda: f"{state_in_words(looks[0])}\n{self.unwell(looks[0])}")
         return looks[0]
 
     def until_committing(self, count: int) -> RealtimeState:
@@ -147,7 +147,7 @@ class Rows:
         def mended() -> bool:
             state = self.look()
             if not self.unwell(state) and all(
-                self.found(u) == self.produced for u in self.cluster.query_urls
+                self.queryable(u) == self.produced for u in self.cluster.query_urls
             ):
                 return True
             later = replace(state, read_ms=state.read_ms + LATER_MS)
@@ -161,7 +161,7 @@ class Rows:
                     looks[server.name] = 0
             return False
 
-        self._until(mended, seconds, lambda: f"{told(self.look())}\n{self.unwell(self.look())}")
+        self._until(mended, seconds, lambda: f"{state_in_words(self.look())}\n{self.unwell(self.look())}")
 
     @staticmethod
     def unwell(state: RealtimeState) -> list[str]:
@@ -213,7 +213,7 @@ def committing(state: RealtimeState) -> list[LlcSegment]:
     return [segment for segment in state.segments if segment.status is SegmentStatus.COMMITTING]
 
 
-def told(state: RealtimeState) -> str:
+def state_in_words(state: RealtimeState) -> str:
     """A state, short enough for a test's message."""
     return (
         "\n".join(

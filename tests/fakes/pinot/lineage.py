@@ -24,7 +24,7 @@ Entries = dict[str, LineageEntry]
 
 
 @dataclass
-class Table:
+class FakeTable:
     """One table.
 
     :ivar loading: segment → looks until it is ONLINE.
@@ -67,7 +67,7 @@ class Table:
 
 
 def give_way_to_nobody(
-    table: Table, segments_from: Collection[str], segments_to: Collection[str], now_ms: int
+    table: FakeTable, segments_from: Collection[str], segments_to: Collection[str], now_ms: int
 ) -> tuple[Entries, set[str]]:
     """The entries as they are.
 
@@ -79,7 +79,7 @@ def give_way_to_nobody(
 
 
 def give_way_to_force(
-    table: Table, segments_from: Collection[str], segments_to: Collection[str], now_ms: int
+    table: FakeTable, segments_from: Collection[str], segments_to: Collection[str], now_ms: int
 ) -> tuple[Entries, set[str]]:
     """The entries after forceCleanup, and the segments that it deletes.
 
@@ -105,14 +105,14 @@ def give_way_to_force(
 
 
 def refused_start(
-    table: Table, segments_from: Collection[str], segments_to: Collection[str]
+    table: FakeTable, segments_from: Collection[str], segments_to: Collection[str]
 ) -> SwitchConflict:
     """The refusal, with the reasons that the port finds."""
     reasons = why_not_start(table.lineage, table.visible, segments_from, segments_to)
     return SwitchConflict("the start was refused", why="; ".join(reasons))
 
 
-def after_retention(table: Table, now_ms: int) -> tuple[Entries, set[str]]:
+def after_retention(table: FakeTable, now_ms: int) -> tuple[Entries, set[str]]:
     """What one pass of Pinot's retention makes of the lineage, and the segments that it deletes.
 
     An entry goes only in a pass that finds its segments gone: first the segments, the entry in a later one.
@@ -131,7 +131,7 @@ def after_retention(table: Table, now_ms: int) -> tuple[Entries, set[str]]:
     return entries, doomed
 
 
-def without(table: Table, names: Collection[str]) -> None:
+def without(table: FakeTable, names: Collection[str]) -> None:
     """Delete segments from the table, those that are there."""
     for name in names:
         table.segments.pop(name, None)

@@ -23,7 +23,7 @@ from fakes.pinot.lineage import (
     HOUR_MS,
     SERVERS,
     Entries,
-    Table,
+    FakeTable,
     after_retention,
     give_way_to_force,
     give_way_to_nobody,
@@ -62,7 +62,7 @@ from pinot_assets.snapshot.receipt import Output
 
 BROKERS = ("http://127.0.0.1:8091", "http://127.0.0.1:8092")
 
-GiveWay = Callable[[Table, Collection[str], Collection[str], int], tuple[Entries, set[str]]]
+GiveWay = Callable[[FakeTable, Collection[str], Collection[str], int], tuple[Entries, set[str]]]
 
 
 def _count(sql: str, segments: Sequence[Output]) -> DataTable:
@@ -86,7 +86,7 @@ class FakePinot:
         self.calls: list[str] = []
         self.hurried = False
         self._dialect = dialect_of(version)
-        self._tables: dict[str, Table] = {}
+        self._tables: dict[str, FakeTable] = {}
         self._schemas: dict[str, JsonObject] = {}
         self.realtime: dict[str, JsonObject] = {}  # configs of REALTIME tables, by raw name
         self.answer: Callable[[str, Sequence[Output]], DataTable] = _count
@@ -201,8 +201,8 @@ class FakePinot:
 
     def run_retention(self, table: str) -> None:
         """One pass of Pinot's retention over the lineage of the table."""
-        found = self._table(table)
-        found.entries, doomed = after_retention(found, next(self._clock))
+        fake_table = self._table(table)
+        fake_table.entries, doomed = after_retention(fake_table, next(self._clock))
         self._delete(table, doomed)
 
     def leave_metadata(self, table: str, output: Output) -> None:
@@ -225,14 +225,16 @@ class FakePinot:
 
     def online_replicas(self, table: str, names: Collection[str]) -> Replicas:
         with self._call("online_replicas"):
-            found = self._table(table)
+            fake_table = self._table(table)
             self._load(table, names)
             return {
                 name: {
-                    server: "OFFLINE" if self._is_behind(table, name, server) else found.state(name, server)
+                    server: "OFFLINE"
+                    if self._is_behind(table, name, server)
+                    else fake_table.state(name, server)
                     for server in SERVERS
                 }
-                if name in found.segments
+                if name in fake_table.segments
                 else {}
                 for name in names
             }
@@ -257,14 +259,14 @@ class FakePinot:
         self, table: str, servers: Collection[str]
     ) -> Mapping[str, Mapping[str, int] | PinotError]:
         with self._call("crcs_on_servers"):
-            found = self._table(table)
+            fake_table = self._table(table)
             return {
                 server: _unanswered(server)
                 if server in self._stopped
                 else {
                     name: self.loaded_crcs.get((server, name), output.crc)
-                    for name, output in found.segments.items()
-                    if found.state(name, server) == "ONLINE"
+                    for name, output in fake_table.segments.items()
+                    if fake_table.state(name, server) == "ONLINE"
                 }
                 for server in servers
             }
@@ -273,14 +275,16 @@ class FakePinot:
         self, table: str, names: Collection[str], servers: Collection[str]
     ) -> Mapping[str, Mapping[str, int]]:
         with self._call("rows_on_servers"):
-            found = self._table(table)
+            fake_table = self._table(table)
             if away := self._stopped.intersection(servers):
                 raise _unanswered(min(away))
             return {
                 name: {
-                    server: found.segments[name].rows
+                    server: fake_table.segments[name].rows
                     for server in SERVERS
-                    if server in servers and name in found.segments and found.state(name, server) == "ONLINE"
+                    if server in servers
+                    and name in fake_table.segments
+                    and fake_table.state(name, server) == "ONLINE"
                 }
                 for name in names
             }
@@ -300,13 +304,15 @@ class FakePinot:
                 raise _unanswered(server)
             named = re.search(r'FROM "?(\w+?)_OFFLINE"?', sql)
             assert named is not None, sql
-            found = self._table(named[1])
+            fake_table = self._table(named[1])
             held = [
-                name for name in segments if name in found.segments and found.state(name, server) == "ONLINE"
+                name
+                for name in segments
+                if name in fake_table.segments and fake_table.state(name, server) == "ONLINE"
             ]
             if len(held) < len(segments):
                 raise PinotError(f"{server} answered with error 235", why="segments are missing")
-            return self.answer(sql, [found.segments[name] for name in held])
+            return self.answer(sql, [fake_table.segments[name] for name in held])
 
     def version(self) -> str:
         with self._call("version"):
@@ -337,24 +343,24 @@ class FakePinot:
         before_upload: Callable[[], None] = lambda: None,
     ) -> PushReport:
         with self._call("push"):
-            found = self._table(table)
+            fake_table = self._table(table)
             for output in outputs:
-                there = found.segments.get(output.segment)
+                there = fake_table.segments.get(output.segment)
                 if there is not None and there.crc != output.crc:
                     raise PushRefused(f"{output.segment} is there already with another content")
             halves, self._halves = self._halves, False
-            new = [output for output in outputs if output.segment not in found.segments]
+            new = [output for output in outputs if output.segment not in fake_table.segments]
             if new:
                 before_upload()
             for number, output in enumerate(new):
                 if output.segment in self._refused:
                     raise PushRefused(f"{output.segment} was refused", why=self._refused[output.segment])
                 metadata = _metadata(output, staged.read(output.metadata_uri), next(self._clock))
-                found.metadata[output.segment] = metadata
+                fake_table.metadata[output.segment] = metadata
                 if halves and number >= len(new) // 2:
                     continue
-                found.segments[output.segment] = output
-                found.loading[output.segment] = self._slow.pop(output.segment, 0)
+                fake_table.segments[output.segment] = output
+                fake_table.loading[output.segment] = self._slow.pop(output.segment, 0)
                 self._tell_brokers(table)
             if halves and new:
                 _lost()
@@ -422,29 +428,29 @@ class FakePinot:
 
     def broker_visible_segments(self, broker: str, table: str) -> frozenset[str]:
         with self._call("broker_visible_segments"):
-            found = self._table(table)
+            fake_table = self._table(table)
             self._load(table, ())
-            return frozenset(s for s in found.routing.get(broker, ()) if found.is_online(s))
+            return frozenset(s for s in fake_table.routing.get(broker, ()) if fake_table.is_online(s))
 
     def broker_rows(self, broker: str, table: str) -> int:
         with self._call("broker_rows"):
-            found = self._table(table)
-            routed = [s for s in found.routing.get(broker, ()) if s in found.segments]
-            if not all(found.is_online(s) for s in routed):
+            fake_table = self._table(table)
+            routed = [s for s in fake_table.routing.get(broker, ()) if s in fake_table.segments]
+            if not all(fake_table.is_online(s) for s in routed):
                 raise PinotError("a segment that the query needs is not ONLINE")
-            return sum(found.segments[s].rows for s in routed)
+            return sum(fake_table.segments[s].rows for s in routed)
 
     def query_broker(self, broker: str, sql: str) -> QueryResult:
         with self._call("query_broker"):
             named = re.search(r'FROM "?(\w+?)_OFFLINE"?', sql)
             assert named is not None, sql
-            found = self._table(named[1])
-            routed = sorted(s for s in found.routing.get(broker, ()) if s in found.segments)
+            fake_table = self._table(named[1])
+            routed = sorted(s for s in fake_table.routing.get(broker, ()) if s in fake_table.segments)
             if not routed:
                 raise NoResult(f"broker {broker} answered without a result")
-            if not all(found.is_online(s) for s in routed):
+            if not all(fake_table.is_online(s) for s in routed):
                 raise PinotError("a segment that the query needs is not ONLINE")
-            return self.broker_answer(sql, [found.segments[name] for name in routed])
+            return self.broker_answer(sql, [fake_table.segments[name] for name in routed])
 
     def rebuild_routing(self, broker: str, table: str) -> None:
         with self._call("rebuild_routing"):
@@ -498,7 +504,7 @@ class FakePinot:
                 raise PinotError(f"table {name} exists")
             if "__" in name:
                 raise PinotError("'tableName' cannot contain double underscore ('__')")
-            self._tables[name] = Table({**config, "tableName": f"{name}_OFFLINE"})
+            self._tables[name] = FakeTable({**config, "tableName": f"{name}_OFFLINE"})
 
     def update_table(self, config: JsonMapping) -> None:
         with self._call("update_table"):
@@ -519,12 +525,12 @@ class FakePinot:
         yield
         _run_next(self._after, method)
 
-    def _table(self, table: str) -> Table:
+    def _table(self, table: str) -> FakeTable:
         if table not in self._tables:
             raise PinotNotFound(f"no table {table}")
         return self._tables[table]
 
-    def _put(self, table: Table, entry: LineageEntry) -> None:
+    def _put(self, table: FakeTable, entry: LineageEntry) -> None:
         table.entries[entry.id] = replace(entry, timestamp_ms=next(self._clock))
 
     def _check_names(self, segments_from: Collection[str], segments_to: Collection[str]) -> None:
@@ -538,62 +544,62 @@ class FakePinot:
     ) -> str:
         """Check what is visible, once; then try to write until nobody wrote in between, and delete what *any*
         of the tries wanted to delete (docs/design/lineage.md#race-deletion-list)."""
-        found = self._table(table)
+        fake_table = self._table(table)
         if not segments_to and (refusal := self._dialect.empty_outputs_refused):
             raise PinotError(refusal)
-        if not found.visible.issuperset(segments_from) or not found.visible.isdisjoint(segments_to):
-            raise refused_start(found, segments_from, segments_to)
+        if not fake_table.visible.issuperset(segments_from) or not fake_table.visible.isdisjoint(segments_to):
+            raise refused_start(fake_table, segments_from, segments_to)
         doomed = set[str]()
         while True:
-            had_node, before = found.has_node, dict(found.entries)
-            after, more = give_way(found, segments_from, segments_to, next(self._clock))
+            had_node, before = fake_table.has_node, dict(fake_table.entries)
+            after, more = give_way(fake_table, segments_from, segments_to, next(self._clock))
             doomed |= more
             _run_next(self._before, "the write of the lineage")
-            if found.entries == before or not had_node:  # the first write of a node checks no version
+            if fake_table.entries == before or not had_node:  # the first write of a node checks no version
                 break
-        found.entries, found.has_node = after, True
+        fake_table.entries, fake_table.has_node = after, True
         names = frozenset(segments_from), frozenset(segments_to)
         entry = LineageEntry(str(uuid.uuid4()), *names, LineageState.IN_PROGRESS, 0)
-        self._put(found, entry)
+        self._put(fake_table, entry)
         self._delete(table, doomed)
         if doomed and self._dialect.forced_start_waits and self.hurried:
             _lost()
         return entry.id
 
     def _end(self, table: str, entry_id: str, narrowed: frozenset[str]) -> None:
-        found = self._table(table)
-        entry = found.entries.get(entry_id)
+        fake_table = self._table(table)
+        entry = fake_table.entries.get(entry_id)
         if entry is not None and entry.state is LineageState.COMPLETED:
             return
-        reasons = why_not_end(found.lineage, found.segments, entry_id)
+        reasons = why_not_end(fake_table.lineage, fake_table.segments, entry_id)
         if entry is None or entry.state is LineageState.REVERTED:
             raise SwitchConflict("the end was refused", why="; ".join(reasons))
         names = narrowed or entry.segments_to
-        if not names <= entry.segments_to or not names <= found.segments.keys():
+        if not names <= entry.segments_to or not names <= fake_table.segments.keys():
             raise SwitchConflict("the end was refused", why="; ".join(reasons))
-        found.ending[entry_id] = names
+        fake_table.ending[entry_id] = names
         self._load(table, ())
-        if entry_id in found.ending:
+        if entry_id in fake_table.ending:
             # Pinot waits on its own; the caller's deadline is over long before.
             _lost()
 
     def _revert(self, table: str, entry_id: str) -> None:
-        found = self._table(table)
-        entry = found.entries.get(entry_id)
+        fake_table = self._table(table)
+        entry = fake_table.entries.get(entry_id)
         if entry is None or entry.state is LineageState.REVERTED:
             raise self._refused_revert(table, entry_id)
-        for other in found.entries.values():
+        for other in fake_table.entries.values():
             if other.state is not LineageState.REVERTED and other.segments_from & entry.segments_to:
                 raise self._refused_revert(table, entry_id)
-        if entry.state is LineageState.COMPLETED and not entry.segments_from <= found.segments.keys():
+        if entry.state is LineageState.COMPLETED and not entry.segments_from <= fake_table.segments.keys():
             raise self._refused_revert(table, entry_id)
-        self._put(found, replace(entry, state=LineageState.REVERTED))
-        found.ending.pop(entry_id, None)
+        self._put(fake_table, replace(entry, state=LineageState.REVERTED))
+        fake_table.ending.pop(entry_id, None)
         self._delete(table, entry.segments_to)
 
     def _refused_revert(self, table: str, entry_id: str) -> SwitchConflict:
-        found = self._table(table)
-        reasons = why_not_revert(found.lineage, found.segments, entry_id)
+        fake_table = self._table(table)
+        reasons = why_not_revert(fake_table.lineage, fake_table.segments, entry_id)
         return SwitchConflict("the revert was refused", why="; ".join(reasons))
 
     def _delete(self, table: str, names: Collection[str]) -> None:
@@ -602,15 +608,15 @@ class FakePinot:
 
     def _load(self, table: str, looked_at: Collection[str]) -> None:
         """One look at some segments; ends that only waited for them happen now."""
-        found = self._table(table)
-        found.loading.subtract(name for name in looked_at if found.loading[name] > 0)
-        for entry_id, names in tuple(found.ending.items()):
-            entry = found.entries.get(entry_id)
+        fake_table = self._table(table)
+        fake_table.loading.subtract(name for name in looked_at if fake_table.loading[name] > 0)
+        for entry_id, names in tuple(fake_table.ending.items()):
+            entry = fake_table.entries.get(entry_id)
             if entry is None or entry.state is not LineageState.IN_PROGRESS:
-                del found.ending[entry_id]  # somebody else was faster
-            elif all(found.is_online(name) for name in names):
-                del found.ending[entry_id]
-                self._put(found, replace(entry, segments_to=names, state=LineageState.COMPLETED))
+                del fake_table.ending[entry_id]  # somebody else was faster
+            elif all(fake_table.is_online(name) for name in names):
+                del fake_table.ending[entry_id]
+                self._put(fake_table, replace(entry, segments_to=names, state=LineageState.COMPLETED))
                 self._tell_brokers(table)
 
     def _tell_brokers(self, table: str) -> None:

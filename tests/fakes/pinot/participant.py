@@ -97,14 +97,14 @@ class Participant:
         return True
 
     def _in_order(self, messages: list[str]) -> list[dict[str, str]]:
-        found = []
+        decoded = []
         for message in messages:
             try:
                 content, _ = self._client.get(f"{self._inbox}/{message}")
             except NoNodeError:
                 continue  # answered at an earlier call
-            found.append({**json.loads(content)["simpleFields"], "MSG_ID": message})
-        return sorted(found, key=lambda message: int(message.get("CREATE_TIMESTAMP", "0")))
+            decoded.append({**json.loads(content)["simpleFields"], "MSG_ID": message})
+        return sorted(decoded, key=lambda message: int(message.get("CREATE_TIMESTAMP", "0")))
 
     def _take(self, message: dict[str, str]) -> None:
         if message["MSG_TYPE"] != "STATE_TRANSITION":

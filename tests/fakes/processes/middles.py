@@ -75,12 +75,12 @@ class Place:
 
     def marked(self) -> list[psutil.Process]:
         """The processes that carry this place's mark, which children inherit."""
-        found = []
+        processes = []
         for process in psutil.process_iter():
             with suppress(psutil.Error):
                 if process.environ().get(MARK) == self.environment[MARK]:
-                    found.append(process)
-        return found
+                    processes.append(process)
+        return processes
 
 
 @contextmanager
@@ -109,9 +109,9 @@ def place(folder: Path) -> Iterator[Place]:
             "TABLE_KEY": "key",
         }
         environment.pop("JAVA_HOME", None)
-        found = Place(folder, environment, hole, during)
-        yield found
-        for left in found.marked():
+        made = Place(folder, environment, hole, during)
+        yield made
+        for left in made.marked():
             with suppress(psutil.NoSuchProcess):
                 left.kill()
 

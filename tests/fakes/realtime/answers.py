@@ -42,9 +42,9 @@ def answer(pinot: FakeRealtime, host: str, path: str, params: httpx.QueryParams)
             return ok(pinot.cluster_config)
         case ["instances", name] if name in pinot.servers:
             server = pinot.servers[name]
-            told = {"hostName": f"host{server.number}", "enabled": server.enabled}
+            instance = {"hostName": f"host{server.number}", "enabled": server.enabled}
             # Pinot leaves out the other port, and says -1 where this one is not set.
-            return ok({"instanceName": name, **told, "adminPort": server.ports.get("adminPort", -1)})
+            return ok({"instanceName": name, **instance, "adminPort": server.ports.get("adminPort", -1)})
         case ["v2", "brokers", "tables", name] if name == raw:
             return ok([{"host": broker, "port": 8099} for broker in pinot.brokers])
         case ["zk", verb]:
@@ -134,8 +134,8 @@ def record(name: str, **fields: Mapping[str, object]) -> JsonObject:
 
 
 def _message(segment: str) -> JsonObject:
-    told = {"RESOURCE_NAME": TABLE, "PARTITION_NAME": segment, "MSG_TYPE": "STATE_TRANSITION"}
-    return record("m", simple=told)
+    fields = {"RESOURCE_NAME": TABLE, "PARTITION_NAME": segment, "MSG_TYPE": "STATE_TRANSITION"}
+    return record("m", simple=fields)
 
 
 def _offset_info(offset: int, lag_ms: int | None) -> JsonObject:

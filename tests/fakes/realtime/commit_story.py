@@ -14,7 +14,7 @@ from pathlib import Path
 from kazoo.client import KazooClient
 from kazoo.protocol.states import ZnodeStat
 from kazoo.recipe.watchers import ChildrenWatch, DataWatch
-from simulator.world import World
+from simulator.world import SimulatedWorld
 from simulator.zookeeper import Placement
 
 from pinot_assets.settings.local_stack import StackState
@@ -56,8 +56,8 @@ def answered(line: str, segment: str) -> tuple[str, str] | None:
 
     By the request's own words: 0.11.0 may log it under another segment's name.
     """
-    found = _ANSWER.search(line)
-    return (found[2], found[1]) if found is not None and f"name={segment}" in found[3].split("&") else None
+    match = _ANSWER.search(line)
+    return (match[2], match[1]) if match is not None and f"name={segment}" in match[3].split("&") else None
 
 
 def real_talk(logs: Mapping[str, Path], segment: str) -> list[Said]:
@@ -73,7 +73,7 @@ def real_talk(logs: Mapping[str, Path], segment: str) -> list[Said]:
     )
 
 
-def simulated_talk(world: World, segment: str) -> list[Said]:
+def simulated_talk(world: SimulatedWorld, segment: str) -> list[Said]:
     """What simulated servers said of a segment."""
     return [
         Said(at_ms / 1000, m.server, str(m.kind), str(reply.answer))
@@ -131,13 +131,13 @@ class Order:
         if status == "DONE":
             self._note(number(name), "DONE and stored" if url else "DONE on servers only", stamp)
 
-    def wanted(self, ideal: Placement, stamp: int) -> None:
+    def assigned(self, ideal: Placement, stamp: int) -> None:
         """The ideal state says so."""
         for name, states in ideal.items():
             if set(states.values()) == {"ONLINE"}:
                 self._note(number(name), "to be ONLINE", stamp)
 
-    def seen(self, view: Placement, stamp: int) -> None:
+    def shown(self, view: Placement, stamp: int) -> None:
         """The external view says so."""
         for name, states in view.items():
             online = sum(state == "ONLINE" for state in states.values())
@@ -154,7 +154,9 @@ LOOK_MS = 5
 """Less than anything takes that is looked for."""
 
 
-def simulated_until(world: World, order: Order, holds: Callable[[], bool], longest_ms: int = 300_000) -> None:
+def simulated_until(
+    world: SimulatedWorld, order: Order, holds: Callable[[], bool], longest_ms: int = 300_000
+) -> None:
     """Let time pass until that holds, and note what is reached meanwhile."""
     end = world.env.now + longest_ms
     while not holds():
@@ -163,8 +165,8 @@ def simulated_until(world: World, order: Order, holds: Callable[[], bool], longe
         for name, node in world.zookeeper.nodes.items():
             order.made(name, world.elapsed_ms)
             order.written(name, node.status.value, node.url, world.elapsed_ms)
-        order.wanted(world.zookeeper.ideal, world.elapsed_ms)
-        order.seen(world.helix.external, world.elapsed_ms)
+        order.assigned(world.zookeeper.ideal, world.elapsed_ms)
+        order.shown(world.helix.external, world.elapsed_ms)
 
 
 @contextmanager
@@ -197,8 +199,8 @@ def real_order(stack: StackState, table: str) -> Iterator[Order]:
     client.start(timeout=15)
     try:
         ChildrenWatch(client, segments, children)
-        DataWatch(client, f"{root}/IDEALSTATES/{table}", partial(placement, order.wanted))
-        DataWatch(client, f"{root}/EXTERNALVIEW/{table}", partial(placement, order.seen))
+        DataWatch(client, f"{root}/IDEALSTATES/{table}", partial(placement, order.assigned))
+        DataWatch(client, f"{root}/EXTERNALVIEW/{table}", partial(placement, order.shown))
         yield order
     finally:
         client.stop()

@@ -220,8 +220,10 @@ def _of_replica(random: Random, state: RealtimeState) -> RealtimeState:
 def _of_commit(random: Random, state: RealtimeState) -> RealtimeState:
     """COMMITTING, for long or not; on all of its servers, or on none."""
     chosen = _recent(random, state)
-    seen = random.choice(["ONLINE", "ONLINE", "ERROR", "ERROR", "OFFLINE", "CONSUMING"])
-    at = tuple(replace(r, ideal=random.choice(["ONLINE", r.ideal]), external=seen) for r in chosen.replicas)
+    external = random.choice(["ONLINE", "ONLINE", "ERROR", "ERROR", "OFFLINE", "CONSUMING"])
+    at = tuple(
+        replace(r, ideal=random.choice(["ONLINE", r.ideal]), external=external) for r in chosen.replicas
+    )
     end = str(int(chosen.start_offset or 0) + 100)
     committing = replace(chosen, status=SegmentStatus.COMMITTING, url=None, end_offset=end, replicas=at)
     return _changed(state, chosen, committing)

@@ -144,7 +144,7 @@ class FakeRealtime:
         """
         name = f"clicks__{partition}__{sequence}__20260202T0240Z"
         consuming = status == "IN_PROGRESS"
-        wanted = ideal or ("CONSUMING" if consuming else "ONLINE")
+        target = ideal or ("CONSUMING" if consuming else "ONLINE")
         written = self.now_ms - age_ms
         fields = {
             "segment.realtime.status": status,
@@ -159,7 +159,7 @@ class FakeRealtime:
             fields["segment.total.docs"] = str(end - start if docs is None else docs)
             fields |= {} if url is None else {"segment.download.url": url}
         self.nodes[name] = FakeNode(fields, written, written)
-        self.ideal[name] = dict.fromkeys(self.servers, wanted)
+        self.ideal[name] = dict.fromkeys(self.servers, target)
         self.external[name] = dict(states if states is not None else self.ideal[name])
         if consuming:
             self.consuming[name] = dict.fromkeys(self.external[name], ("CONSUMING", end, 10))
@@ -175,8 +175,8 @@ class FakeRealtime:
         self.servers[server].offline_since = self.now_ms - ago_ms
         for states in self.external.values():
             states.pop(server, None)
-        for found in self.consuming.values():
-            found.pop(server, None)
+        for consumers in self.consuming.values():
+            consumers.pop(server, None)
 
     # --- answering -----------------------------------------------------------------------------------
 
@@ -210,13 +210,13 @@ class FakeRealtime:
 
     def all_rows(self) -> dict[str, int]:
         """What a query finds that leaves out nothing: segment → rows."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for name, node in self.nodes.items():
             start = int(node.fields["segment.realtime.startOffset"])
             consumed = [offset for _, offset, _ in self.consuming.get(name, {}).values()]
             end = int(node.fields.get("segment.realtime.endOffset", max(consumed, default=start)))
-            found[name] = int(node.fields.get("segment.total.docs", end - start))
-        return {name: rows for name, rows in found.items() if rows}
+            counts[name] = int(node.fields.get("segment.total.docs", end - start))
+        return {name: rows for name, rows in counts.items() if rows}
 
 
 def table_config(**ingestion: object) -> JsonObject:
@@ -226,11 +226,11 @@ def table_config(**ingestion: object) -> JsonObject:
         "stream.kafka.topic.name": "t",
         "stream.kafka.broker.list": "127.0.0.1:1",
     }
-    told = {"streamConfigMaps": [stream], "pauselessConsumptionEnabled": True, **ingestion}
+    stream_ingestion = {"streamConfigMaps": [stream], "pauselessConsumptionEnabled": True, **ingestion}
     return {
         "tableName": TABLE,
         "tableType": "REALTIME",
         "segmentsConfig": {"replication": "2", "peerSegmentDownloadScheme": "http"},
-        "ingestionConfig": {"streamIngestionConfig": told},
+        "ingestionConfig": {"streamIngestionConfig": stream_ingestion},
         "upsertConfig": {},
     }

@@ -27,8 +27,8 @@ class OperatorClient(RealtimePinot):
     def force_commit_segments(self, table: str, segments: Collection[str]) -> str | None:
         """Like `force_commit`, these consuming segments only. 1.1 on; an older one commits them all."""
         path, params = f"/tables/{quoted(table)}/forceCommit", {"segments": ",".join(sorted(segments))}
-        told = self._client.send_json(HttpCall("POST", path, CallKind.WRITE, params=params)) or {}
-        job: str | None = told.get("forceCommitJobId")
+        answer = self._client.send_json(HttpCall("POST", path, CallKind.WRITE, params=params)) or {}
+        job: str | None = answer.get("forceCommitJobId")
         return job
 
     def force_commit_pending(self, job: str) -> frozenset[str]:
@@ -36,8 +36,8 @@ class OperatorClient(RealtimePinot):
 
         1.0 on.
         """
-        told = self._get(f"/tables/forceCommitStatus/{quoted(job)}")
-        return frozenset(told.get("segmentsYetToBeCommitted") or ())
+        answer = self._get(f"/tables/forceCommitStatus/{quoted(job)}")
+        return frozenset(answer.get("segmentsYetToBeCommitted") or ())
 
     def reingesting(self, admin_url: str) -> frozenset[str]:
         """Segments that a server reads from the stream again now. 1.4 on."""

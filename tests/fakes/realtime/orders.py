@@ -87,13 +87,13 @@ def _is_the_table(parts: list[str], params: httpx.QueryParams) -> bool:
 def _balanced(pinot: FakeRealtime, params: httpx.QueryParams) -> httpx.Response:
     """It moves nothing."""
     reassigned = pinot.older(1, 0) and params.get("reassignInstances") == "true"
-    told: JsonObject = {"status": "DONE" if reassigned else "NO_OP", "description": "already balanced"}
-    told["segmentAssignment"] = pinot.ideal
+    answer: JsonObject = {"status": "DONE" if reassigned else "NO_OP", "description": "already balanced"}
+    answer["segmentAssignment"] = pinot.ideal
     if not pinot.older(1, 0):
-        told["jobId"] = "r1"
+        answer["jobId"] = "r1"
     if not pinot.older(1, 4) and params.get("preChecks") == "true":
-        told["preChecksResult"] = {"isMinimizeDataMovement": {"preCheckStatus": "PASS", "message": ""}}
-    return ok(told)
+        answer["preChecksResult"] = {"isMinimizeDataMovement": {"preCheckStatus": "PASS", "message": ""}}
+    return ok(answer)
 
 
 def _touch(pinot: FakeRealtime, name: str, **fields: str) -> None:
@@ -110,17 +110,17 @@ def _pause(pinot: FakeRealtime, comment: str | None) -> httpx.Response:
     if pinot.older(1, 3):
         pinot.ideal_fields["isTablePaused"] = "true"
     else:
-        told = {"paused": True, "reasonCode": "ADMINISTRATIVE", "timeInMillis": str(pinot.now_ms)}
-        pinot.ideal_fields["pauseState"] = json.dumps({**told, "comment": comment})
+        pause_state = {"paused": True, "reasonCode": "ADMINISTRATIVE", "timeInMillis": str(pinot.now_ms)}
+        pinot.ideal_fields["pauseState"] = json.dumps({**pause_state, "comment": comment})
     commit(pinot, _consuming(pinot), followed=False)
     return ok({"pauseFlag": True})
 
 
 def _topics(pinot: FakeRealtime, verb: str, topics: list[int]) -> httpx.Response:
-    told: JsonObject = json.loads(pinot.ideal_fields.get("pauseState", '{"paused": false}'))
-    before = set(told.get("indexOfInactiveTopics", ()))
+    pause_state: JsonObject = json.loads(pinot.ideal_fields.get("pauseState", '{"paused": false}'))
+    before = set(pause_state.get("indexOfInactiveTopics", ()))
     after = before | set(topics) if verb.startswith("pause") else before - set(topics)
-    pinot.ideal_fields["pauseState"] = json.dumps({**told, "indexOfInactiveTopics": sorted(after)})
+    pinot.ideal_fields["pauseState"] = json.dumps({**pause_state, "indexOfInactiveTopics": sorted(after)})
     return ok({})
 
 
@@ -164,8 +164,8 @@ def _follow(pinot: FakeRealtime, name: str, start: int) -> None:
 
 
 def _validate(pinot: FakeRealtime, properties: dict[str, str]) -> httpx.Response:
-    told = json.loads(pinot.ideal_fields.get("pauseState", "{}"))
-    if not told.get("paused") and pinot.ideal_fields.get("isTablePaused") != "true":
+    pause_state = json.loads(pinot.ideal_fields.get("pauseState", "{}"))
+    if not pause_state.get("paused") and pinot.ideal_fields.get("isTablePaused") != "true":
         _ensure_consuming(pinot)
     if properties.get("runSegmentLevelValidation") == "true":
         pinot.committing[:] = [n for n, node in pinot.nodes.items() if node.fields[STATUS] == "COMMITTING"]
@@ -268,8 +268,8 @@ def _write_node(pinot: FakeRealtime, path: str, version: int, body: JsonObject) 
 
 def _delete(pinot: FakeRealtime, names: list[str]) -> httpx.Response:
     for name in names:
-        for found in (pinot.nodes, pinot.ideal, pinot.external, pinot.consuming):
-            found.pop(name, None)
+        for by_segment in (pinot.nodes, pinot.ideal, pinot.external, pinot.consuming):
+            by_segment.pop(name, None)
     return ok({"status": "Deleted"})
 
 
@@ -286,6 +286,6 @@ def _delete_from(pinot: FakeRealtime, names: list[str], dry: bool) -> httpx.Resp
     if not json.loads(pinot.ideal_fields.get("pauseState", "{}")).get("paused"):
         return httpx.Response(500, json={"error": f"Table {TABLE} should be paused before deleting"})
     if not dry:
-        _delete(pinot, [name for found in doomed.values() for name in found])
-    partitions = {partition: {"segmentsToDelete": found} for partition, found in doomed.items()}
+        _delete(pinot, [name for segments in doomed.values() for name in segments])
+    partitions = {partition: {"segmentsToDelete": segments} for partition, segments in doomed.items()}
     return ok({"dryRun": dry, "partitions": partitions})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from simulator.world import World, realtime_state
+from simulator.world import SimulatedWorld, realtime_state
 
 from pinot_assets.realtime.repair.apply import StepResult, verified
 from pinot_assets.realtime.repair.model import (
@@ -35,7 +35,7 @@ class SimulatedRepair:
     :ivar meanwhile: called after every step of time: what must hold while it mends.
     """
 
-    world: World
+    world: SimulatedWorld
     memory: Memory = NOTHING_TRIED
     done: list[Step] = field(default_factory=list)
     open: list[Step] = field(default_factory=list)

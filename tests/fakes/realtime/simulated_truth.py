@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from simulator.protocol import CompletionStatus, MessageKind
 from simulator.stream import Ranges, joined, missing
-from simulator.world import World, realtime_state
+from simulator.world import SimulatedWorld, realtime_state
 from simulator.zookeeper import Node, Placement
 
 from pinot_assets.realtime.health.all_checks import examine
@@ -15,21 +15,21 @@ from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
 from pinot_assets.realtime.model.state import SegmentStatus
 
 
-def on_disks(world: World, name: str) -> Ranges:
+def on_disks(world: SimulatedWorld, name: str) -> Ranges:
     """Rows of a segment that the deep store or some server's disk has, a dead server's included."""
     copies = [server.disk[name] for server in world.servers.values() if name in server.disk]
     copies += [tar for tar, _ in world.store.files.values() if tar.name == name]
     return joined(piece for copy in copies for piece in copy.rows)
 
 
-def held_somewhere(world: World, name: str) -> Ranges:
+def held_somewhere(world: SimulatedWorld, name: str) -> Ranges:
     """The same, and rows that live consumers have in memory."""
     memories = (server.consumers.get(name) for server in world.servers.values())
     read = [piece for consumer in memories if consumer is not None for piece in consumer.reader.rows]
     return joined([*on_disks(world, name), *read])
 
 
-def lost_rows(world: World, node: Node) -> Ranges:
+def lost_rows(world: SimulatedWorld, node: Node) -> Ranges:
     """Rows of a segment whose end is fixed that neither store, servers nor stream have."""
     if node.end is None:
         return ()
@@ -38,7 +38,7 @@ def lost_rows(world: World, node: Node) -> Ranges:
     return joined((first, min(end, earliest)) for first, end in gone)
 
 
-def always(world: World) -> None:
+def always(world: SimulatedWorld) -> None:
     """At any moment, with a stream that forgets nothing in the world's time."""
     ordered = sorted(world.zookeeper.nodes.values(), key=lambda n: (n.name.partition, n.name.sequence))
     for node in ordered:
@@ -61,7 +61,7 @@ class Kept:
     That is what is left of a row when the stream has forgotten it.
     """
 
-    world: World
+    world: SimulatedWorld
     before: dict[str, Ranges] = field(default_factory=dict)
 
     def look(self) -> None:
@@ -79,7 +79,7 @@ class Kept:
 COMMITTED = (MessageKind.END, CompletionStatus.COMMIT_SUCCESS)
 
 
-def one_committers_data(world: World) -> None:
+def one_committers_data(world: SimulatedWorld) -> None:
     """What servers answer from is what was committed: the very rows, on every replica."""
     for server in world.servers.values():
         for name, copy in server.loaded.items():
@@ -91,7 +91,7 @@ def one_committers_data(world: World) -> None:
                 assert copy.crc == node.crc, f"{server.name} has another file than {node}"
 
 
-def found_by_health(world: World) -> None:
+def found_by_health(world: SimulatedWorld) -> None:
     """Every segment that is stuck is counted by the check that ought to, and nothing else is."""
     answers = {health.name: health for health in examine(realtime_state(world))}
     zookeeper = world.zookeeper
@@ -117,13 +117,13 @@ OLD_MS = 1_200_000
 """Longer than a commit, its build and what it waits for."""
 
 
-def all_well(world: World) -> list[str]:
+def all_well(world: SimulatedWorld) -> list[str]:
     """What has not been as it should be for a while; empty when all is well."""
     wrong: list[str] = []
     for name, node in world.zookeeper.nodes.items():
         if world.zookeeper.age_ms(name) <= OLD_MS:
             continue
-        ideal, external = _wanted(world.zookeeper.ideal, name), _wanted(world.helix.external, name)
+        ideal, external = _states_of(world.zookeeper.ideal, name), _states_of(world.helix.external, name)
         if ideal != external:
             wrong.append(f"{name} is {external}, and should be {ideal}")
         if node.status is SegmentStatus.COMMITTING or node.url == "":
@@ -135,12 +135,12 @@ def all_well(world: World) -> list[str]:
     return wrong
 
 
-def _wanted(placement: Placement, name: str) -> dict[str, str]:
+def _states_of(placement: Placement, name: str) -> dict[str, str]:
     """Without OFFLINE, which a server that has started again need not even say."""
     return {server: state for server, state in placement.get(name, {}).items() if state != "OFFLINE"}
 
 
-def lag_rows(world: World) -> int:
+def lag_rows(world: SimulatedWorld) -> int:
     """How far the best reader of the slowest partition is behind the stream, in rows."""
     best = [0] * len(world.streams)
     for server in world.servers.values():

@@ -73,9 +73,9 @@ class MemoryObjectStore:
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         self.on_list()
-        wanted = self._prefix + (f"{prefix}/" if prefix else "")
+        full_prefix = self._prefix + (f"{prefix}/" if prefix else "")
         for path, (_, version) in tuple(self._objects.items()):
-            if path.startswith(wanted):
+            if path.startswith(full_prefix):
                 key = path.removeprefix(self._prefix)
                 yield ObjectInfo(key, self.uri_of(key), version)
 
@@ -87,7 +87,7 @@ class MemoryObjectStore:
         found = self._objects.get(self._path(key))
         return found[1] if found else None
 
-    def is_folder(self, key: str) -> bool:
+    def ask_if_folder(self, key: str) -> bool:
         return any(path.startswith(f"{self._path(key)}/") for path in tuple(self._objects))
 
     def read(self, key: str, most: ByteLimit = OBJECT) -> bytes:

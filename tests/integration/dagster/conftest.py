@@ -9,7 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from fakes.builder import InProcessBuilder
-from fakes.locations.code_location import Table
+from fakes.locations.code_location import LocationTable
 
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.resources import consistent_push
@@ -32,10 +32,10 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 
 @pytest.fixture
-def spark_table(environment: None, tmp_path: Path, instance: dg.DagsterInstance) -> Iterator[Table]:
+def spark_table(environment: None, tmp_path: Path, instance: dg.DagsterInstance) -> Iterator[LocationTable]:
     """As the code location is shipped: builds on Spark."""
     with HttpPinotClient(load_settings().pinot) as pinot:
-        table = Table(tmp_path, pinot, instance)
+        table = LocationTable(tmp_path, pinot, instance)
         apply_plan(plan_apply(table.spec, pinot), pinot)
         deadline = time.monotonic() + 60
         while len(pinot.brokers(table.name)) < 2:
@@ -47,7 +47,7 @@ def spark_table(environment: None, tmp_path: Path, instance: dg.DagsterInstance)
 
 
 @pytest.fixture
-def table(spark_table: Table, monkeypatch: pytest.MonkeyPatch) -> Table:
+def table(spark_table: LocationTable, monkeypatch: pytest.MonkeyPatch) -> LocationTable:
     """The same tasks in this process, without Spark."""
     monkeypatch.setattr(consistent_push, "SparkBuilder", lambda *_: InProcessBuilder())
     return spark_table

@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 import yaml
 from dagster._core.storage.tags import ASSET_EVALUATION_ID_TAG
-from fakes.locations.code_location import Table, failure
+from fakes.locations.code_location import LocationTable, failure
 
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.table_spec import load_table
@@ -20,7 +20,7 @@ pytestmark = [
 class Automated:
     """The automation sensor's daemon: evaluates the conditions and starts what they ask for."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: LocationTable) -> None:
         file = table.folder / "tables" / f"{table.name}.yaml"
         document = {**yaml.safe_load(file.read_text()), "dagster": {"automation": True}}
         file.write_text(yaml.safe_dump(document, sort_keys=False))
@@ -58,7 +58,7 @@ class Automated:
 NOTHING: tuple[set[str], bool] = (set(), False)
 
 
-def test_files_are_asked_for_and_the_gate_decides(table: Table) -> None:
+def test_files_are_asked_for_and_the_gate_decides(table: LocationTable) -> None:
     automated = Automated(table)
     table.write(F1="a", F2="b")
     assert automated.observe() == ({"F1.csv", "F2.csv", ALL_FILES}, False)

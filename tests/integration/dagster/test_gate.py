@@ -10,7 +10,13 @@ from typing import Any
 import dagster as dg
 import pytest
 from fakes.builder import InProcessBuilder
-from fakes.locations.code_location import Table, failure, materializations, staged_and_published, values
+from fakes.locations.code_location import (
+    LocationTable,
+    failure,
+    materializations,
+    staged_and_published,
+    values,
+)
 from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets.assets.partitions import ALL_FILES
@@ -24,15 +30,15 @@ from pinot_assets.snapshot.receipt import Failure, Receipt
 pytestmark = pytest.mark.integration
 
 
-def unchecked(table: Table, *names: str) -> dg.AssetSelection:
+def unchecked(table: LocationTable, *names: str) -> dg.AssetSelection:
     return dg.AssetSelection.assets(*(table.key(name) for name in names)).without_checks()
 
 
-def gate(table: Table) -> dg.AssetCheckKey:
+def gate(table: LocationTable) -> dg.AssetCheckKey:
     return dg.AssetCheckKey(table.key("segments"), "consistent_push")
 
 
-def assert_shut(table: Table, why: str) -> None:
+def assert_shut(table: LocationTable, why: str) -> None:
     """`snapshot` alone is refused, for this reason."""
     result = table.materialize(unchecked(table, "snapshot"), None)
     assert "SnapshotIncomplete" in failure(result)
@@ -44,7 +50,7 @@ def assert_shut(table: Table, why: str) -> None:
 # --- what a person picks ---------------------------------------------------------------------------
 
 
-def test_snapshot_alone_switches_nothing(table: Table) -> None:
+def test_snapshot_alone_switches_nothing(table: LocationTable) -> None:
     table.write(F1="a")
     assert_shut(table, "no session is open")
     assert table.materialize(unchecked(table, "segments")).success
@@ -52,7 +58,7 @@ def test_snapshot_alone_switches_nothing(table: Table) -> None:
     assert table.shown() == []
 
 
-def test_a_selection_without_checks_switches_nothing(table: Table) -> None:
+def test_a_selection_without_checks_switches_nothing(table: LocationTable) -> None:
     table.write(F1="a")
     result = table.materialize(unchecked(table, "segments", "snapshot"))
     assert "has not been audited" in failure(result)
@@ -71,7 +77,7 @@ def test_a_selection_without_checks_switches_nothing(table: Table) -> None:
     assert table.shown() == ["a", "b"]
 
 
-def test_a_pass_of_an_earlier_switch_opens_nothing(table: Table) -> None:
+def test_a_pass_of_an_earlier_switch_opens_nothing(table: LocationTable) -> None:
     table.write(F1="a")
     segments_and_gate = dg.AssetSelection.assets(table.key("segments"))
     assert table.evaluation(table.materialize(segments_and_gate)).passed
@@ -102,7 +108,7 @@ def test_a_pass_of_an_earlier_switch_opens_nothing(table: Table) -> None:
 # --- what Dagster is told of the gate --------------------------------------------------------------
 
 
-def test_what_others_report_of_the_gate_opens_nothing(table: Table) -> None:
+def test_what_others_report_of_the_gate_opens_nothing(table: LocationTable) -> None:
     table.write(F1="a")
     assert table.materialize(unchecked(table, "segments")).success
     for passed, severity in ((True, dg.AssetCheckSeverity.ERROR), (False, dg.AssetCheckSeverity.WARN)):
@@ -120,7 +126,7 @@ def test_what_others_report_of_the_gate_opens_nothing(table: Table) -> None:
     assert table.shown() == []
 
 
-def test_a_gate_of_severity_warn_opens_nothing(table: Table) -> None:
+def test_a_gate_of_severity_warn_opens_nothing(table: LocationTable) -> None:
     """A check of the same name, softened: Dagster goes on to `snapshot` after it, and that refuses."""
     table.write(F1="a")
     table.publish()
@@ -139,7 +145,9 @@ def test_a_gate_of_severity_warn_opens_nothing(table: Table) -> None:
     assert table.shown() == ["a"]
 
 
-def test_what_an_audit_warns_of_and_its_numbers_stand_in_the_last_word_of_the_gate(table: Table) -> None:
+def test_what_an_audit_warns_of_and_its_numbers_stand_in_the_last_word_of_the_gate(
+    table: LocationTable,
+) -> None:
     """Dagster shows the newest evaluation: it must not say that all was well."""
     path = table.spec.path
     path.write_text(f"{path.read_text()}\naudit: [{{check: empty_outputs, severity: warn}}]\n")
@@ -162,7 +170,7 @@ def test_what_an_audit_warns_of_and_its_numbers_stand_in_the_last_word_of_the_ga
     ],
 )
 def test_a_gate_that_breaks_is_shut_and_says_so(
-    table: Table, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+    table: LocationTable, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
     table.write(F1="a")
 
@@ -185,7 +193,7 @@ def test_a_gate_that_breaks_is_shut_and_says_so(
     assert table.shown() == ["a"]
 
 
-def test_failed_files_fail_the_gate_and_not_the_build(table: Table) -> None:
+def test_failed_files_fail_the_gate_and_not_the_build(table: LocationTable) -> None:
     table.write(F1="a b")
     table.corrupt("F2")
     result = table.run()
@@ -223,7 +231,7 @@ class Meanwhile(InProcessBuilder):
 
 
 def test_e10_of_two_code_locations_one_proceeds(
-    table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table: LocationTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table.write(F1="a")
     refused: list[dg.ExecuteInProcessResult] = []
@@ -249,7 +257,7 @@ def test_e10_of_two_code_locations_one_proceeds(
         assert table.shown() == ["a", "b"]
 
 
-def test_the_gate_names_the_assertion_that_fails_and_shows_what_was_found(table: Table) -> None:
+def test_the_gate_names_the_assertion_that_fails_and_shows_what_was_found(table: LocationTable) -> None:
     """Two may be answered in the same words. Dagster takes a description for Markdown: COUNT(*) twice would
     become italics outside of backticks."""
     path = table.spec.path
@@ -260,8 +268,8 @@ def test_the_gate_names_the_assertion_that_fails_and_shows_what_was_found(table:
     evaluation = table.evaluation(table.run())
     said, name = "answers are = 0: COUNT(*) is 1", f"sql: {bad} (= 0)"
     answers = evaluation.metadata[f"{name}_answers"].value
-    told = f"`{name}`: `0 of {answers} {said}`. Nothing is switched: "
-    assert (evaluation.description or "").startswith(told)
+    expected = f"`{name}`: `0 of {answers} {said}`. Nothing is switched: "
+    assert (evaluation.description or "").startswith(expected)
     assert evaluation.metadata[name].value == f"0 of {answers} {said}"
     assert evaluation.metadata[f"{name}_answers_as_expected"].value == 0
     assert evaluation.metadata[f"sql: {good} (= 0)_answers_as_expected"].value == answers

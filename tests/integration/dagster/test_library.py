@@ -13,7 +13,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from fakes.locations.code_location import QUIET, Table
+from fakes.locations.code_location import QUIET, LocationTable
 from fakes.project import ROOT
 
 from pinot_assets.assets.keys import partitions_name
@@ -27,7 +27,7 @@ MODULES = ("definitions", "resources", "sensors")
 
 
 @pytest.fixture
-def location(table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def location(table: LocationTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The files of the page, for a table that no other test has."""
     folder = tmp_path / "location"
     files = dict(_FILE.findall(PAGE.read_text()))
@@ -57,7 +57,9 @@ def assert_valid_without_pinot(location: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_own_assets_follow_a_switch(location: Path, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_assets_follow_a_switch(
+    location: Path, table: LocationTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert_valid_without_pinot(location)
     for module in MODULES:
         assert module not in sys.modules

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from fakes.locations.code_location import Table
+from fakes.locations.code_location import LocationTable
 from fakes.tables import SYNC, write_table
 from typer.testing import CliRunner
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def cli(table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
+def cli(table: LocationTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
     """Commands in the folder of the table, on an instance of their own."""
     home = tmp_path / "dagster"
     home.mkdir()
@@ -27,7 +27,7 @@ def cli(table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CliRun
     return CliRunner()
 
 
-def test_a_table_is_spread_anew_and_back(table: Table, cli: CliRunner) -> None:
+def test_a_table_is_spread_anew_and_back(table: LocationTable, cli: CliRunner) -> None:
     table.write(F1="a b", F2="c")
     table.publish()
     with dg.DagsterInstance.get() as instance:
@@ -59,7 +59,7 @@ def test_a_table_is_spread_anew_and_back(table: Table, cli: CliRunner) -> None:
 
 
 def test_without_a_dagster_it_says_what_to_do(
-    table: Table, cli: CliRunner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    table: LocationTable, cli: CliRunner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("DAGSTER_HOME")
     monkeypatch.setenv("PINOT_ASSETS_HOME", str(tmp_path / "nowhere"))

@@ -12,7 +12,7 @@ from dagster._core.storage.tags import (
     ASSET_PARTITION_RANGE_START_TAG,
     BACKFILL_ID_TAG,
 )
-from fakes.locations.code_location import QUIET, Table, materializations, staged_and_published, values
+from fakes.locations.code_location import QUIET, LocationTable, materializations, staged_and_published, values
 
 from pinot_assets.assets.keys import partitions_name
 from pinot_assets.assets.partitions import ALL_FILES
@@ -20,25 +20,25 @@ from pinot_assets.assets.partitions import ALL_FILES
 pytestmark = pytest.mark.integration
 
 
-def stale(table: Table) -> dict[str, bool]:
+def stale(table: LocationTable) -> dict[str, bool]:
     """What the page of `segments` says of every partition."""
     keys = table.instance.get_dynamic_partitions(partitions_name(table.spec))
     return {key: status == "STALE" for key, status in table.stale_statuses("segments", sorted(keys)).items()}
 
 
-def everything(table: Table) -> dg.AssetSelection:
+def everything(table: LocationTable) -> dg.AssetSelection:
     return dg.AssetSelection.assets(table.key("segments"), table.key("snapshot"))
 
 
 def by_hand(
-    table: Table, first: str, last: str, tags: Mapping[str, str] | None = None
+    table: LocationTable, first: str, last: str, tags: Mapping[str, str] | None = None
 ) -> dg.ExecuteInProcessResult:
     """A range of partitions, as the dialog of `segments` starts it."""
     span = {ASSET_PARTITION_RANGE_START_TAG: first, ASSET_PARTITION_RANGE_END_TAG: last}
     return table.materialize(everything(table), None, {**span, **(tags or {})})
 
 
-def test_picking_partitions_triggers_the_table_and_never_narrows_it(table: Table) -> None:
+def test_picking_partitions_triggers_the_table_and_never_narrows_it(table: LocationTable) -> None:
     table.write(F1="a", F3="c")
     table.corrupt("F2")
     table.tick()  # the partitions of the files
@@ -63,7 +63,7 @@ def test_picking_partitions_triggers_the_table_and_never_narrows_it(table: Table
     assert result.get_asset_materialization_events() == [], "nothing was built, nothing was switched"
 
 
-def test_r26_the_runs_of_a_backfill_are_one_trigger(table: Table) -> None:
+def test_r26_the_runs_of_a_backfill_are_one_trigger(table: LocationTable) -> None:
     """R26: Dagster makes a run of every contiguous range."""
     table.write(F1="a", F2="b", F4="d")
     table.corrupt("F3")
@@ -85,7 +85,7 @@ def test_r26_the_runs_of_a_backfill_are_one_trigger(table: Table) -> None:
     assert session.retry_count == 1
 
 
-def test_a_partition_is_stale_until_queries_see_its_file(table: Table) -> None:
+def test_a_partition_is_stale_until_queries_see_its_file(table: LocationTable) -> None:
     fresh = {"F1.csv": False, "F2.csv": False, "F3.csv": False, ALL_FILES: False}
     source = table.folder / "source"
     table.write(F1="a", F2="b", F3="c")
@@ -129,7 +129,7 @@ def test_a_partition_is_stale_until_queries_see_its_file(table: Table) -> None:
     assert table.shown() == ["d", "longer"]
 
 
-def test_what_a_rollback_brings_back_is_stale(table: Table) -> None:
+def test_what_a_rollback_brings_back_is_stale(table: LocationTable) -> None:
     table.write(F1="a", F2="b")
     table.publish()
     table.write(F1="longer")
@@ -147,6 +147,6 @@ def test_what_a_rollback_brings_back_is_stale(table: Table) -> None:
     assert table.shown() == ["longer"]
 
 
-def operate(table: Table, name: str) -> dg.ExecuteInProcessResult:
+def operate(table: LocationTable, name: str) -> dg.ExecuteInProcessResult:
     job = table.definitions.resolve_job_def(f"{table.name}_{name}")
     return job.execute_in_process(instance=table.instance, raise_on_error=False, run_config=QUIET)

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 from dagster._core.definitions.data_version import DATA_VERSION_TAG
 from fakes.builder import InProcessBuilder
-from fakes.locations.code_location import Table
+from fakes.locations.code_location import LocationTable
 
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.integration
 
 
 @contextmanager
-def driver(table: Table) -> Iterator[Driver]:
+def driver(table: LocationTable) -> Iterator[Driver]:
     """As the command line makes it."""
     with (
         open_clients(table.spec, load_settings(), InProcessBuilder()) as clients,
@@ -34,14 +34,14 @@ def driver(table: Table) -> Iterator[Driver]:
         yield driver
 
 
-def publish(table: Table) -> None:
+def publish(table: LocationTable) -> None:
     with driver(table) as outside:
         outside.trigger()
         outside.audit()
         outside.publish()
 
 
-def tick(table: Table) -> Any:
+def tick(table: LocationTable) -> Any:
     definitions = table.definitions
     with dg.build_sensor_context(
         instance=table.instance, definitions=definitions, resources={"pinot": PinotResource()}
@@ -49,29 +49,29 @@ def tick(table: Table) -> Any:
         return definitions.resolve_sensor_def(f"{table.name}_session").evaluate_tick(context)
 
 
-def told(table: Table, key: dg.AssetKey) -> list[tuple[str | None, str]]:
+def materialized(table: LocationTable, key: dg.AssetKey) -> list[tuple[str | None, str]]:
     """Partition and data version of all materializations so far, oldest first."""
     records = table.instance.fetch_materializations(key, limit=100, ascending=True).records
     events = [record.asset_materialization for record in records]
     return [(e.partition, (e.tags or {})[DATA_VERSION_TAG]) for e in events if e is not None]
 
 
-def test_what_was_published_and_rolled_back_without_dagster_is_shown_once(table: Table) -> None:
+def test_what_was_published_and_rolled_back_without_dagster_is_shown_once(table: LocationTable) -> None:
     keys = keys_of(table.spec)
 
     def tick_tells() -> tuple[str, set[str | None]]:
         """The new data version of the table, and the partitions of segments that were told."""
-        before = {key: len(told(table, key)) for key in (keys.segments, keys.snapshot, keys.table)}
+        before = {key: len(materialized(table, key)) for key in (keys.segments, keys.snapshot, keys.table)}
         assert "no session is open" in tick(table).skip_message
-        new = {key: told(table, key)[count:] for key, count in before.items()}
+        new = {key: materialized(table, key)[count:] for key, count in before.items()}
         ((_, version),) = new[keys.table]
         assert new[keys.snapshot] == [(None, version)]
         snapshot = table.observe().snapshot
         assert snapshot is not None
         assert version == data_version_of(snapshot)
-        everything = [told(table, key) for key in before]
+        everything = [materialized(table, key) for key in before]
         tick(table)
-        assert [told(table, key) for key in before] == everything, "a second tick tells it again"
+        assert [materialized(table, key) for key in before] == everything, "a second tick tells it again"
         return version, {partition for partition, _ in new[keys.segments]}
 
     table.write(F1="a", F2="b")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 import pytest
-from fakes.locations.code_location import Table, materializations, staged_and_published
+from fakes.locations.code_location import LocationTable, materializations, staged_and_published
 from fakes.tables import write_table
 
 from pinot_assets.assets.partitions import ALL_FILES
@@ -15,13 +15,13 @@ WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
 
 @pytest.fixture
-def plain(table: Table) -> Table:
+def plain(table: LocationTable) -> LocationTable:
     table.spec = write_table(table.folder, table.name, {"ingestionMode": "sync"})
     return table
 
 
 @pytest.fixture
-def atomic(table: Table) -> Table:
+def atomic(table: LocationTable) -> LocationTable:
     options = {"ingestionMode": "sync", "enableAtomicUpload": "true"}
     table.spec = write_table(table.folder, table.name, options)
     return table
@@ -31,7 +31,7 @@ def gates(result: dg.ExecuteInProcessResult) -> list[tuple[bool, dg.AssetCheckSe
     return [(e.passed, e.severity) for e in result.get_asset_check_evaluations()]
 
 
-def test_a_plain_push_warns_of_failed_files_and_publishes_the_others(plain: Table) -> None:
+def test_a_plain_push_warns_of_failed_files_and_publishes_the_others(plain: LocationTable) -> None:
     plain.write(F1="a", F2="b c")
     plain.corrupt("F3")
     result = plain.publish()
@@ -51,7 +51,7 @@ def test_a_plain_push_warns_of_failed_files_and_publishes_the_others(plain: Tabl
     assert plain.shown() == ["a1", "d"]
 
 
-def test_when_every_file_of_a_plain_push_fails_its_gate_is_shut(plain: Table) -> None:
+def test_when_every_file_of_a_plain_push_fails_its_gate_is_shut(plain: LocationTable) -> None:
     plain.write(F1="a")
     plain.publish()
     plain.corrupt("F2")
@@ -62,7 +62,9 @@ def test_when_every_file_of_a_plain_push_fails_its_gate_is_shut(plain: Table) ->
     assert plain.shown() == ["a"]
 
 
-def test_a_failed_run_with_atomic_upload_shuts_the_gate_and_leaves_nothing_open(atomic: Table) -> None:
+def test_a_failed_run_with_atomic_upload_shuts_the_gate_and_leaves_nothing_open(
+    atomic: LocationTable,
+) -> None:
     atomic.write(F1="a")
     atomic.corrupt("F2")
     result = atomic.run()

@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from fakes.locations.code_location import (
-    Table,
+    LocationTable,
     failure,
     materializations,
     observations,
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_one_run_builds_gates_and_switches_under_one_lease(
-    table: Table, monkeypatch: pytest.MonkeyPatch
+    table: LocationTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table.write(F1="a b", F2="c")
     with pushgateway() as gateway:
@@ -86,9 +86,9 @@ def test_one_run_builds_gates_and_switches_under_one_lease(
     assert again.target_materialization_data is not None
     assert again.target_materialization_data.storage_id == newest.storage_id, "the page says: not checked"
     assert table.stale_statuses("snapshot") == {None: "FRESH"}, "it has seen the segments that it published"
-    seen = table.observe()
-    assert seen.pointer.epoch == 1, "each step took a lease of its own"
-    assert (seen.holder, seen.session) == (None, None)
+    observation = table.observe()
+    assert observation.pointer.epoch == 1, "each step took a lease of its own"
+    assert (observation.holder, observation.session) == (None, None)
 
     result = table.publish()
     assert result.get_asset_materialization_events() == []
@@ -96,7 +96,7 @@ def test_one_run_builds_gates_and_switches_under_one_lease(
     assert table.epoch == 2
 
 
-def test_a_run_that_goes_on_for_one_that_died_after_its_switch_only_says_so(table: Table) -> None:
+def test_a_run_that_goes_on_for_one_that_died_after_its_switch_only_says_so(table: LocationTable) -> None:
     table.write(F1="a")
     died = table.instance.get_run_by_id(table.publish().run_id)
     assert died is not None
@@ -108,7 +108,7 @@ def test_a_run_that_goes_on_for_one_that_died_after_its_switch_only_says_so(tabl
     assert table.shown() == ["a"]
 
 
-def test_on_spark_a_corrupt_file_shuts_the_gate_until_it_is_repaired(spark_table: Table) -> None:
+def test_on_spark_a_corrupt_file_shuts_the_gate_until_it_is_repaired(spark_table: LocationTable) -> None:
     table = spark_table
     table.write(F1="a b", F2="c")
     table.publish()
@@ -143,7 +143,7 @@ def test_on_spark_a_corrupt_file_shuts_the_gate_until_it_is_repaired(spark_table
 # --- one run at a time -----------------------------------------------------------------------------
 
 
-def test_a_run_beside_another_fails_and_names_the_holder(table: Table) -> None:
+def test_a_run_beside_another_fails_and_names_the_holder(table: LocationTable) -> None:
     table.write(F1="a")
     with open_session_store(table.spec, load_settings()) as store:
         lease = store.take_lease(Owner("another-run", "elsewhere", 7, 1_700_000_000_000))
@@ -163,7 +163,7 @@ def test_a_run_beside_another_fails_and_names_the_holder(table: Table) -> None:
 # --- the files sensor ------------------------------------------------------------------------------
 
 
-def test_the_sensor_launches_what_it_sees_and_the_run_takes_it_in(table: Table) -> None:
+def test_the_sensor_launches_what_it_sees_and_the_run_takes_it_in(table: LocationTable) -> None:
     table.write(F1="a", F2="b", F3="c")
     table.publish()
     assert table.tick().skip_message == "0 new, 0 rewritten, 0 deleted of 3 files listed"
@@ -195,7 +195,7 @@ def test_the_sensor_launches_what_it_sees_and_the_run_takes_it_in(table: Table) 
     assert not table.tick(tick.cursor).run_requests
 
 
-def test_a_listing_that_fails_is_a_sentence_and_no_empty_listing(table: Table) -> None:
+def test_a_listing_that_fails_is_a_sentence_and_no_empty_listing(table: LocationTable) -> None:
     table.write(F1="a")
     table.publish()
     before = table.tick()

@@ -15,7 +15,7 @@ import pytest
 from dagster._utils.schedules import schedule_execution_time_iterator
 from fakes.locations.code_location import (
     QUIET,
-    Table,
+    LocationTable,
     failures,
     materializations,
     said,
@@ -38,7 +38,7 @@ MORNING = dt.datetime(2026, 11, 21, 8, tzinfo=dt.UTC)
 class Day:
     """A table whose schedule is on, from 08:00, and the queries that it answers meanwhile."""
 
-    def __init__(self, table: Table, load: QueryLoad) -> None:
+    def __init__(self, table: LocationTable, load: QueryLoad) -> None:
         self.table = table
         self.load = load
         self.served: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 
 
 @pytest.fixture
-def day(table: Table) -> Iterator[Day]:
+def day(table: LocationTable) -> Iterator[Day]:
     """At 08:00 P and Q are published; by noon Q has gone from the source, and F1 to F5 have come."""
     table.spec = write_table(table.folder, table.name, EVERY_FOUR_HOURS)
     sql = f'SELECT v, COUNT(*) FROM "{table.name}" GROUP BY v ORDER BY v LIMIT 100'
@@ -155,7 +155,7 @@ def test_scene_1_nothing_of_a_failed_ingestion_is_queryable(
     _no_sensor_spends_a_retry(day.table, session.id)
 
 
-def _no_sensor_spends_a_retry(table: Table, session: str) -> None:
+def _no_sensor_spends_a_retry(table: LocationTable, session: str) -> None:
     """Until the next tick of the schedule (seed: retries do not auto-trigger), but for `sensorRetries`."""
     failed = (
         f"{session} failed with 3 files and waits for the schedule or a run by hand (sensorRetries is off)"

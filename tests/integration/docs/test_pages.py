@@ -98,7 +98,7 @@ class Story:
 
 
 @contextmanager
-def told(folder: Path, stack: StackState, name: str) -> Iterator[Story]:
+def open_story(folder: Path, stack: StackState, name: str) -> Iterator[Story]:
     story = Story(folder, stack, name)
     try:
         yield story
@@ -107,14 +107,14 @@ def told(folder: Path, stack: StackState, name: str) -> Iterator[Story]:
 
 
 def test_sales(stack: StackState, tmp_path: Path) -> None:
-    with told(tmp_path, stack, "sales") as story:
+    with open_story(tmp_path, stack, "sales") as story:
         for page in STORIES["sales"]:
             story.read(page)
 
 
 def test_flights(stack: StackState, tmp_path: Path) -> None:
     """The table of the repository, of which a former run has published all files but the last."""
-    with told(tmp_path, stack, "flights") as story:
+    with open_story(tmp_path, stack, "flights") as story:
         spec = story.renamed((ROOT / "tables" / "flights.yaml").read_text())
         (tmp_path / "tables" / f"{story.table}.yaml").write_text(spec)
         last = [
@@ -134,12 +134,12 @@ def test_flights(stack: StackState, tmp_path: Path) -> None:
 def test_clicks(kafka_stack: StackState, tmp_path: Path) -> None:
     """First from files, then from a stream."""
     files, stream = STORIES["clicks"]
-    with told(tmp_path / "files", kafka_stack, "clicks") as story:
+    with open_story(tmp_path / "files", kafka_stack, "clicks") as story:
         folder = tmp_path / "files" / "data" / story.table
         folder.mkdir(parents=True)
         (folder / "monday.csv").write_text(
             "id,at,count\na,2026-01-05T10:00:00Z,3\nb,2026-01-05T11:00:00Z,4\n"
         )
         story.read(files)
-    with told(tmp_path / "stream", kafka_stack, "clicks") as story:
+    with open_story(tmp_path / "stream", kafka_stack, "clicks") as story:
         story.read(stream)

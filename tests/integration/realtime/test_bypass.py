@@ -137,7 +137,7 @@ def test_the_committer_dies(clicks: Clicks, kafka_home: Path) -> None:
         state = clicks.look()
         assert by_name(state, segment).status is SegmentStatus.IN_PROGRESS
         assert "servers" in failed(state)
-        (dead,) = (found for found in state.servers.values() if not found.alive)
+        (dead,) = (server for server in state.servers.values() if not server.alive)
         taken_over = clicks.until(lambda s: by_name(s, segment).status is SegmentStatus.DONE, 120)
         assert taken_over.servers[dead.name].alive is False
         assert dead.name not in taken_over.live_copies(by_name(taken_over, segment))

@@ -50,8 +50,8 @@ def test_both_servers_are_killed_while_they_commit(whole: PauselessCluster) -> N
         lost = kill_both_while_they_commit(rows)
         start_both(rows)
         starting = rows.until(lambda state: any(one.ready is False for one in state.servers.values()))
-        told = {one.name: one.numbers for one in examine(starting)}
-        assert told["servers"]["servers_starting"] > 0
+        by_check = {one.name: one.numbers for one in examine(starting)}
+        assert by_check["servers"]["servers_starting"] > 0
         until_given_up(rows)
         assert numbers(rows, "error_segments")["segments_in_error"] == 2
         assert {wait.subject for wait in rows.plan().waiting} >= lost

@@ -30,10 +30,10 @@ def exported(rows: Rows) -> Exported:
     return read_exporters(rows.cluster.exporters.addresses.values())
 
 
-def told(rows: Rows) -> dict[str, float]:
+def exporter_values(rows: Rows) -> dict[str, float]:
     """Of what an exporter tells: name → value."""
-    found: tuple[Metric, ...] = metrics(rows.look(), exported(rows))
-    return {one.name: one.value or 0.0 for one in found if one.origin is Origin.EXPORTER}
+    read: tuple[Metric, ...] = metrics(rows.look(), exported(rows))
+    return {one.name: one.value or 0.0 for one in read if one.origin is Origin.EXPORTER}
 
 
 def run_task(rows: Rows, name: str) -> None:
@@ -49,8 +49,8 @@ def test_every_metric_is_read_under_its_real_name(whole: PauselessCluster) -> No
             server.fail_builds()
         rows.send(1_500)
 
-        rows.until(lambda _: told(rows).get("segmentBuildFailure", 0) >= 1)
-        assert told(rows)["pauselessConsumptionEnabled"] == 1
+        rows.until(lambda _: exporter_values(rows).get("segmentBuildFailure", 0) >= 1)
+        assert exporter_values(rows)["pauselessConsumptionEnabled"] == 1
         ours = {sample.name for sample in exported(rows).samples if sample.labels.get("table") == rows.name}
         assert ours >= {
             "pinot_controller_pauselessConsumptionEnabled_Value",
@@ -58,11 +58,11 @@ def test_every_metric_is_read_under_its_real_name(whole: PauselessCluster) -> No
         }
 
         failed = rows.until(lambda state: [len(s.in_state("ERROR")) for s in committing(state)] == [2])
-        assert "segmentReingestionFailure" not in told(rows)
+        assert "segmentReingestionFailure" not in exporter_values(rows)
         run_task(rows, "SegmentStatusChecker")
         run_task(rows, "RealtimeSegmentValidationManager")  # it has the segment re-ingested, too
-        rows.until(lambda _: told(rows).get("segmentReingestionFailure", 0) >= 1)
-        rows.until(lambda _: told(rows).items() >= GAUGES.items())
+        rows.until(lambda _: exporter_values(rows).get("segmentReingestionFailure", 0) >= 1)
+        rows.until(lambda _: exporter_values(rows).items() >= GAUGES.items())
 
         # Where no exporter listens, the same numbers are derived.
         assert {one.name: one.value for one in metrics(failed) if one.name in GAUGES} == GAUGES

@@ -74,13 +74,13 @@ def test_a_spec_is_compared_and_applied(cluster: PauselessCluster, tmp_path: Pat
         ingestion = held["ingestionConfig"]["streamIngestionConfig"]
         ingestion.pop("disasterRecoveryMode", None)  # Pinot writes out what it takes for granted
         ingestion["streamConfigMaps"][0].pop("realtime.segment.flush.threshold.rows", None)
-        wanted = spec(rows.name, held, flushThresholdSegmentSize="64M", disasterRecoveryMode="ALWAYS")
-        plan = plan_apply(wanted, store)
+        new_spec = spec(rows.name, held, flushThresholdSegmentSize="64M", disasterRecoveryMode="ALWAYS")
+        plan = plan_apply(new_spec, store)
         assert {difference.path.rsplit(".", 1)[-1] for difference in plan.table.differences} >= {
             "disasterRecoveryMode",
             "size",
         }
         apply_plan(plan, store)
-        assert plan_apply(wanted, store).changes_nothing
+        assert plan_apply(new_spec, store).changes_nothing
         # Somebody takes it back in Pinot: what the spec does not say is a difference, too.
         assert not plan_apply(spec(rows.name, held), store).changes_nothing

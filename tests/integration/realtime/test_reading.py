@@ -76,14 +76,14 @@ def test_a_table_that_is_consumed_and_committed_past_the_deep_store(clicks: Clic
     assert all(server.alive and server.ready and server.since_ms for server in state.servers.values())
     assert {server.admin_url for server in state.servers.values()} == set(clicks.stack.server_admin_urls)
     assert failed(state) == {"tmp_uploads"}
-    told = {
+    samples = {
         (sample.family.name.removeprefix("pinot_assets_realtime_"), *sample.labels[1:]): sample.value
         for sample in realtime_samples("clicks_REALTIME", state)
     }
-    assert (told["segments", "committed"], told["segments", "consuming"]) == (4, 2)
-    assert (told["committed_rows",], told["queryable_rows",]) == (2000, 2500)
-    assert (told["segments_only_with_peers",], told["messages_to_consume",]) == (4, 0)
-    assert told["servers_serving",] == told["servers",] == 2
+    assert (samples["segments", "committed"], samples["segments", "consuming"]) == (4, 2)
+    assert (samples["committed_rows",], samples["queryable_rows",]) == (2000, 2500)
+    assert (samples["segments_only_with_peers",], samples["messages_to_consume",]) == (4, 0)
+    assert samples["servers_serving",] == samples["servers",] == 2
 
 
 def test_paused_resumed_and_committed_by_force(clicks: Clicks) -> None:

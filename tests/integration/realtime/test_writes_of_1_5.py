@@ -125,8 +125,8 @@ def test_what_a_server_does_itself(rows: Rows, pinot: OperatorClient) -> None:
     assert url is not None
     uploaded = pinot.server_uploads(url, rows.table, segment.name, seconds=30)
     assert upload_of(uploaded.rpartition("/")[2]) == segment.name
-    told = pinot.server_uploads_committed(url, rows.table, segment.name, seconds=30)
-    assert (told["segment.realtime.status"], told["segment.crc"]) == ("DONE", segment.crc)
+    committed = pinot.server_uploads_committed(url, rows.table, segment.name, seconds=30)
+    assert (committed["segment.realtime.status"], committed["segment.crc"]) == ("DONE", segment.crc)
     with pytest.raises(PinotError, match="400"):  # it has a URL
         pinot.reingest(url, segment.name)
     assert pinot.reingesting(url) == frozenset()

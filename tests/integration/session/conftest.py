@@ -158,7 +158,7 @@ def _path_of(uri: str) -> Path:
 
 
 @dataclass
-class World:
+class SessionWorld:
     """One table and everything around it."""
 
     table: str
@@ -166,7 +166,7 @@ class World:
     zookeeper: str | FakeZooKeeper
     options: JsonObject
     pinot: PinotClient
-    _seen: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
+    _shown: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
     now_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
     slept: list[float] = field(default_factory=list)
     on_sleep: Callable[[], None] = lambda: None
@@ -179,8 +179,8 @@ class World:
         for name in ("source", "staging", "tables"):
             (self.folder / name).mkdir()
         self.builder = ScriptedBuilder()
-        self.pinot.put_schema(self.spec.schema_json)
-        self.pinot.create_table(self.spec.table_json)
+        self.pinot.put_schema(self.read_spec().schema_json)
+        self.pinot.create_table(self.read_spec().table_json)
         self._look()
 
     die = staticmethod(die)
@@ -214,8 +214,7 @@ class World:
 
     # --- the spec --------------------------------------------------------------------------------
 
-    @property
-    def spec(self) -> TableSpec:
+    def read_spec(self) -> TableSpec:
         """Written anew and read back each time, as the code location does."""
         path = self.folder / "tables" / "world.yaml"
         document = _document(self.table, self.folder, self.options)
@@ -252,7 +251,7 @@ class World:
                 now_ms=lambda: self.now_ms,
                 sleep=self._sleep,
             )
-            driver = Driver(self.spec, clients, f"run-{next(self._runs)}")
+            driver = Driver(self.read_spec(), clients, f"run-{next(self._runs)}")
             try:
                 yield driver
             except BaseException:
@@ -339,52 +338,47 @@ class World:
     def builds(self) -> int:
         return len(self.builder.orders)
 
-    @property
-    def pointer(self) -> Pointer:
+    def read_pointer(self) -> Pointer:
         with self.store() as store:
             return store.pointer()
 
-    @property
-    def session(self) -> Session | None:
+    def read_session(self) -> Session | None:
         """The open session."""
         with self.store() as store:
             return store.active_session(store.pointer())
 
-    @property
-    def sessions(self) -> list[Session]:
+    def read_sessions(self) -> list[Session]:
         with self.store() as store:
             return store.sessions()
 
-    @property
-    def snapshot(self) -> Snapshot:
-        ref = self.pointer.current_snapshot
+    def read_snapshot(self) -> Snapshot:
+        ref = self.read_pointer().current_snapshot
         assert ref is not None
         return self.staging.snapshot(ref)
 
-    @property
-    def ledger(self) -> dict[str, tuple[str, ...]]:
+    def read_ledger(self) -> dict[str, tuple[str, ...]]:
         """What the newest snapshot says: base name → values."""
         return {
             base_name(uri): tuple(v for o in file.outputs for v in self.builder.rows[o.segment])
-            for uri, file in self.snapshot.ledger.items()
+            for uri, file in self.read_snapshot().ledger.items()
         }
 
     def assert_settled(self) -> None:
         """Nothing is half way: no session, no open entry, Pinot holds the ledger's segments visibly (I15)."""
-        assert self.pointer.active_session == ""
+        assert self.read_pointer().active_session == ""
         assert [e for e in self.pinot.lineage(self.table) if e.state.value == "IN_PROGRESS"] == []
-        assert self.pinot.visible_segments(self.table) == set(self.snapshot.segments)
+        assert self.pinot.visible_segments(self.table) == set(self.read_snapshot().segments)
 
     @property
-    def seen(self) -> list[tuple[str, ...]]:
+    def shown(self) -> list[tuple[str, ...]]:
         """The sets of values that queries have seen, one after the other; the same at every broker."""
-        histories = list(self._seen.values())
-        assert all(history == histories[0] for history in histories), self._seen
+        histories = list(self._shown.values())
+        assert all(history == histories[0] for history in histories), self._shown
         return histories[0]
 
     def watch_anew(self) -> None:
         """Forget what was seen so far."""
-        self._seen.clear()
+        self._shown.clear()
         self._look()
 
     def _look(self) -> None:
@@ -394,7 +388,7 @@ class World:
         shown = {broker: table.routing.get(broker, ()) for broker in BROKERS}
         for where, names in {"lineage": table.visible, **shown}.items():
             values = tuple(sorted(v for name in names for v in self.builder.rows.get(name, (name,))))
-            history = self._seen.setdefault(where, [values])
+            history = self._shown.setdefault(where, [values])
             if history[-1] != values:
                 history.append(values)
 
@@ -442,16 +436,16 @@ MODES: dict[str, JsonObject] = {
 _tables = itertools.count()
 
 
-def _make_in(zookeeper: str | FakeZooKeeper, folder: Path) -> Callable[..., World]:
-    def make(mode: str, pinot: dict[str, str] | None = None, **options: object) -> World:
+def _make_in(zookeeper: str | FakeZooKeeper, folder: Path) -> Callable[..., SessionWorld]:
+    def make(mode: str, pinot: dict[str, str] | None = None, **options: object) -> SessionWorld:
         fake = FakePinot(**(pinot or {}))
-        return World(f"world{next(_tables)}", folder, zookeeper, {**MODES[mode], **options}, fake)
+        return SessionWorld(f"world{next(_tables)}", folder, zookeeper, {**MODES[mode], **options}, fake)
 
     return make
 
 
 @pytest.fixture
-def make_world(tmp_path: Path) -> Callable[..., World]:
+def make_world(tmp_path: Path) -> Callable[..., SessionWorld]:
     """Makes a world: `make_world("sync", consistentPushMaxRetries=0)`.
 
     Its ZooKeeper is in memory; `tests/contract/test_zookeeper.py` holds that to a real one.
@@ -462,12 +456,12 @@ def make_world(tmp_path: Path) -> Callable[..., World]:
 
 
 @pytest.fixture
-def make_addressed_world(zookeeper: str, tmp_path: Path) -> Callable[..., World]:
+def make_addressed_world(zookeeper: str, tmp_path: Path) -> Callable[..., SessionWorld]:
     """The same with a real ZooKeeper, for what opens one by its address."""
     return _make_in(zookeeper, tmp_path)
 
 
-class RealWorld(World):
+class RealWorld(SessionWorld):
     """The same on a running Pinot, in real time; what was seen is what its brokers answered."""
 
     _queries: Queries[tuple[str, ...]] | None = None
@@ -493,12 +487,12 @@ class RealWorld(World):
         return sorted(value for value, count in rows for _ in range(count))
 
     @property
-    def seen(self) -> list[tuple[str, ...]]:
+    def shown(self) -> list[tuple[str, ...]]:
         """What queries at the brokers have answered since `watch_anew`; none may have failed."""
         assert self._queries is not None, "nobody has watched"
-        self._seen = self._queries.answers()
+        self._shown = self._queries.answers()
         assert self._queries.failed == []
-        return super().seen
+        return super().shown
 
     def watch_anew(self) -> None:
         self.watch_no_more()
@@ -535,14 +529,14 @@ def real_world(make_real_world: Callable[[str], RealWorld]) -> RealWorld:
 
 
 @dataclass
-class Scene:
+class SessionScene:
     """The beginning that the scenes have in common (docs/guides/consistent-push.md#how-all-scenes-begin).
 
     :ivar mode: append, sync or swap.
     :ivar before: what queries see until a session is published.
     """
 
-    world: World
+    world: SessionWorld
     mode: str
     before: list[str]
 
@@ -552,17 +546,17 @@ class Scene:
 
 
 @pytest.fixture(params=list(MODES))
-def scene(request: pytest.FixtureRequest, make_world: Callable[..., World]) -> Scene:
+def scene(request: pytest.FixtureRequest, make_world: Callable[..., SessionWorld]) -> SessionScene:
     return _at_noon(make_world(request.param), request.param)
 
 
 @pytest.fixture
-def at_noon() -> Callable[[World, str], Scene]:
+def at_noon() -> Callable[[SessionWorld, str], SessionScene]:
     """Brings a new world to where the scenes begin."""
     return _at_noon
 
 
-def _at_noon(world: World, mode: str) -> Scene:
+def _at_noon(world: SessionWorld, mode: str) -> SessionScene:
     """F1 and F2 are built, F3 to F5 have failed."""
     match mode:
         case "append":
@@ -584,4 +578,4 @@ def _at_noon(world: World, mode: str) -> Scene:
     world.watch_anew()
     world.run()
     world.later(4)
-    return Scene(world, mode, before)
+    return SessionScene(world, mode, before)

@@ -39,7 +39,7 @@ def test_a_bad_value_keeps_the_switch_shut_until_its_file_is_repaired(make_world
     world.write("F1", "F2", F3="bad")
     world.run()
     assert world.visible == []
-    session = world.session
+    session = world.read_session()
     assert (session.state, session.audit.passed, session.audit.waits) == (State.SWITCH, False, True)
     assert "COUNT(*) is 1" in session.last_error
     with pytest.raises(SnapshotIncomplete, match=r"the gate of \w+ is shut") as shut:
@@ -50,7 +50,7 @@ def test_a_bad_value_keeps_the_switch_shut_until_its_file_is_repaired(make_world
     world.run()
     assert world.visible == ["F1", "F2", "good"]
     assert world.built == ["F3"]  # what was good is not built again
-    assert world.seen == [(), ("F1", "F2", "good")]
+    assert world.shown == [(), ("F1", "F2", "good")]
     world.assert_settled()
 
 
@@ -102,8 +102,8 @@ def test_a_warning_is_shown_and_the_switch_happens(make_world: Make) -> None:
     world.write("F1", F2="bad")
     assert world.trigger().result is TriggerResult.STAGED
     _, findings = world.audit()
-    [told] = [f for f in findings if not f.passed]
-    assert (told.blocks, told.name.startswith("sql: SELECT COUNT(*)")) == (False, True)
+    [finding] = [f for f in findings if not f.passed]
+    assert (finding.blocks, finding.name.startswith("sql: SELECT COUNT(*)")) == (False, True)
     world.publish()
     assert world.visible == ["F1", "bad"]
 
@@ -118,7 +118,7 @@ def test_a_table_that_shrinks_too_much_is_not_switched(make_world: Make) -> None
     world.write(F2="f g")
     world.run()
     assert len(world.visible) == 10
-    assert "COUNT(*) is 7, live 10" in world.session.last_error
+    assert "COUNT(*) is 7, live 10" in world.read_session().last_error
     world.write(F2="f g h i")
     world.run()
     assert len(world.visible) == 9
@@ -159,9 +159,9 @@ def test_a_server_that_does_not_answer_keeps_the_gate_shut_and_costs_no_retry(ma
     world.pinot.answer, good = away, world.pinot.answer
     world.run()
     assert world.visible == []
-    assert "127.0.0.1:1 did not answer" in world.session.last_error
+    assert "127.0.0.1:1 did not answer" in world.read_session().last_error
     world.pinot.answer = good
     world.run()
     assert world.visible == ["F1"]
     assert world.builds == 1
-    assert world.sessions[-1].retry_count == 0
+    assert world.read_sessions()[-1].retry_count == 0

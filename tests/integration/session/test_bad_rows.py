@@ -37,9 +37,9 @@ def test_rows_put_aside_are_told_at_every_step_and_the_others_published(make_wor
     )
     assert pq.read_table(path)["record"].to_pylist() == ["too,many"]
     _, findings = world.audit()
-    [told] = [f for f in findings if not f.passed]
-    assert (told.name, told.blocks, told.expected, told.found) == ("rows_kept", False, 3, 2)
-    assert path in told.message
+    [finding] = [f for f in findings if not f.passed]
+    assert (finding.name, finding.blocks, finding.expected, finding.found) == ("rows_kept", False, 3, 2)
+    assert path in finding.message
     snapshot = world.publish()
     assert world.visible == ["F1", "F2"]
     assert sorted(file.bad_rows for file in snapshot.files) == [0, 1]

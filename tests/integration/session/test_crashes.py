@@ -43,15 +43,15 @@ def test_a_driver_dies_on_its_way_and_the_next_trigger_goes_on(
     when, method = POINTS[point]
     getattr(world.pinot, when)(method, world.die)
     world.dies()
-    session = world.session
+    session = world.read_session()
     assert session.state is State.SWITCH
     report = world.run()
     # Files that were built are not built again, and what was no failure is no retry.
     assert world.built == ["F3", "F4", "F5"]
     after = scene.after("F1", "F2", "F3", "F4", "F5")
     assert world.visible == after
-    assert world.seen == [tuple(scene.before), tuple(after)]
-    published = world.sessions[-1]
+    assert world.shown == [tuple(scene.before), tuple(after)]
+    published = world.read_sessions()[-1]
     assert (published.id, published.outcome) == (session.id, Outcome.PUBLISHED)
     assert published.retry_count == 1
     assert report.result in (TriggerResult.STAGED, TriggerResult.NOTHING)
@@ -65,11 +65,11 @@ def test_a_driver_dies_while_it_builds(scene: Any) -> None:
     world.builder.failing = set()
     world.builder.die_after = 1
     world.dies()
-    assert (world.session.state, world.session.retry_count) == (State.IN_PROGRESS, 1)
+    assert (world.read_session().state, world.read_session().retry_count) == (State.IN_PROGRESS, 1)
     world.run()
     assert world.built == ["F4", "F5"]
-    assert world.sessions[-1].retry_count == 1
-    assert len(world.seen) == 2
+    assert world.read_sessions()[-1].retry_count == 1
+    assert len(world.shown) == 2
     world.assert_settled()
 
 
@@ -80,7 +80,7 @@ def test_r27_a_driver_dies_in_init(make_world: Any, monkeypatch: pytest.MonkeyPa
     with monkeypatch.context() as patch:
         patch.setattr(Lease, "prune", lambda lease: world.die())
         world.dies()
-    assert world.session.state is State.INIT
+    assert world.read_session().state is State.INIT
     world.write("F3")
     world.remove("F1")
     world.run()
@@ -106,8 +106,8 @@ def test_e11_a_driver_dies_between_snapshot_object_and_its_transaction(
     after = scene.after("F1", "F2", "F3", "F4", "F5")
     assert world.visible == after
     world.run()
-    assert world.seen == [tuple(scene.before), tuple(after)]
-    assert world.sessions[-1].outcome is Outcome.PUBLISHED
+    assert world.shown == [tuple(scene.before), tuple(after)]
+    assert world.read_sessions()[-1].outcome is Outcome.PUBLISHED
     world.assert_settled()
 
 
@@ -123,8 +123,8 @@ def test_a_driver_dies_after_its_audit_and_the_source_changes(scene: Any) -> Non
     assert world.built == ["F6"]
     after = scene.after("F1", "F3", "F4", "F5", "F6")
     assert world.visible == after
-    assert world.seen == [tuple(scene.before), tuple(after)]
-    assert len(world.sessions) == 2
+    assert world.shown == [tuple(scene.before), tuple(after)]
+    assert len(world.read_sessions()) == 2
     world.assert_settled()
     assert world.pinot.all_segments(world.table) >= world.pinot.visible_segments(world.table)
     assert not [s for s in world.pinot.all_segments(world.table) if world.builder.rows.get(s) == ("F2",)]
@@ -135,16 +135,16 @@ def test_a_driver_dies_in_a_second_switch_of_its_session(scene: Any) -> None:
     world = scene.world
     world.builder.failing = set()
     world.trigger()
-    first = world.session
+    first = world.read_session()
     world.write("F6")
     world.pinot.after("force_start_replace_segments", world.die)
     world.dies()
-    assert world.session.switch == first.switch + 1
+    assert world.read_session().switch == first.switch + 1
     world.run()
     assert world.built == ["F6"]
-    assert world.sessions[-1].id == first.id
+    assert world.read_sessions()[-1].id == first.id
     assert world.visible == scene.after("F1", "F2", "F3", "F4", "F5", "F6")
-    assert len(world.seen) == 2
+    assert len(world.shown) == 2
     world.assert_settled()
 
 
@@ -160,7 +160,7 @@ def test_a_removal_dies_unrecorded_and_more_is_removed(make_world: Any) -> None:
     world.remove("P3")
     world.run()
     assert world.visible == ["P1"]
-    assert world.seen == [("P1", "P2", "P3"), ("P1",)]
+    assert world.shown == [("P1", "P2", "P3"), ("P1",)]
     world.assert_settled()
 
 
@@ -175,7 +175,7 @@ def test_a_lost_reply_is_looked_up(scene: Any, method: str) -> None:
     world.run()
     after = scene.after("F1", "F2", "F3", "F4", "F5")
     assert world.visible == after
-    assert world.seen == [tuple(scene.before), tuple(after)]
+    assert world.shown == [tuple(scene.before), tuple(after)]
     assert world.pinot.calls.count(method) == 2  # one to publish P1 or A1..A3, one now
     world.assert_settled()
 
@@ -187,14 +187,14 @@ def test_a_lost_call_is_never_guessed_to_have_happened(scene: Any, method: str) 
     world.pinot.lose_call(method)
     with pytest.raises(SwitchStateUnknown):
         world.run()
-    assert world.seen == [tuple(scene.before)]
-    assert world.session.state is State.SWITCH
-    retries = world.session.retry_count
+    assert world.shown == [tuple(scene.before)]
+    assert world.read_session().state is State.SWITCH
+    retries = world.read_session().retry_count
     world.run()
     assert world.built == ["F3", "F4", "F5"]
     after = scene.after("F1", "F2", "F3", "F4", "F5")
-    assert world.seen == [tuple(scene.before), tuple(after)]
-    assert world.sessions[-1].retry_count == retries
+    assert world.shown == [tuple(scene.before), tuple(after)]
+    assert world.read_sessions()[-1].retry_count == retries
     world.assert_settled()
 
 
@@ -205,14 +205,14 @@ def test_an_end_that_completes_late_is_found_completed(scene: Any) -> None:
     world.pinot.lose_call("end_replace_segments")
     with pytest.raises(SwitchStateUnknown):
         world.run()
-    entry = world.session.lineage_entry_id
+    entry = world.read_session().lineage_entry_id
     world.write(F1="F1.1")
     world.pinot.end_replace_segments(world.table, entry)  # now it arrives
     world.run()
-    outcomes = [s.outcome for s in world.sessions]
+    outcomes = [s.outcome for s in world.read_sessions()]
     assert outcomes == [Outcome.PUBLISHED, Outcome.PUBLISHED]
     assert "F1.1" in world.visible
-    assert len(world.seen) == 3
+    assert len(world.shown) == 3
     world.assert_settled()
 
 
@@ -228,7 +228,7 @@ def test_an_end_under_way_is_ended_before_the_source_is_looked_at(scene: Any) ->
     world.run()
     assert "F6" in world.visible
     assert "F1.1" in world.visible
-    assert len(world.seen) == 3
+    assert len(world.shown) == 3
     world.assert_settled()
 
 
@@ -241,7 +241,7 @@ def test_e09_a_completed_entry_that_was_reaped_is_completed(make_world: Any) -> 
     world.pinot._tables[world.table].entries.clear()
     world.run()
     assert world.builds == 1
-    assert world.sessions[-1].outcome is Outcome.PUBLISHED
+    assert world.read_sessions()[-1].outcome is Outcome.PUBLISHED
     world.assert_settled()
 
 
@@ -256,7 +256,7 @@ def test_a_reaped_switch_survives_the_loss_of_some_of_its_segments(make_world: A
     world.pinot.delete_segments(world.table, [lost])
     world.run()
     assert world.visible == ["F2"]
-    assert world.sessions[-1].outcome is Outcome.PUBLISHED
+    assert world.read_sessions()[-1].outcome is Outcome.PUBLISHED
     assert any(
         "1 segment of" in note and "after its switch, not by this project" in note for note in world.notes
     )
@@ -267,13 +267,13 @@ def test_r02_r03_an_old_entry_is_renewed_before_anything_is_pushed_under_it_or_e
     world = scene.world
     world.builder.failing = set()
     world.trigger()
-    first = world.session
+    first = world.read_session()
     world.audit()
     world.later(21)
     world.publish()
-    published = world.sessions[-1]
+    published = world.read_sessions()[-1]
     assert published.id == first.id
     assert published.lineage_entry_id != first.lineage_entry_id
     assert world.built == ["F3", "F4", "F5"]
-    assert len(world.seen) == 2
+    assert len(world.shown) == 2
     world.assert_settled()

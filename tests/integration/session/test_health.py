@@ -47,7 +47,7 @@ def look(world: Any, **ports: Any) -> Answers:
             "staging": lambda: world.staging,
             **ports,
         }
-        answers = examine(TableProbe(world.spec, Ports(**reached), world.now_ms))
+        answers = examine(TableProbe(world.read_spec(), Ports(**reached), world.now_ms))
     assert [a.name for a in answers] == [c.name for c in CHECKS]
     return {a.name: a for a in answers}
 
@@ -79,7 +79,7 @@ def uploaded(world: Any, segment: str, key: str) -> bool:
 
 def pushed_under(world: Any, name: str) -> None:
     """Somebody pushes a published segment once more under another name."""
-    output = next(iter(world.snapshot.segments.values()))
+    output = next(iter(world.read_snapshot().segments.values()))
     again = world.staging.put_renamed(output, name)
     world.pinot.push(world.table, [again], staged=world.staging)
 
@@ -93,7 +93,7 @@ def test_a_published_table_is_healthy_and_a_look_changes_nothing(world: Any) -> 
     world.run()
     world.later(5)
     staged = sorted((i.key, i.fingerprint) for i in world.staging.store.list())
-    before, calls = (world.pointer, world.sessions), len(world.pinot.calls)
+    before, calls = (world.read_pointer(), world.read_sessions()), len(world.pinot.calls)
     answers = look(world)
     assert failed(answers) == {}
     assert answers["rollback_window"].found == pytest.approx(15, abs=0.1)
@@ -103,7 +103,7 @@ def test_a_published_table_is_healthy_and_a_look_changes_nothing(world: Any) -> 
         "all_segments", "get_table_config", "lineage", "online_replicas", "segment_crcs", "table_bytes",
         "version",
     }  # fmt: skip
-    assert (world.pointer, world.sessions) == before
+    assert (world.read_pointer(), world.read_sessions()) == before
     assert sorted((i.key, i.fingerprint) for i in world.staging.store.list()) == staged
     world.later(20)
     later = look(world)
@@ -135,7 +135,7 @@ def test_a_rollback_half_way_is_healthy(world: Any) -> None:
     with pytest.raises(BaseException, match=r"^$") as death:
         world.rollback()
     assert death.typename == "Died"
-    assert world.session is not None
+    assert world.read_session() is not None
     assert set(failed(look(world))) <= {"snapshot_equals_source"}
 
 
@@ -151,7 +151,7 @@ def test_changes_of_the_source_wait(world: Any) -> None:
 
 
 def test_a_foreign_lineage_entry(world: Any) -> None:
-    published = min(world.snapshot.segments)
+    published = min(world.read_snapshot().segments)
     entry = world.pinot.start_replace_segments(world.table, [published], ["merged_0"])
     answers = look(world)
     assert failed(answers) == {"lineage_clean": "WARN"}
@@ -183,7 +183,7 @@ def test_a_stale_session_node(world: Any) -> None:
 
 
 def test_a_deleted_tar(world: Any) -> None:
-    name = min(world.snapshot.segments)
+    name = min(world.read_snapshot().segments)
     world.staging.store.delete(f"segments/{name}.tar.gz")
     answers = look(world)
     assert failed(answers) == {"staged_tars": "ERROR"}
@@ -191,9 +191,9 @@ def test_a_deleted_tar(world: Any) -> None:
 
 
 def test_a_damaged_ledger_is_an_error_where_it_is_needed_and_nowhere_else(world: Any) -> None:
-    (world.folder / "staging" / f"{world.table}_OFFLINE" / world.pointer.current_snapshot.key).write_text(
-        "{}"
-    )
+    (
+        world.folder / "staging" / f"{world.table}_OFFLINE" / world.read_pointer().current_snapshot.key
+    ).write_text("{}")
     answers = look(world)
     assert answers["snapshot_equals_source"].severity is Severity.ERROR
     assert "restore the object" in answers["snapshot_equals_source"].next_step
@@ -201,7 +201,7 @@ def test_a_damaged_ledger_is_an_error_where_it_is_needed_and_nowhere_else(world:
 
 
 def test_broken_replicas_silent_servers_and_wrong_crcs(world: Any) -> None:
-    name, (one, two) = min(world.snapshot.segments), ("Server_127.0.0.1_7051", "Server_127.0.0.1_7052")
+    name, (one, two) = min(world.read_snapshot().segments), ("Server_127.0.0.1_7051", "Server_127.0.0.1_7052")
     world.pinot.break_replica(world.table, name, one)
     assert failed(look(world)) == {"replicas_and_crc": "WARN"}
     world.pinot.break_replica(world.table, name, two)
@@ -217,7 +217,7 @@ def test_broken_replicas_silent_servers_and_wrong_crcs(world: Any) -> None:
 
 
 def test_a_segment_that_somebody_deleted_from_pinot(world: Any) -> None:
-    world.pinot.delete_segments(world.table, [min(world.snapshot.segments)])
+    world.pinot.delete_segments(world.table, [min(world.read_snapshot().segments)])
     answers = look(world)
     assert failed(answers) == {"replicas_and_crc": "ERROR"}
     assert (answers["replicas_and_crc"].expected, answers["replicas_and_crc"].found) == (3, 2)
@@ -300,7 +300,7 @@ def test_without_the_source_and_without_the_staging_area(world: Any) -> None:
 
 
 def test_without_settings_nothing_is_raised(world: Any) -> None:
-    answers = examine_table(world.spec, raiser(PinotAssetsError("no Pinot to talk to")))
+    answers = examine_table(world.read_spec(), raiser(PinotAssetsError("no Pinot to talk to")))
     assert summary(answers).startswith("10 checks, 10 failed: snapshot_equals_source (not known)")
 
 
@@ -315,7 +315,7 @@ def test_a_closed_port(make_addressed_world: Callable[..., Any]) -> None:
     connection = PinotConnection("http://127.0.0.1:1", timeouts=Timeouts(connect=0.2, call=0.5))
     settings = Settings(connection, world.zookeeper, "pinot")
     started = time.monotonic()
-    answers = {a.name: a for a in examine_table(world.spec, lambda: settings)}
+    answers = {a.name: a for a in examine_table(world.read_spec(), lambda: settings)}
     assert {n for n, a in answers.items() if not a.known} == NEEDS_PINOT
     assert time.monotonic() - started < 5
 
@@ -323,16 +323,16 @@ def test_a_closed_port(make_addressed_world: Callable[..., Any]) -> None:
 def test_a_look_knows_that_a_run_moved_the_table_meanwhile(world: Any) -> None:
     with world.store() as store:
         source = open_store(str(world.source), {}, UNLIMITED)
-        seen = TableProbe(
-            world.spec,
+        probe = TableProbe(
+            world.read_spec(),
             Ports(lambda: store, lambda: world.servers, lambda: source, lambda: world.staging),
             world.now_ms,
         )
-        examine(seen)
-        assert not seen.moved()
+        examine(probe)
+        assert not probe.ask_if_moved()
         world.write("F3")
         world.run()
-        assert seen.moved()
+        assert probe.ask_if_moved()
 
 
 # --- a real Pinot --------------------------------------------------------------------------------
@@ -343,7 +343,7 @@ def test_on_a_real_pinot(real_world: Any) -> None:
 
     def answers() -> Answers:
         settings = Settings(world.pinot.connection, world.zookeeper, "pinot")
-        return {a.name: a for a in examine_table(world.spec, lambda: settings)}
+        return {a.name: a for a in examine_table(world.read_spec(), lambda: settings)}
 
     def set_quota(storage: str) -> None:
         """In Pinot alone: what holds is what it says, not the spec."""
@@ -369,7 +369,9 @@ def test_on_a_real_pinot(real_world: Any) -> None:
 
     with HttpPinotClient(world.pinot.connection) as servers:
         names = {
-            s for r in world.pinot.online_replicas(world.table, world.snapshot.segments).values() for s in r
+            s
+            for r in world.pinot.online_replicas(world.table, world.read_snapshot().segments).values()
+            for s in r
         }
         crcs = world.pinot.segment_crcs(world.table)
         assert servers.crcs_on_servers(world.table, names) == dict.fromkeys(names, crcs)
@@ -381,8 +383,8 @@ def test_on_a_real_pinot(real_world: Any) -> None:
         assert set(disks) <= {*names, "Server_nowhere_1"}
         assert isinstance(disks["Server_nowhere_1"], PinotError)
 
-    (one,) = (s for s in world.snapshot.segments if world.snapshot.session in s)
-    (other,) = set(world.snapshot.segments) - {one}
+    (one,) = (s for s in world.read_snapshot().segments if world.read_snapshot().session in s)
+    (other,) = set(world.read_snapshot().segments) - {one}
     entry = world.pinot.start_replace_segments(world.table, [one], ["merged_0"])
     assert failed(answers()) == {"lineage_clean": "WARN", "rollback_window": "WARN"}
     world.pinot.force_revert_replace_segments(world.table, entry)

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.integration
 HOUR = 3600
 
 
-def told(world: Any) -> Numbers:
+def numbers_of(world: Any) -> Numbers:
     """Both parts of a look, without prefix and table."""
     with world.store() as store:
         ports = Ports(
@@ -42,8 +42,8 @@ def told(world: Any) -> Numbers:
             staging=lambda: world.staging,
         )
         samples = [
-            *samples_of_store(world.spec, store, world.staging),
-            *samples_of_probe(TableProbe(world.spec, ports, world.now_ms)),
+            *samples_of_store(world.read_spec(), store, world.staging),
+            *samples_of_probe(TableProbe(world.read_spec(), ports, world.now_ms)),
         ]
     return plain(text_of(samples), world.table)
 
@@ -57,15 +57,15 @@ def plain(text: str, table: str) -> Numbers:
 
 def test_the_life_of_a_table_in_numbers(make_world: Callable[..., Any]) -> None:
     world = make_world("sync", consistentPushMaxRetries=3)
-    before = told(world)
+    before = numbers_of(world)
     assert ("last_publish_timestamp_seconds",) not in before
     assert before["source_files",] == 0
 
     world.write("F1", "F2")
-    assert told(world)["source_changes", "new"] == 2
+    assert numbers_of(world)["source_changes", "new"] == 2
     world.run()
-    published = told(world)
-    assert published["last_publish_timestamp_seconds",] == world.snapshot.published_ms / 1000
+    published = numbers_of(world)
+    assert published["last_publish_timestamp_seconds",] == world.read_snapshot().published_ms / 1000
     assert [published[f"published_{what}",] for what in ("files", "segments", "rows")] == [2, 2, 2]
     assert published["audit_passed",] == 1
     of_check = [published[f"audit_check_{what}", "rows_as_built"] for what in ("passed", "expected", "found")]
@@ -77,7 +77,7 @@ def test_the_life_of_a_table_in_numbers(make_world: Callable[..., Any]) -> None:
     world.write("F3", F2="new")
     world.builder.failing = {"F3"}
     world.run()
-    failed = told(world)
+    failed = numbers_of(world)
     assert (failed["session_open",], failed["session_failed",]) == (1, 1)
     assert failed["session_state", "IN_PROGRESS"] == 1
     assert (failed["session_files", "failed"], failed["session_files", "done"]) == (1, 1)
@@ -85,21 +85,21 @@ def test_the_life_of_a_table_in_numbers(make_world: Callable[..., Any]) -> None:
     assert failed["health_check_failed", "session_progress", "warn"] == 1
     assert failed["last_publish_timestamp_seconds",] == published["last_publish_timestamp_seconds",]
     world.run()
-    assert (told(world)["session_retries",], told(world)["session_retries_left",]) == (1, 2)
+    assert (numbers_of(world)["session_retries",], numbers_of(world)["session_retries_left",]) == (1, 2)
 
     world.builder.failing = set()
     world.run()
-    again = told(world)
+    again = numbers_of(world)
     assert (again["session_open",], again["session_failed",], again["published_files",]) == (0, 0, 3)
     window = again["rollback_window_end_timestamp_seconds",] - again["last_publish_timestamp_seconds",]
     assert 19 * HOUR < window <= 20 * HOUR
 
     world.rollback()
-    assert told(world)["held_back_changes",] == 2
+    assert numbers_of(world)["held_back_changes",] == 2
 
 
 def left_out(world: Any) -> float:
-    return told(world)["source_files_left_out",]
+    return numbers_of(world)["source_files_left_out",]
 
 
 def test_files_that_were_left_out_are_told_while_they_are_there_as_they_were(
@@ -110,7 +110,7 @@ def test_files_that_were_left_out_are_told_while_they_are_there_as_they_were(
     world.builder.failing = {"F2", "F3"}
     world.run()
     assert left_out(world) == 2
-    assert told(world)["source_changes", "new"] == 2
+    assert numbers_of(world)["source_changes", "new"] == 2
     world.remove("F2")
     assert left_out(world) == 1
     world.write(F3="repaired")
@@ -124,7 +124,7 @@ def test_a_session_that_is_cleared_leaves_nothing_out(make_world: Callable[..., 
     world.run()
     assert left_out(world) == 0, "the open session tells of them"
     world.clear()
-    assert (left_out(world), told(world)["session_open",]) == (0, 0)
+    assert (left_out(world), numbers_of(world)["session_open",]) == (0, 0)
 
 
 def test_a_run_is_pushed_with_what_it_did(make_world: Callable[..., Any]) -> None:
@@ -207,11 +207,11 @@ def test_a_real_table_is_scraped(real_world: Any, stack: StackState) -> None:
             return plain(httpx.get(url).raise_for_status().text, world.table)
 
         until(lambda: {("up", "session"), ("up", "health")} <= scraped().keys())
-        found = scraped()
-    assert (found["up", "session"], found["up", "health"]) == (1, 1)
-    assert [found[f"published_{what}",] for what in ("files", "segments", "rows")] == [2, 2, 3]
-    assert found["source_files",] == 2
-    assert found["audit_check_passed", "replicas_online"] == 1
-    failing = {key for key, value in found.items() if key[0].startswith("health_check_failed") and value}
+        values = scraped()
+    assert (values["up", "session"], values["up", "health"]) == (1, 1)
+    assert [values[f"published_{what}",] for what in ("files", "segments", "rows")] == [2, 2, 3]
+    assert values["source_files",] == 2
+    assert values["audit_check_passed", "replicas_online"] == 1
+    failing = {key for key, value in values.items() if key[0].startswith("health_check_failed") and value}
     assert failing == set()
-    assert found["last_publish_timestamp_seconds",] == world.snapshot.published_ms / 1000
+    assert values["last_publish_timestamp_seconds",] == world.read_snapshot().published_ms / 1000

@@ -26,7 +26,7 @@ def test_a_removal_takes_one_staying_segment_along(world: Any) -> None:
     world.remove("P2")
     world.run()
     assert world.builds == 1
-    assert world.seen == [("P1", "P2", "P3"), ("P1", "P3")]
+    assert world.shown == [("P1", "P2", "P3"), ("P1", "P3")]
     world.assert_settled()
     assert world.run().result is TriggerResult.NOTHING
     world.write(P1="P1.1", P3="P3.1")
@@ -39,7 +39,7 @@ def test_a_removal_is_rolled_back(world: Any) -> None:
     world.remove("P2")
     world.run()
     world.rollback()
-    assert world.seen == [("P1", "P2", "P3"), ("P1", "P3"), ("P1", "P2", "P3")]
+    assert world.shown == [("P1", "P2", "P3"), ("P1", "P3"), ("P1", "P2", "P3")]
     world.assert_settled()
 
 
@@ -50,7 +50,7 @@ def test_a_driver_dies_in_a_removal(world: Any, when: str, method: str) -> None:
     getattr(world.pinot, when)(method, world.die)
     world.dies()
     world.run()
-    assert world.seen == [("P1", "P2", "P3"), ("P1", "P3")]
+    assert world.shown == [("P1", "P2", "P3"), ("P1", "P3")]
     world.assert_settled()
 
 
@@ -59,7 +59,7 @@ def test_a_removal_that_is_not_wanted_any_more_leaves_the_ledger_as_it_was(world
     world.trigger()
     world.write("P2")
     world.run()
-    assert world.seen == [("P1", "P2", "P3")]
+    assert world.shown == [("P1", "P2", "P3")]
     world.assert_settled()
     assert world.run().result is TriggerResult.NOTHING
 
@@ -85,12 +85,12 @@ def test_a_plan_tells_what_is_carried_along_with_a_removal(world: Any) -> None:
     assert plan.switching is not None
     before = world.pinot.all_segments(world.table)
     world.run()
-    entry = world.pinot.lineage(world.table).get(world.snapshot.lineage_entry_id)
+    entry = world.pinot.lineage(world.table).get(world.read_snapshot().lineage_entry_id)
     assert set(plan.planned.segments_from) == entry.segments_from
     assert len(plan.switching.added) == len(entry.segments_to) == 1
     assert set(plan.switching.force_cleanup_loss.segments) == before - world.pinot.all_segments(world.table)
     assert plan.switching.force_cleanup_loss.segments
-    assert plan.switching.rows.after.total == world.snapshot.rows == 1
+    assert plan.switching.rows.after.total == world.read_snapshot().rows == 1
 
 
 def test_a_plan_tells_that_the_last_file_cannot_be_removed(world: Any) -> None:

@@ -41,7 +41,9 @@ class Jobs:
         tags: dict[str, str] | None = None,
         config: JsonObject | None = None,
     ) -> dg.DagsterRun:
-        (job,) = [j for j in module.operations(self.world.spec) if j.name == f"{self.world.table}_{name}"]
+        (job,) = [
+            j for j in module.operations(self.world.read_spec()) if j.name == f"{self.world.table}_{name}"
+        ]
         push = ConsistentPushResource(
             pinot=PinotResource(controller_url="http://x:1", zookeeper="x:1"),
             spark=LazyPySparkResource(spark_config={}),
@@ -100,8 +102,8 @@ def test_a_rollback_to_the_snapshot_that_the_config_names(again: Any, dry_run: b
         world.run()
     log = twice("rollback", config={"to": "1", "dry_run": dry_run})
     assert world.visible == (["F1", "F2", "F3"] if dry_run else ["F1"])
-    assert len(world.sessions) == 2
-    assert world.sessions[-1].seq == (3 if dry_run else 4)
+    assert len(world.read_sessions()) == 2
+    assert world.read_sessions()[-1].seq == (3 if dry_run else 4)
     assert "way: re-publish of 0 staged segments" in log
     assert ("8091 counts 1 row, 1 expected" in log) is not dry_run
     world.assert_settled()
@@ -114,7 +116,7 @@ def test_a_rollback_that_was_left_half_way_is_finished(again: Any) -> None:
         world.write(name)
         world.run()
     world.pinot.after("revert_replace_segments", broken)
-    twice("rollback", between=lambda: half_way.append(world.session.mode))
+    twice("rollback", between=lambda: half_way.append(world.read_session().mode))
     assert half_way == [Mode.ROLLBACK]
     assert world.visible == ["F1"]
     world.assert_settled()
@@ -128,9 +130,9 @@ def test_a_session_that_was_begun_since_is_not_cleared(again: Any) -> None:
     world, twice = again
     world.write("F1")
     world.trigger()
-    first = world.session.id
+    first = world.read_session().id
     twice("clear", between=world.trigger)
-    assert world.session.id != first
+    assert world.read_session().id != first
 
 
 def test_a_later_rollback_stays_held(again: Any) -> None:
@@ -141,16 +143,16 @@ def test_a_later_rollback_stays_held(again: Any) -> None:
     world.rollback()
 
     def publish_and_roll_back() -> None:
-        assert world.pointer.hold is None
+        assert world.read_pointer().hold is None
         world.run()
         world.rollback()
 
     twice("resume", between=publish_and_roll_back)
-    assert world.pointer.hold is not None
+    assert world.read_pointer().hold is not None
 
 
 def test_dagster_does_not_ask_twice(make_world: Any) -> None:
-    for job in module.operations(make_world("sync").spec):
+    for job in module.operations(make_world("sync").read_spec()):
         assert job.tags["dagster/max_retries"] == "0"
         assert job.tags["dagster/retry_on_asset_or_op_failure"] == "false"
 

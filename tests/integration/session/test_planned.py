@@ -20,13 +20,13 @@ pytestmark = pytest.mark.integration
 def everything(world: Any) -> JsonObject:
     """Every node of the table in Pinot's ZooKeeper with its version, and every staged object."""
     client = world.client()
-    found: JsonObject = {}
+    nodes: JsonObject = {}
 
     def walk(path: str, inside: bool) -> None:
         inside = inside or world.table in path
         if inside:
             data, stat = client.get(path)
-            found[path] = data, stat.version
+            nodes[path] = data, stat.version
         try:
             children = client.get_children(path)
         except NoNodeError:
@@ -40,7 +40,7 @@ def everything(world: Any) -> JsonObject:
         walk(f"/pinot/{root}", False)
     close(client)
     staging = world.folder / "staging"
-    return found | {str(path): path.stat().st_mtime_ns for path in staging.rglob("*")}
+    return nodes | {str(path): path.stat().st_mtime_ns for path in staging.rglob("*")}
 
 
 def planned(world: Any) -> PlanReport:
@@ -51,10 +51,10 @@ def planned(world: Any) -> PlanReport:
     return plan
 
 
-def run_planned(world: Any, wanted: str) -> TriggerResult:
+def run_planned(world: Any, plan_hash: str) -> TriggerResult:
     with world.driver() as driver:
         try:
-            result: TriggerResult = driver.trigger_planned(wanted).result
+            result: TriggerResult = driver.trigger_planned(plan_hash).result
             driver.audit()
             driver.publish()
         finally:
@@ -97,7 +97,7 @@ def test_a_plan_leaves_no_trace_and_comes_true(real_world: Any) -> None:
     with pytest.raises(PlanOutdated, match="the files in the source"):
         run_planned(world, plan.planned.plan_basis.hash)
     assert world.pinot.visible_segments(world.table) == before
-    assert world.session is None
+    assert world.read_session() is None
     world.remove("F3")
 
     assert run_planned(world, plan.planned.plan_basis.hash[:8]) is TriggerResult.STAGED

@@ -25,7 +25,7 @@ def test_push_rewrite_retry_and_rollback(real_world: Any) -> None:
         world.remove("Q")
         world.builder.failing = {"F2"}
         assert world.run().result is TriggerResult.FAILED
-        assert world.pinot.all_segments(world.table) == set(world.snapshot.segments)
+        assert world.pinot.all_segments(world.table) == set(world.read_snapshot().segments)
         world.builder.failing = set()
         assert world.run().result is TriggerResult.STAGED
         assert world.built == ["F2"]
@@ -54,13 +54,13 @@ def test_half_of_a_files_rows_are_gone_and_queries_never_see_it(real_world: Any)
         world.write(F1="a b c d")
         assert world.trigger().result is TriggerResult.STAGED
         _, findings = world.audit()
-        told = {finding.name: finding for finding in findings}
-        shut = told.pop("row_change of file (-20% to any)")
+        by_name = {finding.name: finding for finding in findings}
+        shut = by_name.pop("row_change of file (-20% to any)")
         assert (shut.blocks, shut.expected, shut.found) == (True, 8, 4)
         assert "F1 goes from 8 to 4 rows (-50%)" in shut.message
         # All else is as it was built, on both servers.
-        assert [finding.message for finding in told.values() if not finding.passed] == []
-        numbers = {name: (finding.expected, finding.found) for name, finding in told.items()}
+        assert [finding.message for finding in by_name.values() if not finding.passed] == []
+        numbers = {name: (finding.expected, finding.found) for name, finding in by_name.items()}
         assert (numbers["rows_as_read"], numbers["crc_on_servers"]) == ((4, 4), (2, 2))
         world.write(F1="a b c d e f g")
         world.run()

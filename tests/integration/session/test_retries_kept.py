@@ -35,11 +35,11 @@ def test_r26_two_runs_of_sensors_one_after_the_other_spend_nothing(world: Any) -
     world.write("F1", "F2", "F3")
     world.builder.failing = {"F3"}
     first, _ = sensor_run(world)
-    before = world.session
+    before = world.read_session()
     second, published = sensor_run(world)
     assert [first.result, second.result, published] == [TriggerResult.FAILED, TriggerResult.FAILED, False]
     assert [f.uri.rsplit("/", 1)[-1] for f in second.failed] == ["F3"]
-    assert world.session == before
+    assert world.read_session() == before
     assert (before.retry_count, world.builds) == (0, 1)
     assert world.visible == []
 
@@ -49,10 +49,10 @@ def test_r26_the_last_retry_is_not_followed_by_an_end(make_world: Any) -> None:
     world.write("F1", "F2")
     world.builder.failing = {"F2"}
     world.run()
-    before = world.session
+    before = world.read_session()
     for _ in range(2):
         assert sensor_run(world)[0].result is TriggerResult.FAILED
-    assert (world.session, world.sessions) == (before, [before])
+    assert (world.read_session(), world.read_sessions()) == (before, [before])
 
 
 def test_r26_a_failed_file_that_was_repaired_waits_for_whoever_may_retry(world: Any) -> None:
@@ -62,7 +62,7 @@ def test_r26_a_failed_file_that_was_repaired_waits_for_whoever_may_retry(world: 
     world.builder.failing = set()
     assert sensor_run(world)[0].result is TriggerResult.FAILED
     assert world.run().result is TriggerResult.STAGED
-    assert world.sessions[-1].retry_count == 1
+    assert world.read_sessions()[-1].retry_count == 1
     world.assert_settled()
 
 
@@ -72,7 +72,7 @@ def test_r26_a_sensor_that_may_retry_does(make_world: Any) -> None:
     world.builder.failing = {"F2"}
     sensor_run(world)
     assert sensor_run(world)[0].result is TriggerResult.FAILED
-    assert (world.session.retry_count, world.builds) == (1, 2)
+    assert (world.read_session().retry_count, world.builds) == (1, 2)
 
 
 def test_a_driver_that_died_is_gone_on_for(world: Any) -> None:
@@ -81,7 +81,7 @@ def test_a_driver_that_died_is_gone_on_for(world: Any) -> None:
     world.dies()
     report, published = sensor_run(world)
     assert (report.result, report.kept, published) == (TriggerResult.STAGED, 1, True)
-    assert world.sessions[-1].retry_count == 0
+    assert world.read_sessions()[-1].retry_count == 0
     world.assert_settled()
 
 
@@ -92,7 +92,7 @@ def test_r10_r26_a_session_that_came_no_further_is_gone_on_for_too(world: Any) -
         world.dies()
     report, published = sensor_run(world)
     assert (report.result, published) == (TriggerResult.STAGED, True)
-    assert world.sessions[-1].retry_count == 0
+    assert world.read_sessions()[-1].retry_count == 0
     assert world.visible == ["F1", "F2"]
     world.assert_settled()
 
@@ -104,11 +104,11 @@ def test_r26_a_failed_audit_waits_for_whoever_may_retry(make_world: Any) -> None
     name = min(world.pinot.all_segments(world.table))
     world.pinot.break_replica(world.table, name)
     world.audit()
-    before = world.session
+    before = world.read_session()
     report, published = sensor_run(world)
     assert (report.result, [f.code for f in report.failed]) == (TriggerResult.FAILED, ["AUDIT"])
     assert not published
-    assert (world.session.retry_count, world.session.attempt) == (0, before.attempt)
+    assert (world.read_session().retry_count, world.read_session().attempt) == (0, before.attempt)
 
 
 def test_what_was_staged_for_another_spec_is_neither_switched_nor_dropped(make_world: Any) -> None:
@@ -116,13 +116,13 @@ def test_what_was_staged_for_another_spec_is_neither_switched_nor_dropped(make_w
     world.write("F1", "F2")
     world.trigger()
     world.audit()
-    before = world.session
+    before = world.read_session()
     assert before.gate_open
     world.options["includeFileNamePattern"] = "glob:**/F1"
     report, published = sensor_run(world)
     assert (report.result, published) == (TriggerResult.PAUSED, False)
     assert "another table spec" in report.summary
-    assert (world.session, world.visible) == (before, [])
+    assert (world.read_session(), world.visible) == (before, [])
     world.run()
     assert world.visible == ["F1"]
     with pytest.raises(SnapshotIncomplete):

@@ -38,9 +38,9 @@ def published(world: Any) -> Any:
 def test_a_rollback_brings_the_former_snapshot_back_at_once(world: Any) -> None:
     world.rollback()
     assert world.visible == ["P1", "P2"]
-    assert world.seen == [("F1", "P1", "P2"), ("P1", "P2")]
-    assert set(world.ledger) == {"P1", "P2"}
-    last = world.sessions[-1]
+    assert world.shown == [("F1", "P1", "P2"), ("P1", "P2")]
+    assert set(world.read_ledger()) == {"P1", "P2"}
+    last = world.read_sessions()[-1]
     assert (last.mode, last.outcome) == (Mode.ROLLBACK, Outcome.PUBLISHED)
     world.assert_settled()
 
@@ -146,11 +146,11 @@ def test_a_rollback_drops_a_failed_session(synced: Any) -> None:
     synced.write("F2", "F3")
     synced.builder.failing = {"F3"}
     synced.run()
-    failed = synced.session.id
+    failed = synced.read_session().id
     synced.rollback()
     assert synced.visible == ["P1", "P2"]
-    assert [s.outcome for s in synced.sessions] == [Outcome.CLEARED, Outcome.PUBLISHED]
-    assert synced.sessions[0].id == failed
+    assert [s.outcome for s in synced.read_sessions()] == [Outcome.CLEARED, Outcome.PUBLISHED]
+    assert synced.read_sessions()[0].id == failed
     synced.builder.failing = set()
     synced.run()
     assert synced.visible == ["F2", "F3", "P1", "P2"]
@@ -162,10 +162,10 @@ def test_a_driver_dies_in_a_rollback_and_the_next_trigger_finishes_it(world: Any
     getattr(world.pinot, when)("revert_replace_segments", world.die)
     with pytest.raises(BaseException, match=r"^$"), world.driver() as driver:
         driver.rollback()
-    assert world.session.mode is Mode.ROLLBACK
+    assert world.read_session().mode is Mode.ROLLBACK
     assert world.run().result is TriggerResult.HELD
     assert world.visible == ["P1", "P2"]
-    assert world.seen == [("F1", "P1", "P2"), ("P1", "P2")]
+    assert world.shown == [("F1", "P1", "P2"), ("P1", "P2")]
     world.assert_settled()
 
 
@@ -194,7 +194,7 @@ def test_a_rollback_that_pinot_refuses_can_be_cleared(synced: Any) -> None:
     with pytest.raises(SessionError, match="not now"):
         synced.rollback()
     assert synced.clear().mode is Mode.ROLLBACK
-    assert synced.pointer.hold is None
+    assert synced.read_pointer().hold is None
     assert synced.run().result is TriggerResult.NOTHING
     assert synced.visible == ["F1", "P1", "P2"]
     synced.assert_settled()
@@ -202,7 +202,7 @@ def test_a_rollback_that_pinot_refuses_can_be_cleared(synced: Any) -> None:
 
 def test_a_restored_segment_that_is_gone_does_not_keep_the_table_waiting(synced: Any) -> None:
     """Pinot's time retention, or a hand, deletes a segment that the switch left alone."""
-    (published_p1,) = [f for f in synced.snapshot.files if f.uri.endswith("P1")]
+    (published_p1,) = [f for f in synced.read_snapshot().files if f.uri.endswith("P1")]
     lost = [o.segment for o in published_p1.outputs]
     synced.pinot.delete_segments(synced.table, lost)
     synced.watch_anew()

@@ -36,8 +36,8 @@ def test_scene_1_what_was_built_stays_hidden(scene: Any) -> None:
     expected = {"append": ["F1", "F2", "F3", "F4", "F5"], "swap": ["F1", "F2", "F3", "F4", "F5", "P1"]}
     assert world.built == expected.get(scene.mode, expected["append"])
     assert world.visible == scene.before
-    assert world.seen == [tuple(scene.before)]
-    session = world.session
+    assert world.shown == [tuple(scene.before)]
+    session = world.read_session()
     assert (session.state, session.retry_count) == (State.IN_PROGRESS, 0)
     # Late start: nothing of the session is in Pinot before all of it is built.
     assert world.pinot.all_segments(world.table) == world.pinot.visible_segments(world.table)
@@ -52,8 +52,8 @@ def test_scene_2_a_file_is_added(scene: Any) -> None:
     assert world.built == ["F3", "F4", "F5", "F6"]
     after = scene.after("F1", "F2", "F3", "F4", "F5", "F6")
     assert world.visible == after
-    assert world.seen == [tuple(scene.before), tuple(after)]
-    last = world.sessions[-1]
+    assert world.shown == [tuple(scene.before), tuple(after)]
+    last = world.read_sessions()[-1]
     assert (last.state, last.outcome, last.retry_count) == (State.DONE, Outcome.PUBLISHED, 1)
     world.assert_settled()
 
@@ -67,7 +67,7 @@ def test_scene_3_an_unprocessed_file_is_rewritten(scene: Any) -> None:
     assert world.built == ["F3", "F4", "F5"]
     after = scene.after("F1", "F2", "F3.1", "F4", "F5")
     assert world.visible == after
-    assert world.seen == [tuple(scene.before), tuple(after)]
+    assert world.shown == [tuple(scene.before), tuple(after)]
     world.assert_settled()
 
 
@@ -87,7 +87,7 @@ def test_scene_4_a_processed_file_is_rewritten(scene: Any) -> None:
         assert world.built == ["F1"]
     later = scene.after("F1.1", "F2", "F3", "F4", "F5", *(["F1"] if scene.mode == "append" else []))
     assert world.visible == later
-    assert world.seen == [tuple(scene.before), tuple(after), tuple(later)]
+    assert world.shown == [tuple(scene.before), tuple(after), tuple(later)]
     world.assert_settled()
 
 
@@ -100,8 +100,8 @@ def test_scene_5_a_processed_file_is_deleted(scene: Any) -> None:
     assert world.built == ["F3", "F4", "F5"]
     after = scene.after("F2", "F3", "F4", "F5")
     assert world.visible == after
-    assert world.seen == [tuple(scene.before), tuple(after)]
-    assert set(world.ledger) == {"P1", "F2", "F3", "F4", "F5"}
+    assert world.shown == [tuple(scene.before), tuple(after)]
+    assert set(world.read_ledger()) == {"P1", "F2", "F3", "F4", "F5"}
     world.assert_settled()
 
 
@@ -114,7 +114,7 @@ def test_scene_6_an_unprocessed_file_is_deleted(scene: Any) -> None:
     assert world.built == ["F4", "F5"]
     after = scene.after("F1", "F2", "F4", "F5")
     assert world.visible == after
-    assert world.seen == [tuple(scene.before), tuple(after)]
+    assert world.shown == [tuple(scene.before), tuple(after)]
     world.assert_settled()
 
 
@@ -125,14 +125,14 @@ def test_scenes_2_to_6_while_a_file_fails_again(scene: Any, what: str) -> None:
     world.builder.failing = {"F5"}
     world.run()
     assert world.visible == scene.before
-    assert world.seen == [tuple(scene.before)]
-    session = world.session
+    assert world.shown == [tuple(scene.before)]
+    session = world.read_session()
     assert (session.state, session.retry_count) == (State.IN_PROGRESS, 1)
     world.builder.failing = set()
     world.run()
     assert world.built == ["F5"]
-    assert world.sessions[-1].retry_count == 2
-    assert len(world.seen) == 2
+    assert world.read_sessions()[-1].retry_count == 2
+    assert len(world.shown) == 2
     world.assert_settled()
 
 
@@ -149,21 +149,21 @@ def _do(world: Any, what: str) -> None:
 @on_both
 def test_scene_x_the_retries_are_used_up(scene: Any) -> None:
     world = scene.world
-    first = world.session.id
+    first = world.read_session().id
     world.builder.failing = {"F5"}
     for hours in (16, 20, 24):
         world.run()
-        assert world.session.id == first, hours
+        assert world.read_session().id == first, hours
         assert world.visible == scene.before
         assert world.pinot.all_segments(world.table) == world.pinot.visible_segments(world.table)
         world.later(4)
-    assert world.session.retry_count == 3
+    assert world.read_session().retry_count == 3
     world.run()  # 04:00
-    assert world.session.id != first
-    assert world.session.retry_count == 0
+    assert world.read_session().id != first
+    assert world.read_session().retry_count == 0
     assert world.built[:5] == ["F1", "F2", "F3", "F4", "F5"]
-    assert world.seen == [tuple(scene.before)]
-    assert [s.outcome for s in world.sessions] == [Outcome.ABANDONED_RETRIES, Outcome.OPEN]
+    assert world.shown == [tuple(scene.before)]
+    assert [s.outcome for s in world.read_sessions()] == [Outcome.ABANDONED_RETRIES, Outcome.OPEN]
     # What the first session had staged is gone, its receipts first.
     assert list(world.staging.store.list(f"sessions/{first}/files")) == []
     assert not any(first in info.key for info in world.staging.store.list("segments"))
@@ -172,7 +172,7 @@ def test_scene_x_the_retries_are_used_up(scene: Any) -> None:
 @on_both
 def test_scene_d_no_retries(scene: Any) -> None:
     world = scene.world
-    first = world.session.id
+    first = world.read_session().id
     world.options["consistentPushMaxRetries"] = 0
     world.builder.failing = set()
     report = world.run()
@@ -180,24 +180,24 @@ def test_scene_d_no_retries(scene: Any) -> None:
     assert world.built[:5] == ["F1", "F2", "F3", "F4", "F5"]
     after = scene.after("F1", "F2", "F3", "F4", "F5")
     assert world.visible == after
-    assert world.seen == [tuple(scene.before), tuple(after)]
-    assert [(s.outcome, s.retry_count) for s in world.sessions] == [
+    assert world.shown == [tuple(scene.before), tuple(after)]
+    assert [(s.outcome, s.retry_count) for s in world.read_sessions()] == [
         (Outcome.ABANDONED_RETRIES, 0),
         (Outcome.PUBLISHED, 0),
     ]
-    assert world.sessions[-1].id != first
+    assert world.read_sessions()[-1].id != first
     world.assert_settled()
 
 
 def test_e13_more_retries_save_a_session(scene: Any) -> None:
     """The budget is read at the trigger (edge case E13)."""
     world = scene.world
-    first = world.session.id
+    first = world.read_session().id
     world.options["consistentPushMaxRetries"] = 1
     world.run()
     world.options["consistentPushMaxRetries"] = 2
     world.builder.failing = set()
     world.run()
     assert world.built == ["F3", "F4", "F5"]
-    assert world.sessions[-1].id == first
-    assert world.sessions[-1].outcome is Outcome.PUBLISHED
+    assert world.read_sessions()[-1].id == first
+    assert world.read_sessions()[-1].outcome is Outcome.PUBLISHED

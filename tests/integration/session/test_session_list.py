@@ -44,7 +44,7 @@ def test_the_two_newest_are_listed_newest_first(world: Any) -> None:
     assert newest.endswith("2 files: 1 done, 1 failed, 1 removal")
     assert "F2: as the test wants it" in error
     assert oldest.startswith("cp1  sync, DONE, PUBLISHED, retryCount 0, attempt 0, begun 20")
-    assert f"entry {world.snapshot.lineage_entry_id}" in oldest
+    assert f"entry {world.read_snapshot().lineage_entry_id}" in oldest
 
 
 def test_list_as_json(world: Any) -> None:
@@ -60,7 +60,7 @@ def test_list_as_json(world: Any) -> None:
 
 
 def test_show_takes_the_newest_a_node_or_an_id(world: Any) -> None:
-    newest, oldest = world.session, world.sessions[0]
+    newest, oldest = world.read_session(), world.read_sessions()[0]
     assert json.loads(call(world, "show", "--json").stdout)["id"] == newest.id
     assert json.loads(call(world, "show", "cp1", "--json").stdout)["id"] == oldest.id
     assert json.loads(call(world, "show", oldest.id, "--json").stdout)["id"] == oldest.id

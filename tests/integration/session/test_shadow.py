@@ -59,7 +59,7 @@ def test_a_switch_with_too_few_values_is_held_back_until_its_file_is_repaired(
     world.write(F1="a a a", F2="b")
     world.run()
     assert world.visible == []
-    assert "DISTINCTCOUNT(v) is 2" in world.session.last_error
+    assert "DISTINCTCOUNT(v) is 2" in world.read_session().last_error
     assert leavings(world) == (None, None)
     world.write(F2="b c")
     world.run()
@@ -76,7 +76,7 @@ def test_what_will_be_seen_is_what_stays_and_what_comes(make_asked: Make) -> Non
     world.write(F1="a b c")
     world.run()  # three values are staged
     assert world.visible == []
-    assert "DISTINCTCOUNT(v) is 3" in world.session.last_error
+    assert "DISTINCTCOUNT(v) is 3" in world.read_session().last_error
     world.write(F1="a b")
     world.run()
     world.write(F2="b c")
@@ -85,7 +85,7 @@ def test_what_will_be_seen_is_what_stays_and_what_comes(make_asked: Make) -> Non
     world.write(F2="b b")
     world.run()
     assert world.visible == ["a", "b", "b", "c"]
-    assert "DISTINCTCOUNT(v) is 2, live 3" in world.session.last_error
+    assert "DISTINCTCOUNT(v) is 2, live 3" in world.read_session().last_error
 
 
 def test_a_switch_that_only_removes_files_leaves_something_to_ask(make_asked: Make) -> None:
@@ -111,7 +111,7 @@ def test_every_group_is_compared_with_its_own(make_asked: Make) -> None:
     world.write(F1="a1 a2 a3 c1")
     world.run()
     assert world.visible == ["a1", "a2", "b1"]
-    assert "DISTINCTCOUNT(v) for b is 0, live 1" in world.session.last_error
+    assert "DISTINCTCOUNT(v) for b is 0, live 1" in world.read_session().last_error
 
 
 def test_servers_are_asked_beside_it_and_findings_stand_in_the_specs_order(make_asked: Make) -> None:
@@ -123,8 +123,8 @@ def test_servers_are_asked_beside_it_and_findings_stand_in_the_specs_order(make_
     world.write("F1", "F2")
     assert world.trigger().result is TriggerResult.STAGED
     _, findings = world.audit()
-    told = [f.name.partition(":")[0] for f in findings if f.name.startswith("sql")]
-    assert told == ["sql via shadow", "sql", "sql via shadow"]
+    names = [f.name.partition(":")[0] for f in findings if f.name.startswith("sql")]
+    assert names == ["sql via shadow", "sql", "sql via shadow"]
     assert all(f.passed for f in findings)
     assert world.pinot.calls.count("create_table") == 2  # the world's own, and one for both
 
@@ -136,7 +136,7 @@ def test_somebody_elses_segment_that_stays_cannot_be_asked_of_a_shadow(make_aske
     world.write("F1")
     world.run()
     assert world.visible == ["theirs"]
-    assert "1 segment was not published from here, first theirs" in world.session.last_error
+    assert "1 segment was not published from here, first theirs" in world.read_session().last_error
     assert leavings(world) == (None, None)
 
 
@@ -159,7 +159,7 @@ def test_a_users_table_of_that_name_is_never_touched(make_asked: Make, kind: str
     world.write("F1")
     world.run()
     world.run()
-    assert f"{name} is there, and was not made by an audit" in world.session.last_error
+    assert f"{name} is there, and was not made by an audit" in world.read_session().last_error
     assert leavings(world) == before
     assert world.visible == []
 
@@ -253,7 +253,7 @@ def test_a_call_that_never_came_is_no_answer_and_the_next_trigger_asks_again(
     world.pinot.lose_call(effect)
     world.run()
     assert world.visible == []
-    assert not world.session.audit.of_data
+    assert not world.read_session().audit.of_data
     assert world.pinot.calls.count("create_table") <= 2  # both assertions are told of it; one made it
     world.run()
     assert world.visible == ["F1"]
@@ -307,7 +307,7 @@ def test_groups_that_a_broker_would_leave_out_are_no_answer(
     world.write(F1="b")
     world.run()
     assert world.visible == (["b"] if asked else ["a"])
-    assert asked or "would not look at all groups" in world.session.last_error
+    assert asked or "would not look at all groups" in world.read_session().last_error
 
 
 # --- on a real Pinot -----------------------------------------------------------------------------------
@@ -321,7 +321,7 @@ def test_different_values_are_counted_by_a_real_broker(real_world: Any) -> None:
     world.run()  # nothing is live yet
     world.write(F1="a a a")
     world.run()
-    assert "DISTINCTCOUNT(v) is 2, live 4" in world.session.last_error
+    assert "DISTINCTCOUNT(v) is 2, live 4" in world.read_session().last_error
     assert leavings(world) == (None, None)
     assert world.visible == ["a", "b", "c", "d"]
     world.write(F1="a b cc")

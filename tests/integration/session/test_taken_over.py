@@ -33,7 +33,7 @@ def world(make_real_world: Callable[[str], Any], tmp_path: Path) -> Iterator[Any
     staging = donor.staging
     copies = [
         staging.put_renamed(output, name)
-        for output, name in zip(donor.snapshot.segments.values(), FORMER, strict=True)
+        for output, name in zip(donor.read_snapshot().segments.values(), FORMER, strict=True)
     ]
     world.pinot.push(world.table, copies, staged=staging)
     until(lambda: all(world.pinot.online_replicas(world.table, FORMER).values()), 60)
@@ -62,7 +62,7 @@ def test_one_swap_takes_the_former_segments_away_and_sync_goes_on_from_there(wor
     world.options = SWAP
     world.run()
     assert shown(world) == [["P1", "P2"]] * 2
-    assert world.seen == [("P1", "P2")]
+    assert world.shown == [("P1", "P2")]
     assert not world.pinot.visible_segments(world.table) & {*FORMER}
 
     world.options = SYNC
@@ -82,6 +82,6 @@ def test_the_table_is_given_back_by_a_revert_in_pinot(world: Any) -> None:
     world.run()
     with pytest.raises(RollbackRefused):
         world.rollback()
-    world.pinot.force_revert_replace_segments(world.table, world.snapshot.lineage_entry_id)
+    world.pinot.force_revert_replace_segments(world.table, world.read_snapshot().lineage_entry_id)
     until(lambda: is_given_back(world), 60)
     assert world.pinot.visible_segments(world.table) == {*FORMER}

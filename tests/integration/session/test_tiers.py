@@ -23,7 +23,7 @@ TEN = " ".join("abcdefghij")
 
 def shut(world: Any, text: str) -> None:
     """The gate is shut for data, nothing is spent, and it says why."""
-    session = world.session
+    session = world.read_session()
     assert (session.state, session.audit.passed, session.audit.waits) == (State.SWITCH, False, True)
     assert text in session.last_error
     assert session.retry_count == 0
@@ -45,7 +45,7 @@ def test_half_of_a_files_rows_are_gone(make_world: Make, mode: str, of: str) -> 
     world.write(F1="a b c d e")
     world.run()
     shut(world, "from 10 to 5 rows (-50%)" if of == "file" else "from 12 to 7 rows (-41.7%)")
-    assert world.seen == [tuple(sorted([*TEN.split(), "k", "l"]))]
+    assert world.shown == [tuple(sorted([*TEN.split(), "k", "l"]))]
     world.write(F1=f"{TEN} z")
     world.run()
     assert len(world.visible) == 13
@@ -92,7 +92,7 @@ def test_rows_of_segments_that_somebody_else_pushed_count(make_world: Make) -> N
     world = make_world("swap")
     world.write(F1="a b c d")
     world.run()
-    foreign = replace(next(iter(world.snapshot.segments.values())), segment="foreign", crc=5)
+    foreign = replace(next(iter(world.read_snapshot().segments.values())), segment="foreign", crc=5)
     world.pinot.push(world.table, [foreign], staged=world.staging)
     world.audit_block.append({"check": "row_change", "min": "-20%"})
     world.write(F1="a b c d e")
@@ -108,8 +108,8 @@ def test_a_warning_is_shown_and_the_switch_happens(make_world: Make) -> None:
     world.write(F1="a")
     assert world.trigger().result is TriggerResult.STAGED
     _, findings = world.audit()
-    [told] = [f for f in findings if not f.passed]
-    assert (told.blocks, told.expected, told.found) == (False, 10, 1)
+    [finding] = [f for f in findings if not f.passed]
+    assert (finding.blocks, finding.expected, finding.found) == (False, 10, 1)
     world.publish()
     assert world.visible == ["a"]
 
@@ -139,8 +139,8 @@ def test_only_empty_files_do_not_end_a_session_that_asks_for_rows(make_world: Ma
         assert world.trigger().result is TriggerResult.FAILED
         session, findings = world.audit()
         assert (session.state, session.retry_count, session.audit.waits) == (State.IN_PROGRESS, 0, True)
-        [told] = [f for f in findings if f.blocks]
-        assert (told.name, told.expected, told.found) == ("empty_outputs", 1, 0)
+        [finding] = [f for f in findings if f.blocks]
+        assert (finding.name, finding.expected, finding.found) == ("empty_outputs", 1, 0)
         with pytest.raises(SnapshotIncomplete, match=r"(?s)gate of \w+ is shut: .*F2 has.*repair the files"):
             world.publish()
     assert world.builds == 2
@@ -158,12 +158,12 @@ def test_empty_files_that_follow_a_staged_switch_are_asked_for_rows_too(make_wor
     world.audit()
     world.remove("F1")
     assert world.trigger().result is TriggerResult.FAILED
-    assert world.session.switch_object is None
+    assert world.read_session().switch_object is None
     world.audit_block.clear()
     assert world.run().result is TriggerResult.NOOP
     assert world.visible == []
-    assert set(world.ledger) == {"F2"}
-    assert world.snapshot.audit["passed"]
+    assert set(world.read_ledger()) == {"F2"}
+    assert world.read_snapshot().audit["passed"]
     world.assert_settled()
 
 
@@ -183,17 +183,17 @@ def test_rows_that_all_got_lost_are_missed_where_nothing_is_switched(
     read = Staging.receipts
 
     def lost(staging: Staging, plan: Plan) -> Any:
-        found = read(staging, plan)
-        return {o: (key, replace(receipt, rows_read=5)) for o, (key, receipt) in found.items()}
+        receipts = read(staging, plan)
+        return {o: (key, replace(receipt, rows_read=5)) for o, (key, receipt) in receipts.items()}
 
     with monkeypatch.context() as patch:
         patch.setattr(Staging, "receipts", lost)
         assert world.trigger().result is TriggerResult.FAILED
-    session = world.session
+    session = world.read_session()
     assert "F1: 5 rows read, 0 put aside, 0 filtered out, 0 written" in session.last_error
     assert not session.audit.waits
     assert world.run().result is TriggerResult.NOOP
-    assert (world.built, world.sessions[-1].retry_count) == (["F1"], 1)
+    assert (world.built, world.read_sessions()[-1].retry_count) == (["F1"], 1)
 
 
 def test_a_way_back_is_not_barred(make_world: Make) -> None:
@@ -222,14 +222,14 @@ def test_a_tar_that_was_swapped_is_built_again(make_world: Make, why: str) -> No
     _, two = sorted((world.folder / "staging").glob("**/segments/*_0.tar.gz"))
     two.write_bytes(OTHER_TARS[why](two.read_bytes()))
     session, findings = world.audit()
-    [told] = [f for f in findings if not f.passed]
-    assert (told.name, told.blocks, told.expected, told.found) == ("tars_as_built", True, 2, 1)
-    assert f"was changed: {why}" in told.message
+    [finding] = [f for f in findings if not f.passed]
+    assert (finding.name, finding.blocks, finding.expected, finding.found) == ("tars_as_built", True, 2, 1)
+    assert f"was changed: {why}" in finding.message
     assert not session.audit.waits
     world.run()
     assert world.visible == ["F1", "F2"]
     assert world.built == ["F2"]
-    assert world.sessions[-1].retry_count == 1
+    assert world.read_sessions()[-1].retry_count == 1
 
 
 def test_a_tar_that_is_only_touched_is_fine(make_world: Make) -> None:
@@ -251,12 +251,12 @@ def test_rows_that_a_task_lost_are_built_again(make_world: Make) -> None:
     [path] = receipts_of(world)
     path.write_text(json.dumps(json.loads(path.read_text()) | {"rows_read": 11}))
     _, findings = world.audit()
-    [told] = [f for f in findings if not f.passed]
-    assert (told.name, told.expected, told.found) == ("rows_as_read", 11, 10)
+    [finding] = [f for f in findings if not f.passed]
+    assert (finding.name, finding.expected, finding.found) == ("rows_as_read", 11, 10)
     world.run()
     assert world.builds == 2
     assert len(world.visible) == 10
-    assert world.sessions[-1].outcome is Outcome.PUBLISHED
+    assert world.read_sessions()[-1].outcome is Outcome.PUBLISHED
 
 
 def test_a_file_whose_rows_all_got_lost_is_built_again(make_world: Make) -> None:
@@ -267,13 +267,13 @@ def test_a_file_whose_rows_all_got_lost_is_built_again(make_world: Make) -> None
     [path] = [path for path in receipts_of(world) if json.loads(path.read_text())["uri"].endswith("F2")]
     path.write_text(json.dumps(json.loads(path.read_text()) | {"rows_read": 5}))
     session, findings = world.audit()
-    [told] = [f for f in findings if f.blocks]
-    assert (told.name, told.expected, told.found) == ("rows_as_read", 15, 10)
+    [finding] = [f for f in findings if f.blocks]
+    assert (finding.name, finding.expected, finding.found) == ("rows_as_read", 15, 10)
     assert not session.audit.waits
     world.run()
     assert world.built == ["F2"]
     assert len(world.visible) == 10
-    assert world.sessions[-1].outcome is Outcome.PUBLISHED
+    assert world.read_sessions()[-1].outcome is Outcome.PUBLISHED
 
 
 def test_receipts_of_a_writer_before_the_counts_pass(make_world: Make) -> None:
@@ -299,12 +299,12 @@ def test_a_server_that_is_down_keeps_the_gate_shut_and_is_named(make_world: Make
     world.pinot.stop_server(SERVERS[1])
     world.run()
     shut(world, f"is OFFLINE on {SERVERS[1]}")
-    assert f"{SERVERS[1]} did not answer" in world.session.last_error
+    assert f"{SERVERS[1]} did not answer" in world.read_session().last_error
     assert sum(world.slept) >= world.waits.online
     with world.driver() as driver:
         driver.audit()
-        [told] = [note for note in driver.notes if "more to load" in note]
-        assert told.startswith("the servers get 290 s more to load: 1 of 2 replicas are ONLINE: ")
+        [waiting] = [note for note in driver.notes if "more to load" in note]
+        assert waiting.startswith("the servers get 290 s more to load: 1 of 2 replicas are ONLINE: ")
         with pytest.raises(SnapshotIncomplete, match="see to what it names and run the table again"):
             driver.publish()
     world.pinot.start_server(SERVERS[1])
@@ -337,9 +337,9 @@ def test_of_one_replica_a_server_that_is_down_is_told_and_not_waited_for(
     slept = sum(world.slept)
     _, findings = world.audit()
     assert sum(world.slept) - slept < 10
-    told = [f for f in findings if not f.passed]
-    assert [f.blocks for f in told] == [False] * len(told)
-    assert any(SERVERS[1] in f.message for f in told)
+    failed = [f for f in findings if not f.passed]
+    assert [f.blocks for f in failed] == [False] * len(failed)
+    assert any(SERVERS[1] in f.message for f in failed)
     assert {f.name: (f.expected, f.found) for f in findings}["one_replica_online"] == (1, 1)
     world.publish()
     assert world.visible == ["a", "b"]
@@ -399,9 +399,9 @@ def test_a_replica_with_another_crc_is_never_enough(make_world: Make, policy: st
     name = min(world.pinot.all_segments(world.table))
     world.pinot.loaded_crcs[SERVERS[1], name] = 5
     session, findings = world.audit()
-    [told] = [f for f in findings if not f.passed]
-    assert (told.name, told.expected, told.found) == ("crc_on_servers", 4, 3)
-    assert f"{name} has CRC 5 on {SERVERS[1]}" in told.message
+    [finding] = [f for f in findings if not f.passed]
+    assert (finding.name, finding.expected, finding.found) == ("crc_on_servers", 4, 3)
+    assert f"{name} has CRC 5 on {SERVERS[1]}" in finding.message
     assert not session.audit.waits
     world.run()
     assert world.visible == ["F1", "F2"]

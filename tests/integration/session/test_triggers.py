@@ -49,8 +49,8 @@ def test_the_first_push(world: Any) -> None:
     report = world.run()
     assert (report.result, report.listed, len(report.built)) == (TriggerResult.STAGED, 2, 2)
     assert world.visible == ["F1", "F2"]
-    assert world.seen == [(), ("F1", "F2")]
-    snapshot = world.snapshot
+    assert world.shown == [(), ("F1", "F2")]
+    snapshot = world.read_snapshot()
     assert snapshot.parent is None
     assert (snapshot.rows, len(snapshot.files)) == (2, 2)
     world.assert_settled()
@@ -62,10 +62,10 @@ def test_r28_staging_is_tried_before_the_first_session(world: Any) -> None:
     staging.rmdir()
     staging.write_text("a file, where the staging area is to be")
     world.write("F1")
-    before = world.pointer.next_seq
+    before = world.read_pointer().next_seq
     with pytest.raises(SourceError, match=r"Cannot (read|write)"):
         world.run()
-    assert (world.sessions, world.pointer.next_seq, world.builds) == ([], before, 0)
+    assert (world.read_sessions(), world.read_pointer().next_seq, world.builds) == ([], before, 0)
     staging.unlink()
     world.run()
     assert world.visible == ["F1"]
@@ -76,12 +76,12 @@ def test_e06_nothing_to_do_opens_no_session(world: Any) -> None:
     assert world.run().result is TriggerResult.NOTHING
     world.write("F1")
     world.run()
-    before = world.sessions, world.pointer.next_seq
+    before = world.read_sessions(), world.read_pointer().next_seq
     world.slept.clear()
     for _ in range(2):
         assert world.run().result is TriggerResult.NOTHING
     assert world.slept == []
-    assert (world.sessions, world.pointer.next_seq) == before
+    assert (world.read_sessions(), world.read_pointer().next_seq) == before
     assert world.builds == 1
 
 
@@ -93,8 +93,8 @@ def test_only_what_changed_is_built_in_sync(synced: Any) -> None:
     assert world.built == ["P2", "P3"]
     assert [len(x) for x in (report.new, report.rewritten, report.deleted)] == [1, 1, 1]
     assert world.visible == ["P2.1", "P3"]
-    assert set(world.ledger) == {"P2", "P3"}
-    assert world.seen == [(), ("P1", "P2"), ("P2.1", "P3")]
+    assert set(world.read_ledger()) == {"P2", "P3"}
+    assert world.shown == [(), ("P1", "P2"), ("P2.1", "P3")]
     world.assert_settled()
 
 
@@ -117,7 +117,7 @@ def test_removals_alone_are_one_atomic_delete(synced: Any) -> None:
     world.run()
     assert world.builds == 1
     assert world.visible == ["P1"]
-    assert world.seen == [(), ("P1", "P2"), ("P1",)]
+    assert world.shown == [(), ("P1", "P2"), ("P1",)]
     world.assert_settled()
 
 
@@ -132,8 +132,8 @@ def test_e03_a_touched_file_updates_the_ledger_and_never_wakes_again(make_world:
     assert world.run().result is TriggerResult.NOOP
     assert world.builds == 1
     assert world.pinot.visible_segments(world.table) == names
-    assert world.sessions[-1].outcome is Outcome.NOOP
-    (touched,) = (f for uri, f in world.snapshot.ledger.items() if uri.endswith("F1"))
+    assert world.read_sessions()[-1].outcome is Outcome.NOOP
+    (touched,) = (f for uri, f in world.read_snapshot().ledger.items() if uri.endswith("F1"))
     assert touched.fingerprint.mtime_us == 1_000_000_000 * 1_000_000
     assert world.run().result is TriggerResult.NOTHING
     world.assert_settled()
@@ -145,14 +145,17 @@ def test_e03_a_touched_file_of_a_swap_keeps_the_ledger_and_later_swaps_know_it(m
     world.write("F1", "F2")
     (world.source / "E").write_text("v\n")
     world.run()
-    before, segments = world.ledger, world.pinot.visible_segments(world.table)
-    first = world.snapshot
+    before, segments = world.read_ledger(), world.pinot.visible_segments(world.table)
+    first = world.read_snapshot()
     for seconds in (1_000_000_000, 1_000_000_001):
         os.utime(world.source / "F1", (seconds, seconds))
         assert world.run().result is TriggerResult.NOOP
-    assert world.ledger.keys() == before.keys()
-    assert world.snapshot.segments == first.segments
-    assert (world.snapshot.lineage_entry_id, world.snapshot.parent) == (first.lineage_entry_id, first.parent)
+    assert world.read_ledger().keys() == before.keys()
+    assert world.read_snapshot().segments == first.segments
+    assert (world.read_snapshot().lineage_entry_id, world.read_snapshot().parent) == (
+        first.lineage_entry_id,
+        first.parent,
+    )
     assert (world.builds, world.pinot.visible_segments(world.table)) == (1, segments)
     world.write("F3")  # with a file more, all of them are built again, as ever
     os.utime(world.source / "F2", (1_000_000_000, 1_000_000_000))
@@ -204,7 +207,7 @@ def test_e05_r20_an_empty_file_is_done_without_a_segment(world: Any) -> None:
     world.write("F1")
     assert world.run().result is TriggerResult.STAGED
     assert world.visible == ["F1"]
-    assert set(world.ledger) == {"E1", "E2", "F1"}
+    assert set(world.read_ledger()) == {"E1", "E2", "F1"}
     assert world.run().result is TriggerResult.NOTHING
     world.assert_settled()
 
@@ -246,7 +249,7 @@ def test_e25_a_file_that_returns_after_it_was_dropped_is_built_anew(scene: Any) 
     world.run()
     assert "F1" in world.built
     assert world.visible == scene.after("F1", "F2", "F3", "F4", "F5")
-    assert len(world.seen) == 2
+    assert len(world.shown) == 2
     world.assert_settled()
 
 
@@ -263,7 +266,7 @@ def test_e02_an_empty_source_is_believed_at_the_second_look(make_world: Any, mod
     world.run()
     assert world.slept == [30.0]
     assert world.visible == []
-    assert world.seen == [(), ("P1", "P2"), ()]
+    assert world.shown == [(), ("P1", "P2"), ()]
     assert world.run().result is TriggerResult.NOTHING
     world.assert_settled()
 
@@ -305,9 +308,9 @@ def test_e02_a_missing_directory_is_not_an_empty_one(synced: Any) -> None:
 
 def _assert_untouched(world: Any) -> None:
     assert world.visible == ["P1", "P2"]
-    assert world.seen == [(), ("P1", "P2")]
-    assert world.pointer.active_session == ""
-    assert len(world.sessions) == 1
+    assert world.shown == [(), ("P1", "P2")]
+    assert world.read_pointer().active_session == ""
+    assert len(world.read_sessions()) == 1
 
 
 # --- the gate ------------------------------------------------------------------------------------
@@ -358,7 +361,7 @@ def test_a_pass_from_before_files_failed_opens_nothing(world: Any) -> None:
     world.builder.failing = set()
     world.run()
     assert world.visible == ["F1", "F2"]
-    assert world.seen == [(), ("F1", "F2")]
+    assert world.shown == [(), ("F1", "F2")]
     world.assert_settled()
 
 
@@ -392,14 +395,14 @@ def test_r14_a_failed_audit_keeps_the_old_set_and_its_file_is_built_again(scene:
     assert staged[0] in session.last_error
     with pytest.raises(SnapshotIncomplete, match="is ERROR on"):
         world.publish()
-    assert world.seen == [tuple(scene.before)]
-    assert world.session.state is State.SWITCH
+    assert world.shown == [tuple(scene.before)]
+    assert world.read_session().state is State.SWITCH
     (broken,) = world.builder.rows[staged[0]]
     world.run()
     assert world.built == [broken]
-    assert world.sessions[-1].retry_count == 2
+    assert world.read_sessions()[-1].retry_count == 2
     assert staged[0] not in world.pinot.all_segments(world.table)
-    assert len(world.seen) == 2
+    assert len(world.shown) == 2
     world.assert_settled()
 
 
@@ -410,14 +413,14 @@ def test_an_audit_that_fails_for_ever_uses_up_the_retries(make_world: Any) -> No
         world.trigger()
         (broken,) = world.pinot.all_segments(world.table)
         world.pinot.break_replica(world.table, broken)
-        first = world.session.id
+        first = world.read_session().id
         world.audit()
-    assert (world.session.retry_count, world.builds) == (1, 2)
+    assert (world.read_session().retry_count, world.builds) == (1, 2)
     world.run()
-    assert [s.outcome for s in world.sessions] == [Outcome.ABANDONED_RETRIES, Outcome.PUBLISHED]
+    assert [s.outcome for s in world.read_sessions()] == [Outcome.ABANDONED_RETRIES, Outcome.PUBLISHED]
     assert not any(first in name for name in world.pinot.all_segments(world.table))
     assert world.visible == ["F1"]
-    assert world.seen == [(), ("F1",)]
+    assert world.shown == [(), ("F1",)]
     world.assert_settled()
 
 
@@ -465,7 +468,7 @@ def test_r07_a_deaf_broker_is_told_before_the_session_is_done(synced: Any) -> No
     world.pinot.deafen_broker(broker)
     world.write("P3")
     world.run()
-    assert world.pinot.broker_visible_segments(broker, world.table) == set(world.snapshot.segments)
+    assert world.pinot.broker_visible_segments(broker, world.table) == set(world.read_snapshot().segments)
 
 
 def test_r07_a_broker_that_still_routes_to_dropped_segments_is_waited_for(
@@ -484,7 +487,7 @@ def test_r07_a_broker_that_still_routes_to_dropped_segments_is_waited_for(
     world.write("P3")
     world.run()
     assert next(answers, None) is None
-    assert look(world.pinot.brokers(world.table)[0], world.table) == set(world.snapshot.segments)
+    assert look(world.pinot.brokers(world.table)[0], world.table) == set(world.read_snapshot().segments)
 
 
 # --- one owner -----------------------------------------------------------------------------------
@@ -516,13 +519,13 @@ def test_r02_a_dead_owners_last_call_is_waited_out_before_the_first_write(synced
 def test_r02_strays_of_ours_are_deleted_and_reported(synced: Any) -> None:
     """R2: visible names of ours that no snapshot knows; foreign segments are left alone."""
     world = synced
-    output = next(iter(world.snapshot.segments.values()))
+    output = next(iter(world.read_snapshot().segments.values()))
     fake = world.pinot._tables[world.table]
     stray = f"{world.table}__cp1-00000a_0_0_0"
     for name in (stray, "somebody_elses"):
         fake.segments[name] = output
     assert world.run().result is TriggerResult.NOTHING
-    assert world.pinot.all_segments(world.table) == {*world.snapshot.segments, "somebody_elses"}
+    assert world.pinot.all_segments(world.table) == {*world.read_snapshot().segments, "somebody_elses"}
     assert any(stray in note for note in world.notes)
 
 
@@ -539,7 +542,7 @@ def test_r18_a_lost_pointer_is_not_an_empty_ledger(synced: Any) -> None:
 def test_r18_a_lost_snapshot_object_stops_the_table(synced: Any) -> None:
     world = synced
     world.write("P3")
-    world.staging.store.delete(world.pointer.current_snapshot.key)
+    world.staging.store.delete(world.read_pointer().current_snapshot.key)
     with pytest.raises(SnapshotCorrupt, match="cannot be read"):
         world.run()
     assert world.visible == ["P1", "P2"]
@@ -548,7 +551,7 @@ def test_r18_a_lost_snapshot_object_stops_the_table(synced: Any) -> None:
 
 def test_r18_a_changed_snapshot_object_stops_the_table(synced: Any) -> None:
     world = synced
-    key = world.pointer.current_snapshot.key
+    key = world.read_pointer().current_snapshot.key
     data = world.staging.store.read(key)
     world.staging.store.delete(key)
     world.staging.store.put_if_absent(key, data.replace(b'"rows"', b'"rowz"'))
@@ -600,7 +603,7 @@ def test_r05_segments_that_somebody_merged_pause_sync_and_not_append(make_world:
     world.run()
     mine = sorted(world.pinot.visible_segments(world.table))
     foreign = world.pinot.start_replace_segments(world.table, mine, ["merged_1"])
-    output = next(iter(world.snapshot.segments.values()))
+    output = next(iter(world.read_snapshot().segments.values()))
     world.pinot._tables[world.table].segments["merged_1"] = output
     world.pinot.end_replace_segments(world.table, foreign)
     world.write("P3")
@@ -623,8 +626,8 @@ def test_e14_another_config_abandons_the_open_session(scene: Any) -> None:
     world.builder.failing = set()
     world.run()
     assert world.built[:5] == ["F1", "F2", "F3", "F4", "F5"]
-    assert [s.outcome for s in world.sessions] == [Outcome.ABANDONED_CONFIG, Outcome.PUBLISHED]
-    assert len(world.seen) == 2
+    assert [s.outcome for s in world.read_sessions()] == [Outcome.ABANDONED_CONFIG, Outcome.PUBLISHED]
+    assert len(world.shown) == 2
     world.assert_settled()
 
 
@@ -632,19 +635,19 @@ def test_r18_clear_drops_the_open_session_and_keeps_what_is_published(scene: Any
     world = scene.world
     world.builder.failing = set()
     world.trigger()
-    first = world.session
-    ledger, epoch = world.pointer.current_snapshot, world.pointer.epoch
+    first = world.read_session()
+    ledger, epoch = world.read_pointer().current_snapshot, world.read_pointer().epoch
     assert world.clear().id == first.id
     assert world.clear() is None
-    assert world.seen == [tuple(scene.before)]
-    assert world.pointer.current_snapshot == ledger
-    assert world.pointer.epoch > epoch
-    assert world.sessions[-1].outcome is Outcome.CLEARED
+    assert world.shown == [tuple(scene.before)]
+    assert world.read_pointer().current_snapshot == ledger
+    assert world.read_pointer().epoch > epoch
+    assert world.read_sessions()[-1].outcome is Outcome.CLEARED
     assert world.pinot.all_segments(world.table) >= world.pinot.visible_segments(world.table)
     assert not any(first.id in name for name in world.pinot.all_segments(world.table))
     world.run()
     assert world.built[:5] == ["F1", "F2", "F3", "F4", "F5"]
-    assert world.sessions[-1].seq > first.seq
+    assert world.read_sessions()[-1].seq > first.seq
     world.assert_settled()
 
 
@@ -653,14 +656,14 @@ def test_the_clear_parameter_acts_once(make_world: Any) -> None:
     world.write("F1", "F2")
     world.builder.failing = {"F2"}
     world.run()
-    first = world.session.id
+    first = world.read_session().id
     world.options["clearConsistentPushState"] = True
     world.run()
-    second = world.session.id
+    second = world.read_session().id
     assert second != first
     world.run()
-    assert world.session.id == second
-    assert world.session.retry_count == 1
+    assert world.read_session().id == second
+    assert world.read_session().retry_count == 1
 
 
 def test_r17_a_session_number_is_never_used_again(make_world: Any) -> None:
@@ -672,7 +675,7 @@ def test_r17_a_session_number_is_never_used_again(make_world: Any) -> None:
     world.pinot._tables[world.table].segments[names[0]] = output
     world.write("F1")
     world.run()
-    assert world.sessions[-1].seq == 42
+    assert world.read_sessions()[-1].seq == 42
     assert world.visible == ["F1"]
 
 

@@ -27,8 +27,8 @@ class Dagster:
     def __init__(self, world: Any, instance: dg.DagsterInstance) -> None:
         self.now = time.time()
         self._instance, self._world = instance, world
-        self._files = files_sensor(world.spec)
-        self._health = health_sensor(world.spec)
+        self._files = files_sensor(world.read_spec())
+        self._health = health_sensor(world.read_spec())
         self._cursor: str | None = None
 
     def tick(self) -> str:
@@ -56,11 +56,11 @@ class Dagster:
     def shown(self) -> tuple[bool, str, str]:
         """What the page of the check says: passed, severity, description."""
         (record,) = self._instance.event_log_storage.get_asset_check_execution_history(
-            dg.AssetCheckKey(keys_of(self._world.spec).table, "snapshot_equals_source"), limit=1
+            dg.AssetCheckKey(keys_of(self._world.read_spec()).table, "snapshot_equals_source"), limit=1
         )
         assert record.evaluation is not None
-        found = record.evaluation
-        return found.passed, found.severity.value, found.description or ""
+        evaluation = record.evaluation
+        return evaluation.passed, evaluation.severity.value, evaluation.description or ""
 
     def _evaluate(self, sensor: dg.SensorDefinition, cursor: str | None) -> dg.SensorResult:
         with dg.build_sensor_context(

@@ -28,8 +28,8 @@ def grow_old(world: Any, *names: str) -> None:
 def stored(world: Any) -> tuple[Any, ...]:
     """All that a trigger may write: session, numbers, staging area, Pinot."""
     files = sorted(map(str, (world.folder / "staging").rglob("*")))
-    pointer, lineage = world.pointer, world.pinot.lineage(world.table)
-    return world.sessions, pointer.next_seq, pointer.current_snapshot, files, lineage, world.builds
+    pointer, lineage = world.read_pointer(), world.pinot.lineage(world.table)
+    return world.read_sessions(), pointer.next_seq, pointer.current_snapshot, files, lineage, world.builds
 
 
 @pytest.fixture(params=MODES)
@@ -88,7 +88,7 @@ def test_a_young_repair_of_an_open_session_spends_no_retry(world: Any) -> None:
     for _ in range(5):
         assert world.run().result is TriggerResult.WAITING
     assert stored(world) == before
-    assert world.session.retry_count == 0
+    assert world.read_session().retry_count == 0
     grow_old(world, "F2")
     world.run()
     assert world.visible == ["F1", "F2.1", "P1", "P2"]
@@ -105,7 +105,7 @@ def test_a_young_rewrite_back_publishes_neither_version(make_world: Any) -> None
     assert world.run().result is TriggerResult.WAITING
     grow_old(world, "P1")
     world.run()
-    assert world.seen == [(), ("P1",)]
+    assert world.shown == [(), ("P1",)]
     world.assert_settled()
 
 
@@ -120,7 +120,7 @@ def test_a_table_is_not_emptied_while_its_files_are_replaced(make_world: Any, mo
     assert world.run().result is TriggerResult.WAITING
     grow_old(world, "F1")
     world.run()
-    assert world.seen == [(), ("P1",), ("F1",)]
+    assert world.shown == [(), ("P1",), ("F1",)]
 
 
 # --- completeness marker ---------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def test_a_directory_that_is_written_anew_is_taken_whole_when_its_marker_is_back
     world.write(P1="P1.1")
     marker.touch()
     world.run()
-    assert world.seen == [(), ("P1", "P2"), ("P1.1", "P2.1")]
+    assert world.shown == [(), ("P1", "P2"), ("P1.1", "P2.1")]
     world.assert_settled()
 
 
@@ -207,10 +207,10 @@ def test_triggers_during_an_upload_show_each_file_whole_or_not_at_all(make_world
         time.sleep(0.2)
     uploading.join()
     assert TriggerResult.WAITING in results, "the upload was met"
-    for shown in world.seen:
+    for shown in world.shown:
         for name, values in whole.items():
             of_file = {v for v in shown if v == name or v.startswith(f"{name}.")}
             assert of_file in ({name}, set(values)) if name == "P1" else of_file in (set(), set(values))
         assert "P2" in shown
-    assert len(world.sessions) <= 4
+    assert len(world.read_sessions()) <= 4
     world.assert_settled()

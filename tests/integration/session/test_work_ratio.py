@@ -88,7 +88,7 @@ def test_after_k_of_n_files_failed_the_retry_builds_k(
     world.write(*names[files - failing :])
     assert world.run().result is TriggerResult.STAGED
     assert spark.tasks == [(files, files), (failing, failing), (failing, failing)]
-    published = world.sessions[-1]
+    published = world.read_sessions()[-1]
     assert (published.outcome, published.retry_count) == (Outcome.PUBLISHED, 2)
     assert len(world.visible) == files
 

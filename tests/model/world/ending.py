@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from model.world.oracle import Ledger
-from model.world.table import TABLE, Table, run
+from model.world.table import TABLE, ModelTable, run
 
 from pinot_assets.pinot import LineageState
 from pinot_assets.session.stores.session_store import SessionStore
@@ -17,7 +17,7 @@ TRIGGERS = 6
 """How many it may take: the switch that was left, a session that was planned before, one more, and quiet."""
 
 
-def settle(table: Table) -> None:
+def settle(table: ModelTable) -> None:
     """No more trouble, and triggers until there is nothing to do."""
     truth = table.truth
     table.story.append("--- no more trouble")
@@ -51,14 +51,14 @@ def settle(table: Table) -> None:
         truth.violated("I14", f"entries that nobody cleans up: {left}")
 
 
-def _is_quiet(table: Table) -> None:
+def _is_quiet(table: ModelTable) -> None:
     truth = table.truth
     if truth.open_session:
         truth.violated("I8", f"{truth.open_session} is still open")
     truth.lagging.clear()
     truth.look()
-    if (wanted := _source(table)) != _newest(truth.ledger, table):
-        truth.violated("I7", f"published: {truth.ledger}, in the source: {wanted}")
+    if (expected := _source(table)) != _newest(truth.ledger, table):
+        truth.violated("I7", f"published: {truth.ledger}, in the source: {expected}")
     fake = table.pinot._tables[TABLE]
     # A start that arrives when its driver has lost the table or given it up opens an entry that nobody knows.
     # It hides nothing that is in sight; the next switch reverts it, or Pinot's retention, as is seen below.
@@ -86,10 +86,10 @@ def _is_quiet(table: Table) -> None:
                 truth.violated("R9", f"the tar of {output.segment} was deleted")
 
 
-def _source(table: Table) -> Ledger:
+def _source(table: ModelTable) -> Ledger:
     return {name: (content,) for name, content in table.files.items()}
 
 
-def _newest(ledger: Ledger, table: Table) -> Ledger:
+def _newest(ledger: Ledger, table: ModelTable) -> Ledger:
     """What of the ledger the source can tell about: append keeps what was deleted, and older versions."""
     return {n: c[-1:] for n, c in ledger.items() if table.mode != "append" or n in table.files}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from model.world.process import Kind, Trouble
 from model.world.specs import spec_of
-from model.world.table import CLUSTER, TABLE, Table, run
+from model.world.table import CLUSTER, TABLE, ModelTable, run
 from model.world.watched import WRITES
 
 from pinot_assets.core.json_object import JsonObject
@@ -18,7 +18,7 @@ from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Pointer, pointer_to_bytes
 from pinot_assets.snapshot.receipt import Fingerprint
 
-Change = Callable[[Table], object]
+Change = Callable[[ModelTable], object]
 
 
 FILE_BY_FILE = {"consistentPushEnabled": "false", "ingestionMode": "sync"}
@@ -29,13 +29,13 @@ PUSHES: dict[str, JsonObject] = {
 """Kinds of push beside the modes of `table`; the truth of the model knows of consistent push alone."""
 
 
-def make_table(mode: str, **options: object) -> Table:
+def make_table(mode: str, **options: object) -> ModelTable:
     """Of one of `MODES` or `PUSHES`."""
     keys = {"consistentPushMaxRetries": 3, **PUSHES.get(mode, {}), **options}
-    return Table(spec_of, "sync" if mode in PUSHES else mode, keys)
+    return ModelTable(spec_of, "sync" if mode in PUSHES else mode, keys)
 
 
-def of_format_1() -> Table:
+def of_format_1() -> ModelTable:
     """A table that was published in format 1."""
     table = make_table("sync")
     client = table.zookeeper.client()
@@ -47,39 +47,39 @@ def of_format_1() -> Table:
     return table
 
 
-def planned(table: Table) -> PlanReport:
+def planned(table: ModelTable) -> PlanReport:
     """Plan, which must not change anything anywhere."""
-    seen: list[PlanReport] = []
+    plans: list[PlanReport] = []
     before = state(table)
     table.pinot.calls.clear()
 
     def plan(driver: Driver) -> None:
-        seen.append(driver.plan())
+        plans.append(driver.plan())
 
     process = table.start(plan).process
     assert process.error is None, process.error
     assert process.effects == ["list"] * len(process.effects)  # every write anywhere is an effect
     assert WRITES.isdisjoint(table.pinot.calls)
     assert state(table) == before
-    return seen[0]
+    return plans[0]
 
 
 Everything = tuple[dict[str, tuple[bytes, int]], dict[str, Fingerprint], frozenset[str], Lineage]
 """Nodes, the staging area, segments and lineage."""
 
 
-def state(table: Table) -> Everything:
+def state(table: ModelTable) -> Everything:
     """What lies anywhere."""
     nodes = {path: (node.data, node.version) for path, node in table.zookeeper.nodes.items()}
     staged = {info.key: info.fingerprint for info in table.staging.list()}
     return nodes, staged, table.pinot.all_segments(TABLE), table.pinot.lineage(TABLE)
 
 
-def run_planned(table: Table, wanted: str) -> tuple[TriggerReport | None, Exception | None]:
+def run_planned(table: ModelTable, plan_hash: str) -> tuple[TriggerReport | None, Exception | None]:
     """The whole job, as planned."""
 
     def go(driver: Driver) -> TriggerReport:
-        report = driver.trigger_planned(wanted)
+        report = driver.trigger_planned(plan_hash)
         if report.result in (TriggerResult.STAGED, TriggerResult.FAILED):
             _, findings = driver.audit()
             if not any(f.blocks for f in findings):
@@ -91,7 +91,7 @@ def run_planned(table: Table, wanted: str) -> tuple[TriggerReport | None, Except
 
 
 def write(**files: str) -> Change:
-    def change(table: Table) -> None:
+    def change(table: ModelTable) -> None:
         for name, text in files.items():
             table.source.write(name, text.encode())
 
@@ -103,21 +103,21 @@ def remove(name: str) -> Change:
 
 
 def dies(at: str) -> Change:
-    def change(table: Table) -> None:
+    def change(table: ModelTable) -> None:
         table.start(run, [Trouble(at, Kind.DIES_AFTER)])
         table.expire()
 
     return change
 
 
-def rolled_back(table: Table) -> None:
+def rolled_back(table: ModelTable) -> None:
     def rollback(driver: Driver) -> None:
         driver.rollback()
 
     table.start(rollback)
 
 
-def rollback_dies(table: Table) -> None:
+def rollback_dies(table: ModelTable) -> None:
     """Right after Pinot has reverted."""
 
     def rollback(driver: Driver) -> None:
@@ -127,20 +127,20 @@ def rollback_dies(table: Table) -> None:
     table.expire()
 
 
-def pointer_lost(table: Table) -> None:
+def pointer_lost(table: ModelTable) -> None:
     """Somebody deletes the nodes in ZooKeeper."""
     for path in [path for path in table.zookeeper.nodes if "consistentPush" in path]:
         del table.zookeeper.nodes[path]
 
 
-def start_lands_late(table: Table) -> None:
+def start_lands_late(table: ModelTable) -> None:
     """A start of ours, given up for lost, when its switch has been made: it hides what is published (R1)."""
     published = table.pinot.visible_segments(TABLE)
     late = LineageEntry("late", frozenset(), published, LineageState.IN_PROGRESS, table.now_ms)
     table.pinot._put(table.pinot._table(TABLE), late)
 
 
-def run_now(table: Table) -> None:
+def run_now(table: ModelTable) -> None:
     table.start(run)
 
 
@@ -159,23 +159,23 @@ LIVES: dict[str, list[Change]] = {
     "a rollback died": [write(A="A1"), run_now, write(B="B1"), run_now, rollback_dies],
     "the pointer was lost": [write(A="A1"), run_now, write(B="B1"), pointer_lost],
     "a start landed late": [write(A="A1", B="B1"), run_now, start_lands_late, write(A="A2")],
-    "somebody merged": [write(A="A1", B="B1"), run_now, Table.merge_foreign, write(C="C1")],
-    "somebody pushes beside": [write(A="A1"), run_now, Table.push_foreign, write(B="B1")],
+    "somebody merged": [write(A="A1", B="B1"), run_now, ModelTable.merge_foreign, write(C="C1")],
+    "somebody pushes beside": [write(A="A1"), run_now, ModelTable.push_foreign, write(B="B1")],
 }
 
 
-UNKNOWN_TO_TRUTH: set[Change] = {rolled_back, rollback_dies, start_lands_late, Table.merge_foreign}
+UNKNOWN_TO_TRUTH: set[Change] = {rolled_back, rollback_dies, start_lands_late, ModelTable.merge_foreign}
 """What it does not know of, and would report."""
 
 
-def lived(mode: str, life: str) -> Table:
+def lived(mode: str, life: str) -> ModelTable:
     table = make_table(mode)
     for change in LIVES[life]:
         change(table)
     return table
 
 
-def failed(**options: object) -> Table:
+def failed(**options: object) -> ModelTable:
     """A session of which one file could not be read; it is repaired."""
     table = make_table("sync", **options)
     table.source.write("A", b"A1")

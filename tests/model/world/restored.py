@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fakes.pinot.lineage import Table as FakeTable
+from fakes.pinot.lineage import FakeTable
 from fakes.zookeeper.memory import Node
 from model.world.builder import ROWS
 from model.world.lives import PUSHES, make_table, write
 from model.world.process import Kind, Trouble
-from model.world.table import TABLE, Job, Table, run
+from model.world.table import TABLE, Job, ModelTable, run
 
 from pinot_assets.errors import PinotAssetsError, SessionError
 from pinot_assets.session.driver import Driver
@@ -40,71 +40,71 @@ class Backup:
     staging: dict[str, tuple[bytes, Fingerprint]]
 
 
-def take_backup(table: Table) -> Backup:
+def take_backup(table: ModelTable) -> Backup:
     """Of all of it at one moment; nothing is ephemeral in it."""
     nodes = {p: copy.copy(n) for p, n in table.zookeeper.nodes.items() if _NODES in p and not n.owner}
     return Backup(nodes, copy.deepcopy(table.pinot._tables), dict(table.staging._objects))
 
 
-def restore_nodes(table: Table, backup: Backup) -> None:
+def restore_nodes(table: ModelTable, backup: Backup) -> None:
     """The pointer and the sessions alone."""
     for path in [path for path in table.zookeeper.nodes if _NODES in path]:
         del table.zookeeper.nodes[path]
     table.zookeeper.nodes |= {path: copy.copy(node) for path, node in backup.nodes.items()}
 
 
-def restore_pointer(table: Table, backup: Backup) -> None:
+def restore_pointer(table: ModelTable, backup: Backup) -> None:
     """The pointer alone: sessions stay as they are."""
     for path, node in backup.nodes.items():
         if path.endswith(_NODES):
             table.zookeeper.nodes[path] = copy.copy(node)
 
 
-def restore_zookeeper(table: Table, backup: Backup) -> None:
+def restore_zookeeper(table: ModelTable, backup: Backup) -> None:
     """All of it: Pinot's part as well."""
     restore_nodes(table, backup)
     table.pinot._tables = copy.deepcopy(backup.pinot)
 
 
-def restore_staging(table: Table, backup: Backup) -> None:
+def restore_staging(table: ModelTable, backup: Backup) -> None:
     """The whole staging area."""
     table.staging._objects.clear()
     table.staging._objects.update(backup.staging)
 
 
-def store_of(table: Table) -> SessionStore:
+def store_of(table: ModelTable) -> SessionStore:
     return SessionStore(table.zookeeper.client(), "pinot", f"{TABLE}_OFFLINE")
 
 
-def pointer(table: Table) -> Pointer:
+def pointer(table: ModelTable) -> Pointer:
     return store_of(table).pointer()
 
 
-def snapshot(table: Table) -> Snapshot:
+def snapshot(table: ModelTable) -> Snapshot:
     ref = pointer(table).current_snapshot
     assert ref is not None
     return Staging(table.staging).snapshot(ref)
 
 
-def rows(table: Table) -> Rows:
+def rows(table: ModelTable) -> Rows:
     """What queries see."""
     metadata = table.pinot._tables[TABLE].metadata
     return Counter(metadata[s].custom[ROWS] for s in table.pinot._tables[TABLE].visible)
 
 
-def watch(table: Table) -> list[Rows]:
+def watch(table: ModelTable) -> list[Rows]:
     """What queries see from now on, after each call to Pinot; the truth of the model knows of no backups."""
-    seen = [rows(table)]
+    shown = [rows(table)]
 
     def look() -> None:
-        if rows(table) != seen[-1]:
-            seen.append(rows(table))
+        if rows(table) != shown[-1]:
+            shown.append(rows(table))
 
     table.truth.look = look  # type: ignore[method-assign]
-    return seen
+    return shown
 
 
-def start(table: Table, job: Job) -> tuple[tuple[str, ...], PinotAssetsError | None]:
+def start(table: ModelTable, job: Job) -> tuple[tuple[str, ...], PinotAssetsError | None]:
     """Run a job; what its driver noted, and the error that ended it."""
     notes: list[str] = []
 
@@ -123,24 +123,24 @@ def start(table: Table, job: Job) -> tuple[tuple[str, ...], PinotAssetsError | N
 # --- moments of a backup ---------------------------------------------------------------------------
 
 
-def _first(table: Table) -> None:
+def _first(table: ModelTable) -> None:
     write(A="A1", B="B1", C="C1")(table)
     table.start(run)
 
 
-def between_sessions(table: Table) -> None:
+def between_sessions(table: ModelTable) -> None:
     _first(table)
 
 
-def before_anything(table: Table) -> None:
+def before_anything(table: ModelTable) -> None:
     """A session is open, and nothing was ever published."""
     write(A="A1", B="B1", C="C1")(table)
     table.start(run, [Trouble("build", Kind.DIES_AFTER)])
     table.expire()
 
 
-def _dying(at: str) -> Callable[[Table], None]:
-    def moment(table: Table) -> None:
+def _dying(at: str) -> Callable[[ModelTable], None]:
+    def moment(table: ModelTable) -> None:
         _first(table)
         write(A="A2")(table)
         table.start(run, [Trouble(at, Kind.DIES_AFTER)])
@@ -149,7 +149,7 @@ def _dying(at: str) -> Callable[[Table], None]:
     return moment
 
 
-def held(table: Table) -> None:
+def held(table: ModelTable) -> None:
     """After a rollback, which holds A2 back."""
     _first(table)
     write(A="A2")(table)
@@ -161,7 +161,7 @@ def held(table: Table) -> None:
     table.start(rollback)
 
 
-MOMENTS: dict[str, Callable[[Table], None]] = {
+MOMENTS: dict[str, Callable[[ModelTable], None]] = {
     "between sessions": between_sessions,
     "nothing was published": before_anything,
     "amid a build": _dying("build"),
@@ -171,7 +171,7 @@ MOMENTS: dict[str, Callable[[Table], None]] = {
 }
 
 
-def life(mode: str, moment: str) -> tuple[Table, Backup]:
+def life(mode: str, moment: str) -> tuple[ModelTable, Backup]:
     """A table that has published twice since a backup was taken."""
     table = make_table(mode)
     MOMENTS[moment](table)
@@ -181,7 +181,7 @@ def life(mode: str, moment: str) -> tuple[Table, Backup]:
     return table, backup
 
 
-def publish_twice(table: Table) -> None:
+def publish_twice(table: ModelTable) -> None:
     """New files and rewritten ones, and but for append a deleted one."""
 
     def resumed(driver: Driver) -> TriggerReport:
@@ -203,7 +203,7 @@ def rebuild(driver: Driver) -> None:
     driver.rebuild()
 
 
-def converge(table: Table) -> None:
+def converge(table: ModelTable) -> None:
     """Runs until all is published, with the choice that a run asks a person for."""
     before = rows(table)
     table.later(600)
@@ -227,10 +227,10 @@ def converge(table: Table) -> None:
         assert error is None
 
 
-Restore = Callable[[Table, Backup], None]
+Restore = Callable[[ModelTable, Backup], None]
 
 
-def nothing(table: Table, backup: Backup) -> None:
+def nothing(table: ModelTable, backup: Backup) -> None:
     """It is as it was."""
 
 

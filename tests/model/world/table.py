@@ -70,7 +70,7 @@ class Running:
 
 
 @dataclass
-class Table:
+class ModelTable:
     """See the module docstring.
 
     :param spec_of: a table spec from the keys of its ingestion block.

@@ -165,8 +165,8 @@ class Truth:
     @property
     def sessions(self) -> dict[str, dict[str, str]]:
         """Node → fields of each session that is stored."""
-        found = (p for p in self.zookeeper.nodes if p.startswith(f"{self.path}/cp"))
-        return {path: json.loads(self.zookeeper.nodes[path].data)["simpleFields"] for path in found}
+        paths = (p for p in self.zookeeper.nodes if p.startswith(f"{self.path}/cp"))
+        return {path: json.loads(self.zookeeper.nodes[path].data)["simpleFields"] for path in paths}
 
     @property
     def open_session(self) -> str:
@@ -251,7 +251,7 @@ class Truth:
     def _see(self, where: str, shown: Collection[str], allowed: list[Ledger], outputs: set[str]) -> None:
         metadata = self.pinot._tables[self.table].metadata
         ours = [s for s in shown if s in metadata and is_ours(self.table, s)]
-        seen = Counter(metadata[s].custom[ROWS] for s in ours if s not in self.stray - outputs)
-        if all(seen != rows_of(ledger) for ledger in allowed):
-            wanted = " or ".join(str(sorted(rows_of(ledger).elements())) for ledger in allowed)
-            self.violated("I1", f"{where} shows {sorted(seen.elements())}, not {wanted}")
+        rows = Counter(metadata[s].custom[ROWS] for s in ours if s not in self.stray - outputs)
+        if all(rows != rows_of(ledger) for ledger in allowed):
+            expected = " or ".join(str(sorted(rows_of(ledger).elements())) for ledger in allowed)
+            self.violated("I1", f"{where} shows {sorted(rows.elements())}, not {expected}")

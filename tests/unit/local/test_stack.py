@@ -104,10 +104,10 @@ def test_down_stops_all_in_order_and_keeps_data_and_ports(toy: Any) -> None:
     first = toy.stack().up(kafka=True, s3=True)
     pids = toy.pids()
     (toy.home / "data" / "controller" / "segment").write_text("kept")
-    toy.told.clear()
+    toy.reported.clear()
     toy.stack().down()
     assert not [pid for pid in pids.values() if psutil.pid_exists(pid) and _runs(pid)]
-    stopped = [line.split()[0] for line in toy.told]
+    stopped = [line.split()[0] for line in toy.reported]
     assert stopped[-1] == "zookeeper"
     assert stopped.index("server-2") < stopped.index("broker-1") < stopped.index("controller")
     assert stopped.index("controller") < stopped.index("kafka")

@@ -18,7 +18,7 @@ from fakes.zookeeper.memory import FakeZooKeeper
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model.world.specs import spec_of
-from model.world.table import CLUSTER, Table, run
+from model.world.table import CLUSTER, ModelTable, run
 
 from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.errors import NodeUnreadable, PinotAssetsError, SessionError, SnapshotCorrupt
@@ -410,8 +410,8 @@ def test_a_poison_cursor_counts_as_none() -> None:
 # --- a whole table -----------------------------------------------------------------------------------
 
 
-def a_table() -> Table:
-    table = Table(spec_of, "sync")
+def a_table() -> ModelTable:
+    table = ModelTable(spec_of, "sync")
     for n in range(3):
         table.source.write("A", f"A{n}".encode())
         table.start(run)

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from simulator.stream import Built
 from simulator.tables import BYPASS, MINUTE, first
-from simulator.world import World
+from simulator.world import SimulatedWorld
 
 from pinot_assets.realtime.model.state import SegmentStatus
 
 
-def committed(world: World) -> str:
+def committed(world: SimulatedWorld) -> str:
     """The first segment, which every server has loaded."""
     world.run(90_000)
     name = first(world)
@@ -26,7 +26,7 @@ def other_than(built: Built) -> Built:
 
 
 def test_another_copy_on_the_disk_is_replaced_at_the_start() -> None:
-    world = World(BYPASS)
+    world = SimulatedWorld(BYPASS)
     name = committed(world)
     server = world.servers["server-1"]
     server.disk[name] = other_than(server.disk[name])
@@ -36,7 +36,7 @@ def test_another_copy_on_the_disk_is_replaced_at_the_start() -> None:
 
 
 def test_another_copy_that_is_loaded_is_replaced_when_helix_says_online() -> None:
-    world = World(BYPASS)
+    world = SimulatedWorld(BYPASS)
     name = committed(world)
     server = world.servers["server-1"]
     server.load(other_than(server.loaded[name]))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from simulator.protocol import MessageKind
 from simulator.tables import BYPASS, HOUR, PAUSELESS, Hardware, Stream
-from simulator.world import World
+from simulator.world import SimulatedWorld
 
 from pinot_assets.sizing.forecast import SimulatedDay, simulate_day, traffic_ratio
 from pinot_assets.sizing.load import Flush, Load, LoadError, Outage, UploadWay, leased_s
@@ -136,7 +136,7 @@ def test_it_agrees_with_the_world_commit_by_commit(way: UploadWay) -> None:
             bytes_per_row=45, build_rows_per_s=35_000, read_rows_per_s=20_000, store_bytes_per_s=50_000_000
         ),
     )
-    world = World(table)
+    world = SimulatedWorld(table)
     world.run(6 * HOUR)
     commit = replace(MEASURED.built_at(35_000), rows=1_000_000, tar_bytes=45_000_000, build_s=1e6 / 35_000)
     load = Load(

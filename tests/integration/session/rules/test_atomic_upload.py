@@ -29,8 +29,8 @@ def atomic(make_world: Callable[..., Any]) -> Any:
 
 def test_e16_a_run_that_succeeds_switches_at_one_instant(atomic: Any) -> None:
     atomic.run()
-    assert atomic.seen == [("F1old", "P1", "Q"), ("F1", "F2", "F3", "P1")]
-    last = atomic.sessions[-1]
+    assert atomic.shown == [("F1old", "P1", "Q"), ("F1", "F2", "F3", "P1")]
+    last = atomic.read_sessions()[-1]
     assert (last.push, last.state, last.outcome) == (PushKind.ATOMIC, State.DONE, Outcome.PUBLISHED)
     assert len(list(atomic.pinot.lineage(atomic.table))) == 2  # one entry per run
     atomic.assert_settled()
@@ -40,8 +40,8 @@ def test_e16_after_a_failed_file_nothing_stays_and_the_next_run_starts_over(atom
     atomic.builder.failing = {"F3"}
     report = atomic.run()
     assert report.result is TriggerResult.FAILED
-    assert atomic.session is None
-    failed = atomic.sessions[-1]
+    assert atomic.read_session() is None
+    failed = atomic.read_sessions()[-1]
     assert (failed.outcome, failed.retry_count) == (Outcome.ABANDONED_RETRIES, 0)
     assert not any(failed.id in info.key for info in atomic.staging.store.list("segments"))
     assert list(atomic.staging.store.list(f"sessions/{failed.id}/files")) == []
@@ -49,8 +49,8 @@ def test_e16_after_a_failed_file_nothing_stays_and_the_next_run_starts_over(atom
     atomic.builder.failing = set()
     atomic.run()
     assert atomic.built == ["F1", "F2", "F3"]
-    assert atomic.seen == [("F1old", "P1", "Q"), ("F1", "F2", "F3", "P1")]
-    assert atomic.sessions[-1].retry_count == 0
+    assert atomic.shown == [("F1old", "P1", "Q"), ("F1", "F2", "F3", "P1")]
+    assert atomic.read_sessions()[-1].retry_count == 0
 
 
 def test_e16_the_gate_still_tells_why_the_run_failed(atomic: Any) -> None:
@@ -68,24 +68,24 @@ def test_e16_after_a_failed_audit_nothing_stays(atomic: Any) -> None:
     atomic.pinot.break_replica(atomic.table, report.built[0].outputs[0].segment)
     _, findings = atomic.audit()
     assert any(f.blocks for f in findings)
-    assert atomic.session is None
+    assert atomic.read_session() is None
     atomic.assert_settled()
     assert not any("cp2" in name for name in atomic.pinot.all_segments(atomic.table))
     atomic.run()
     assert atomic.built == ["F1", "F2", "F3"]
-    assert atomic.seen == [("F1old", "P1", "Q"), ("F1", "F2", "F3", "P1")]
+    assert atomic.shown == [("F1old", "P1", "Q"), ("F1", "F2", "F3", "P1")]
 
 
 def test_e16_consistent_push_wins(atomic: Any) -> None:
     atomic.options["consistentPushEnabled"] = True
     atomic.builder.failing = {"F3"}
     atomic.run()
-    open_session = atomic.session
+    open_session = atomic.read_session()
     assert open_session.push is PushKind.CONSISTENT
     atomic.builder.failing = set()
     atomic.run()
     assert atomic.built == ["F3"]
-    assert (atomic.sessions[-1].id, atomic.sessions[-1].retry_count) == (open_session.id, 1)
+    assert (atomic.read_sessions()[-1].id, atomic.read_sessions()[-1].retry_count) == (open_session.id, 1)
 
 
 def test_e16_in_append_it_is_a_plain_push(make_world: Callable[..., Any]) -> None:
@@ -94,7 +94,7 @@ def test_e16_in_append_it_is_a_plain_push(make_world: Callable[..., Any]) -> Non
     world.builder.failing = {"F2"}
     world.run()
     assert world.visible == ["F1"]
-    assert world.sessions[-1].push is PushKind.PLAIN
+    assert world.read_sessions()[-1].push is PushKind.PLAIN
 
 
 def test_a_run_that_died_is_gone_on_with(atomic: Any) -> None:
@@ -103,4 +103,4 @@ def test_a_run_that_died_is_gone_on_with(atomic: Any) -> None:
     atomic.dies()
     atomic.run()
     assert atomic.built == ["F3"]
-    assert atomic.seen == [("F1old", "P1", "Q"), ("F1", "F2", "F3", "P1")]
+    assert atomic.shown == [("F1old", "P1", "Q"), ("F1", "F2", "F3", "P1")]

@@ -39,9 +39,9 @@ def test_r10_a_refusal_of_pinots_is_no_retry(make_world: Any, method: str, error
         world.pinot.before(method, raising(error))
         with pytest.raises(type(error)):
             world.run()
-    assert world.session.retry_count == 0
+    assert world.read_session().retry_count == 0
     world.run()
-    assert (world.visible, world.builds, len(world.sessions)) == (["F1"], 1, 1)
+    assert (world.visible, world.builds, len(world.read_sessions())) == (["F1"], 1, 1)
     world.assert_settled()
 
 
@@ -54,13 +54,13 @@ def test_r10_servers_that_still_load_are_no_retry(make_world: Any) -> None:
     loading[slow] = 10**6
     for _ in range(2):
         world.run()
-        assert world.session.audit.waits
+        assert world.read_session().audit.waits
         with pytest.raises(SnapshotIncomplete, match="OFFLINE"):
             world.publish()
     loading[slow] = 0
     world.run()
-    assert (world.visible, world.builds, len(world.sessions)) == (["F1", "F2"], 1, 1)
-    assert world.sessions[-1].retry_count == 0
+    assert (world.visible, world.builds, len(world.read_sessions())) == (["F1", "F2"], 1, 1)
+    assert world.read_sessions()[-1].retry_count == 0
     world.assert_settled()
 
 
@@ -118,10 +118,10 @@ def test_r10_builds_that_leave_nothing_behind_are_no_retries(make_world: Any) ->
     for _ in range(5):
         world.builder.die_after = 0
         world.dies()
-    assert world.session.trouble_since_ms > 0
+    assert world.read_session().trouble_since_ms > 0
     world.run()
-    assert (world.visible, len(world.sessions)) == (["F1", "F2"], 1)
-    assert world.sessions[-1].retry_count == 0
+    assert (world.visible, len(world.read_sessions())) == (["F1", "F2"], 1)
+    assert world.read_sessions()[-1].retry_count == 0
     world.assert_settled()
 
 
@@ -139,11 +139,11 @@ def test_r10_two_failed_ends_in_a_row_count_as_one_retry(make_world: Any) -> Non
     world.write("F1")
     fail_to_end(world)
     fail_to_end(world)
-    assert (world.session.retry_count, world.session.stalls) == (0, 2)
+    assert (world.read_session().retry_count, world.read_session().stalls) == (0, 2)
     fail_to_end(world)
-    assert (world.session.retry_count, world.session.stalls) == (1, 1)
+    assert (world.read_session().retry_count, world.read_session().stalls) == (1, 1)
     world.run()
-    assert (world.visible, world.builds, len(world.sessions)) == (["F1"], 1, 1)
+    assert (world.visible, world.builds, len(world.read_sessions())) == (["F1"], 1, 1)
     world.assert_settled()
 
 
@@ -157,9 +157,9 @@ def test_r10_builds_that_died_do_not_count_among_the_ends_of_what_was_built(make
     world.builder.die_after = 0
     world.dies()  # a repair, in SWITCH
     fail_to_end(world)
-    assert (world.session.retry_count, world.session.stalls) == (1, 1)
+    assert (world.read_session().retry_count, world.read_session().stalls) == (1, 1)
     world.run()
-    assert world.sessions[-1].retry_count == 1
+    assert world.read_sessions()[-1].retry_count == 1
     world.assert_settled()
 
 
@@ -169,7 +169,7 @@ def test_r10_failed_ends_use_up_the_retries(make_world: Any) -> None:
     fail_to_end(world)
     fail_to_end(world)
     world.run()
-    assert [s.outcome for s in world.sessions] == [Outcome.ABANDONED_RETRIES, Outcome.PUBLISHED]
+    assert [s.outcome for s in world.read_sessions()] == [Outcome.ABANDONED_RETRIES, Outcome.PUBLISHED]
     assert world.visible == ["F1"]
     world.assert_settled()
 
@@ -182,7 +182,7 @@ def test_r10_builds_that_come_further_each_time_are_no_retries(make_world: Any) 
         world.dies()
     world.run()
     assert world.built == ["F5"]
-    assert (world.sessions[-1].retry_count, len(world.sessions)) == (0, 1)
+    assert (world.read_sessions()[-1].retry_count, len(world.read_sessions())) == (0, 1)
     assert world.visible == ["F1", "F2", "F3", "F4", "F5"]
 
 
@@ -203,9 +203,9 @@ def test_r14_only_the_files_that_the_audit_names_are_built_again(make_world: Any
         world.publish()
     world.run()
     assert world.built == ["F2"]
-    assert world.sessions[-1].retry_count == 1
+    assert world.read_sessions()[-1].retry_count == 1
     assert broken not in world.pinot.all_segments(world.table)
-    assert world.seen == [(), ("F1", "F2", "F3")]
+    assert world.shown == [(), ("F1", "F2", "F3")]
     world.assert_settled()
 
 
@@ -216,12 +216,12 @@ def test_r14_an_audit_that_names_no_file_ends_the_session(make_world: Any) -> No
     world.run()
     world.remove("P2")
     world.trigger()
-    (carried,) = world.pinot.all_segments(world.table) - set(world.snapshot.segments)
+    (carried,) = world.pinot.all_segments(world.table) - set(world.read_snapshot().segments)
     world.pinot.break_replica(world.table, carried)
     session, _ = world.audit()
     assert session.failures is None
     world.run()
-    assert [s.outcome for s in world.sessions] == [Outcome.ABANDONED_AUDIT, Outcome.PUBLISHED]
+    assert [s.outcome for s in world.read_sessions()] == [Outcome.ABANDONED_AUDIT, Outcome.PUBLISHED]
     assert world.visible == ["P1", "P3"]
     world.assert_settled()
 
@@ -234,7 +234,7 @@ def test_r14_the_failures_of_an_earlier_attempt_do_not_count_again(make_world: A
     world.builder.failing = set()
     world.builder.die_after = 0
     world.dies()
-    assert (world.session.retry_count, world.session.failures) == (1, None)
+    assert (world.read_session().retry_count, world.read_session().failures) == (1, None)
     world.run()
-    assert world.sessions[-1].retry_count == 1
+    assert world.read_sessions()[-1].retry_count == 1
     assert world.visible == ["F1", "F2"]

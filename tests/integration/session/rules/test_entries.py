@@ -40,7 +40,7 @@ def synced(make_world: Any) -> Any:
 
 def staged_names(world: Any) -> frozenset[str]:
     """Names of ours that Pinot has and no query sees."""
-    names: frozenset[str] = world.pinot.all_segments(world.table) - set(world.snapshot.segments)
+    names: frozenset[str] = world.pinot.all_segments(world.table) - set(world.read_snapshot().segments)
     return names
 
 
@@ -97,7 +97,7 @@ def test_r01_is_undone_although_the_spec_has_drifted(synced: Any) -> None:
     with pytest.raises(SpecDrift):
         synced.run()
     assert synced.visible == ["P1", "P2", "P3"]
-    assert set(synced.snapshot.segments) == synced.pinot.visible_segments(synced.table)
+    assert set(synced.read_snapshot().segments) == synced.pinot.visible_segments(synced.table)
 
 
 def test_r01_a_start_that_lands_while_the_next_session_builds_is_undone_before_its_own_start(
@@ -153,8 +153,8 @@ def test_r01_sources_that_are_in_sight_again_are_replaced_with_what_is_shown_aga
     assert synced.visible == ["P1", "P2"]
     synced.run()
     assert synced.visible == ["P1.1", "P2"]
-    seen = [{*values} for history in synced._seen.values() for values in history]
-    assert not any({"P1", "P1.1"} <= values for values in seen)
+    shown = [{*values} for history in synced._shown.values() for values in history]
+    assert not any({"P1", "P1.1"} <= values for values in shown)
     synced.assert_settled()
 
 
@@ -180,7 +180,7 @@ def test_r03_the_end_is_written_down_before_it_is_sent(world: Any) -> None:
     world.write("P3")
     world.pinot.before("end_replace_segments", world.die)
     world.dies()
-    session = world.session
+    session = world.read_session()
     assert session.end_sent
     assert session.end_issued == entry_of(world, LineageState.IN_PROGRESS).id
     world.run()
@@ -193,22 +193,22 @@ def test_r03_r08_an_old_entry_is_renewed_before_its_end_and_keeps_its_audit(worl
     before, _ = world.audit()
     world.pinot.age_entry(world.table, before.lineage_entry_id, 21)
     world.publish()
-    after = world.sessions[-1]
+    after = world.read_sessions()[-1]
     assert (after.outcome, after.audit, after.switch) == (Outcome.PUBLISHED, before.audit, 1)
     assert after.lineage_entry_id != before.lineage_entry_id
-    assert world.seen[1:] == [("P1", "P2", "P3")]
+    assert world.shown[1:] == [("P1", "P2", "P3")]
     world.assert_settled()
 
 
 def test_r03_an_old_entry_is_renewed_by_the_next_trigger(world: Any) -> None:
     world.write("P3")
     world.trigger()
-    old = world.session.lineage_entry_id
+    old = world.read_session().lineage_entry_id
     world.pinot.age_entry(world.table, old, 21)
     world.trigger()
-    assert world.session.lineage_entry_id != old
+    assert world.read_session().lineage_entry_id != old
     assert world.pinot.lineage(world.table).get(old) is None
-    assert world.session.switch == 1
+    assert world.read_session().switch == 1
     world.run()
     assert world.builds == 2
     world.assert_settled()
@@ -219,14 +219,14 @@ def test_r03_an_end_under_way_of_an_old_entry_finds_nothing_to_end(world: Any) -
     world.write("P3")
     world.pinot.before("end_replace_segments", world.die)
     world.dies()
-    old = world.session.lineage_entry_id
+    old = world.read_session().lineage_entry_id
     world.pinot.age_entry(world.table, old, 21)
     world.trigger()
-    assert not world.session.end_sent
+    assert not world.read_session().end_sent
     with pytest.raises(SwitchConflict):
         world.pinot.end_replace_segments(world.table, old)
     world.run()
-    assert world.seen[1:] == [("P1", "P2", "P3")]
+    assert world.shown[1:] == [("P1", "P2", "P3")]
     world.assert_settled()
 
 
@@ -235,13 +235,13 @@ def test_r08_a_source_that_goes_before_the_end_is_sent_makes_a_new_switch(synced
     world.write(P1="P1.1")
     world.trigger()
     world.audit()
-    old = next(s for s in world.snapshot.segments if world.builder.rows[s] == ("P1",))
+    old = next(s for s in world.read_snapshot().segments if world.builder.rows[s] == ("P1",))
     world.pinot.delete_segments(world.table, [old])
     with pytest.raises(SwitchConflict, match="have gone"):
         world.publish()
-    assert not world.session.end_sent
+    assert not world.read_session().end_sent
     world.run()
-    assert world.sessions[-1].switch == 2
+    assert world.read_sessions()[-1].switch == 2
     assert world.visible == ["P1.1", "P2"]
     world.assert_settled()
 
@@ -254,7 +254,9 @@ def test_r08_what_completes_while_it_is_ended_again_needs_no_second_audit(world:
         world.run()
     world.pinot.after("all_segments", lambda: None)
     world.trigger()
-    world.pinot.end_replace_segments(world.table, world.session.lineage_entry_id)  # the lost one arrives
+    world.pinot.end_replace_segments(
+        world.table, world.read_session().lineage_entry_id
+    )  # the lost one arrives
     _, findings = world.audit()
     assert all(f.passed for f in findings)
     world.publish()
@@ -264,7 +266,7 @@ def test_r08_what_completes_while_it_is_ended_again_needs_no_second_audit(world:
 
 def lost_revert(world: Any) -> Callable[[], None]:
     """`clear` whose revert does not arrive, and gives up; returns what lets that revert arrive after all."""
-    entry = world.session.lineage_entry_id
+    entry = world.read_session().lineage_entry_id
     world.pinot.lose_call("force_revert_replace_segments")
     with pytest.raises(SwitchConflict, match="could not be reverted"):
         world.clear()
@@ -318,7 +320,7 @@ def test_r19_an_end_and_a_revert_on_their_way_meet_in_any_order(world: Any) -> N
     world.pinot.lose_call("end_replace_segments")
     with pytest.raises(SwitchStateUnknown):
         world.run()
-    entry = world.session.lineage_entry_id
+    entry = world.read_session().lineage_entry_id
     arrive = lost_revert(world)
     with suppress(PinotError):
         world.pinot.end_replace_segments(world.table, entry)
@@ -356,7 +358,7 @@ def test_r04_an_open_entry_that_shares_no_name_is_reverted_before_the_new_start(
     world.write("F1")
     world.remove("P1", "P2")
     world.trigger()
-    first = world.session.lineage_entry_id
+    first = world.read_session().lineage_entry_id
     world.remove("F1")
     world.write("F2")
     world.pinot.calls.clear()
@@ -426,18 +428,18 @@ def test_r16_e09_a_lost_switch_goes_on_under_new_names(world: Any, loss: str) ->
     world.write("F1", "F2", F3="a b c")
     world.options["maxNumRecordsPerSegment"] = 2
     world.trigger()
-    first, spent, orders = world.session, staged_names(world), list(world.builder.orders)
+    first, spent, orders = world.read_session(), staged_names(world), list(world.builder.orders)
     LOSSES[loss](world, first.lineage_entry_id)
     report = world.run()
     assert report.result is TriggerResult.STAGED
     assert world.builder.orders == orders
     assert world.visible == sorted(["F1", "F2", "P1", "P2", "a", "b", "c"])
-    published = world.sessions[-1]
+    published = world.read_sessions()[-1]
     assert (published.id, published.retry_count) == (first.id, first.retry_count)
-    ours = {s for s in world.snapshot.segments if f"__{first.id}_" in s}
+    ours = {s for s in world.read_snapshot().segments if f"__{first.id}_" in s}
     assert ours.isdisjoint(spent)
     assert all(f"__{first.id}_{published.attempt}_" in name for name in ours)
-    assert len(world.seen) == 2
+    assert len(world.shown) == 2
     world.assert_settled()
     assert world.run().result is TriggerResult.NOTHING
 
@@ -463,10 +465,10 @@ def test_r16_a_loss_after_the_end_was_sent_is_told_from_a_switch_that_happened(w
     world.pinot.lose_call("end_replace_segments")
     with pytest.raises(SwitchStateUnknown):
         world.run()
-    reap(world, world.session.lineage_entry_id)
+    reap(world, world.read_session().lineage_entry_id)
     world.run()
     assert (world.visible, world.builds) == (["F1", "P1", "P2"], 2)
-    assert len(world.sessions) == 2
+    assert len(world.read_sessions()) == 2
     world.assert_settled()
 
 
@@ -474,7 +476,7 @@ def test_r16_segments_that_were_reaped_under_their_entry_are_pushed_again(world:
     """The reaper works in two passes; between them the entry looks open."""
     world.write("F1")
     world.trigger()
-    reap_segments(world, world.session.lineage_entry_id)
+    reap_segments(world, world.read_session().lineage_entry_id)
     assert staged_names(world) == frozenset()
     world.run()
     assert (world.visible, world.builds) == (["F1", "P1", "P2"], 2)
@@ -486,14 +488,14 @@ def test_r16_what_nothing_hides_any_more_is_deleted_before_anything_else(world: 
     world.write("F1", "F2")
     world.trigger()
     names = staged_names(world)
-    del world.pinot._tables[world.table].entries[world.session.lineage_entry_id]
+    del world.pinot._tables[world.table].entries[world.read_session().lineage_entry_id]
     world.builder.die_after = 0
     world.write("F3")
     world.dies()
     assert world.visible == ["P1", "P2"]
     world.run()
     assert world.visible == ["F1", "F2", "F3", "P1", "P2"]
-    assert names.isdisjoint(world.snapshot.segments)
+    assert names.isdisjoint(world.read_snapshot().segments)
     assert world.built == ["F3"]
     world.assert_settled()
 
@@ -505,7 +507,7 @@ def test_r16_a_driver_that_dies_while_it_renames_is_gone_on_for(
     world.write("F1", "F2")
     world.trigger()
     spent = staged_names(world)
-    reap(world, world.session.lineage_entry_id)
+    reap(world, world.read_session().lineage_entry_id)
     put, left = Staging.put_receipt, [renamed]
 
     def put_and_die(staging: Staging, session: str, receipt: Any) -> str:
@@ -520,7 +522,7 @@ def test_r16_a_driver_that_dies_while_it_renames_is_gone_on_for(
     world.write("E0")  # sorted before the others: it must not meet their new names
     world.run()
     assert world.visible == ["E0", "F1", "F2", "P1", "P2"]
-    assert spent.isdisjoint(world.snapshot.segments)
+    assert spent.isdisjoint(world.read_snapshot().segments)
     assert world.built == ["E0"]
     world.assert_settled()
 
@@ -529,12 +531,12 @@ def test_r16_a_driver_that_dies_while_it_renames_is_gone_on_for(
 def test_r16_a_driver_that_dies_at_the_new_start_is_gone_on_for(world: Any, point: str) -> None:
     world.write("F1", "F2")
     world.trigger()
-    revert(world, world.session.lineage_entry_id)
+    revert(world, world.read_session().lineage_entry_id)
     getattr(world.pinot, point)("start_replace_segments", world.die)
     world.dies()
     world.run()
     assert (world.visible, world.builds) == (["F1", "F2", "P1", "P2"], 2)
-    assert len(world.seen) == 2
+    assert len(world.shown) == 2
     world.assert_settled()
 
 
@@ -546,7 +548,7 @@ def test_r16_an_entry_that_is_lost_while_a_retry_builds_takes_no_row_away(world:
     broken = next(s for s in staged_names(world) if world.builder.rows[s] == ("F2",))
     world.pinot.break_replica(world.table, broken)
     world.audit()
-    entry, build = world.session.lineage_entry_id, world.builder.build
+    entry, build = world.read_session().lineage_entry_id, world.builder.build
 
     def build_beside(*args: Any) -> None:
         revert(world, entry)
@@ -560,7 +562,7 @@ def test_r16_an_entry_that_is_lost_while_a_retry_builds_takes_no_row_away(world:
     world.run()
     assert world.visible == ["F1", "F2", "P1", "P2"]
     assert world.builder.orders == orders
-    assert len(world.seen) == 2
+    assert len(world.shown) == 2
     world.assert_settled()
 
 
@@ -569,9 +571,9 @@ def test_r16_a_lost_entry_spends_no_retry(make_world: Any) -> None:
     world.write("F1")
     for _ in range(3):
         world.trigger()
-        revert(world, world.session.lineage_entry_id)
+        revert(world, world.read_session().lineage_entry_id)
     world.run()
-    assert (world.visible, world.builds, len(world.sessions)) == (["F1"], 1, 1)
+    assert (world.visible, world.builds, len(world.read_sessions())) == (["F1"], 1, 1)
 
 
 def test_r16_a_lost_removal_is_started_again(synced: Any) -> None:
@@ -579,19 +581,19 @@ def test_r16_a_lost_removal_is_started_again(synced: Any) -> None:
     world = synced
     world.remove("P2")
     world.trigger()
-    revert(world, world.session.lineage_entry_id)
+    revert(world, world.read_session().lineage_entry_id)
     world.run()
-    assert (world.visible, world.seen) == (["P1"], [("P1", "P2"), ("P1",)])
+    assert (world.visible, world.shown) == (["P1"], [("P1", "P2"), ("P1",)])
     world.assert_settled()
 
 
 def test_r16_a_session_whose_entry_is_lost_can_be_given_up(world: Any) -> None:
     world.write("F1")
     world.trigger()
-    first = world.session
+    first = world.read_session()
     revert(world, first.lineage_entry_id)
     world.clear()
-    assert world.sessions[-1].outcome is Outcome.CLEARED
+    assert world.read_sessions()[-1].outcome is Outcome.CLEARED
     assert staged_names(world) == frozenset()
     world.run()
     assert world.visible == ["F1", "P1", "P2"]
@@ -604,11 +606,11 @@ def test_e09_a_switch_that_was_completed_and_reaped_is_recorded(make_world: Any)
     world.write("F1", "F2")
     world.pinot.after("end_replace_segments", world.die)
     world.dies()
-    assert world.session.state is State.SWITCH
+    assert world.read_session().state is State.SWITCH
     world.pinot.run_retention(world.table)
     assert world.pinot.lineage(world.table).entries == ()
     world.run()
-    assert (world.builds, world.sessions[-1].outcome) == (1, Outcome.PUBLISHED)
+    assert (world.builds, world.read_sessions()[-1].outcome) == (1, Outcome.PUBLISHED)
     world.assert_settled()
 
 
@@ -621,10 +623,10 @@ def test_e09_a_switch_whose_outputs_somebody_replaced_since_happened(make_world:
     world.pinot.run_retention(world.table)
     (name,) = world.pinot.visible_segments(world.table)
     merged = world.pinot.start_replace_segments(world.table, [name], ["merged_1"])
-    found = world.pinot._tables[world.table]
-    found.segments["merged_1"] = found.segments[name]
+    fake_table = world.pinot._tables[world.table]
+    fake_table.segments["merged_1"] = fake_table.segments[name]
     world.pinot.end_replace_segments(world.table, merged)
     world.run()
-    assert (world.builds, world.sessions[-1].outcome) == (1, Outcome.PUBLISHED)
+    assert (world.builds, world.read_sessions()[-1].outcome) == (1, Outcome.PUBLISHED)
     assert name in world.pinot.all_segments(world.table)
     assert world.pinot.visible_segments(world.table) == {"merged_1"}

@@ -30,7 +30,7 @@ def test_e02_all_files_deleted(make_world: Make, mode: str, after: list[str]) ->
     world.run()
     assert world.visible == after
     assert (30.0 in world.slept) == (mode != "append")  # it looks a second time
-    assert len(world.seen) == (1 if mode == "append" else 2)
+    assert len(world.shown) == (1 if mode == "append" else 2)
 
 
 @pytest.mark.parametrize("empty", ["", "v\n"], ids=["0 bytes", "0 rows"])
@@ -43,12 +43,12 @@ def test_e05_an_empty_file_takes_its_older_version_away_only_where_that_is_allow
     (world.source / "F1").write_text(empty)
     world.run()
     assert world.visible == ["F1", "F2"]
-    assert "F1 goes from 1 to 0 rows (-100%)" in world.session.last_error
+    assert "F1 goes from 1 to 0 rows (-100%)" in world.read_session().last_error
     world.audit_block.append({"check": "emptied_files", "severity": "warn"})
     world.run()
     assert world.builds == 2  # what was built is taken
     assert world.visible == ["F2"]
-    assert world.ledger["F1"] == ()
+    assert world.read_ledger()["F1"] == ()
     assert world.run().result is TriggerResult.NOTHING  # it is known, and wakes nobody
     world.assert_settled()
 
@@ -58,9 +58,9 @@ def test_a_nul_in_a_text_keeps_the_gate_shut_until_the_spec_allows_it(make_world
     world.write("F1", F2="two\0more F2")
     world.trigger()
     session, findings = world.audit()
-    [found] = [f for f in findings if f.name == "cut_at_nul"]
-    assert found.blocks
-    assert "F2: v 1 value" in found.message
+    [finding] = [f for f in findings if f.name == "cut_at_nul"]
+    assert finding.blocks
+    assert "F2: v 1 value" in finding.message
     assert session.audit is not None
     assert not session.audit.passed
     assert world.visible == []
@@ -94,16 +94,16 @@ def test_e06_without_changes_there_is_no_session(make_world: Make, mode: str) ->
     world = make_world(mode)
     world.write("F1")
     world.run()
-    before, sessions = world.pointer, world.sessions
+    before, sessions = world.read_pointer(), world.read_sessions()
     for _ in range(3):
         assert world.run().result is TriggerResult.NOTHING
-    after = world.pointer
+    after = world.read_pointer()
     assert (after.next_seq, after.history, after.current_snapshot) == (
         before.next_seq,
         before.history,
         before.current_snapshot,
     )
-    assert world.sessions == sessions
+    assert world.read_sessions() == sessions
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_e25_a_file_that_returns_in_the_same_session_is_a_new_row(scene: Any) ->
     world.write("F3")
     world.builder.failing = set()
     report = world.run()
-    plan = world.staging.plan(world.sessions[-1].plan)
+    plan = world.staging.plan(world.read_sessions()[-1].plan)
     rows = [row for row in plan.rows if row.uri.endswith("/F3")]
     assert [str(row.status) for row in rows] == ["GONE", "DONE"]
     assert rows[1].ordinal == max(row.ordinal for row in plan.rows)
@@ -159,7 +159,7 @@ def test_e27_names_that_a_list_in_one_text_would_tear_apart(make_world: Make) ->
         world.write(**{name: f"v{number}"})
     world.run()
     assert world.visible == ["v0", "v1", "v2", "v3", "v4"]
-    assert len(world.ledger) == len(odd)
+    assert len(world.read_ledger()) == len(odd)
     assert world.run().result is TriggerResult.NOTHING
     world.remove("a,b")
     world.run()
@@ -188,18 +188,18 @@ def test_e33_new_patterns_that_match_nothing_of_a_full_directory_are_refused(
     world = make_world(mode)
     world.write("F1", "F2")
     world.run()
-    before = world.pointer.current_snapshot
+    before = world.read_pointer().current_snapshot
     world.options.update(EXCLUDE_ALL)
     for _ in range(2):  # not just once
         with pytest.raises(ListingFailed, match="matches since the table spec was changed"):
             world.run()
     assert world.visible == ["F1", "F2"]
-    assert world.pointer.current_snapshot == before
-    assert world.session is None
+    assert world.read_pointer().current_snapshot == before
+    assert world.read_session() is None
     world.options["emptySourceAction"] = "APPLY"
     world.run()
     assert world.visible == []
-    assert world.sessions[-1].outcome is Outcome.PUBLISHED
+    assert world.read_sessions()[-1].outcome is Outcome.PUBLISHED
 
 
 @pytest.mark.parametrize("mode", ["sync", "swap"])
@@ -210,11 +210,11 @@ def test_e33_an_open_session_outlives_the_slip(make_world: Make, mode: str) -> N
     world.write("F2", "F3")
     world.builder.failing = {"F3"}
     world.run()
-    opened = world.session
+    opened = world.read_session()
     world.options.update(EXCLUDE_ALL)
     with pytest.raises(ListingFailed):
         world.run()
-    assert world.session == opened
+    assert world.read_session() == opened
     del world.options["excludeFileNamePattern"]
     world.builder.failing = set()
     world.run()

@@ -39,8 +39,8 @@ def test_the_generation_before_stays_until_the_new_one_is_known_to_be_good(make_
     assert held(world) == ["A1", "B1", "C1"]
     world.publish()
     assert held(world) == ["B1", "C1"]
-    assert world.seen == [("B1",), ("C1",)]
-    assert world.sessions[-1].audit == before.audit  # R8: the same lists under another entry
+    assert world.shown == [("B1",), ("C1",)]
+    assert world.read_sessions()[-1].audit == before.audit  # R8: the same lists under another entry
     world.assert_settled()
     world.rollback()
     assert world.visible == ["B1"]
@@ -66,7 +66,7 @@ def test_with_pinots_default_it_goes_at_the_start(make_world: Any) -> None:
     assert held(world) == ["B1", "C1"]
     world.audit()
     world.publish()
-    assert world.seen == [("B1",), ("C1",)]
+    assert world.shown == [("B1",), ("C1",)]
     world.assert_settled()
 
 
@@ -99,7 +99,7 @@ def test_a_driver_that_dies_at_the_second_start_is_gone_on_for(make_world: Any, 
     builds = world.builds
     world.run()
     assert (held(world), world.builds) == (["B1", "C1"], builds)
-    assert world.seen == [("B1",), ("C1",)]
+    assert world.shown == [("B1",), ("C1",)]
     world.assert_settled()
 
 
@@ -128,10 +128,10 @@ def test_room_is_looked_for_as_many_generations_as_will_be_there(
     make_world: Any, window: str, fits: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = swapped_twice(make_world, rollbackWindow=window)
-    size = max(o.tar_bytes for o in world.snapshot.segments.values())
-    spec = world.spec
+    size = max(o.tar_bytes for o in world.read_snapshot().segments.values())
+    spec = world.read_spec()
     spec = replace(spec, table_json={**spec.table_json, "quota": {"storage": str(int(size * 2.5))}})
-    monkeypatch.setattr(type(world), "spec", spec)
+    monkeypatch.setattr(type(world), "read_spec", lambda _: spec)
     world.pinot.update_table(spec.table_json)
     if fits:
         world.run()
@@ -139,7 +139,7 @@ def test_room_is_looked_for_as_many_generations_as_will_be_there(
     else:
         with pytest.raises(PushRefused, match="pinotDefault keeps one generation less"):
             world.run()
-        assert world.session.state is State.IN_PROGRESS
+        assert world.read_session().state is State.IN_PROGRESS
         assert world.visible == ["B1"]
 
 
@@ -155,7 +155,7 @@ def test_a_switch_whose_lineage_would_be_too_big_is_refused_before_it_starts(
     assert "start_replace_segments" not in world.pinot.calls
     monkeypatch.undo()
     world.run()
-    assert (world.builds, len(world.visible), world.sessions[-1].retry_count) == (1, 20, 0)
+    assert (world.builds, len(world.visible), world.read_sessions()[-1].retry_count) == (1, 20, 0)
 
 
 def test_a_session_that_could_never_be_switched_builds_nothing(
@@ -166,7 +166,7 @@ def test_a_session_that_could_never_be_switched_builds_nothing(
     monkeypatch.setattr(capacity, "LINEAGE_BYTES", 600)
     with pytest.raises(PushRefused, match="too many for one switch"):
         world.run()
-    assert (world.builds, world.sessions) == (0, [])
+    assert (world.builds, world.read_sessions()) == (0, [])
     monkeypatch.undo()
     world.run()
-    assert world.sessions[-1].outcome is Outcome.PUBLISHED
+    assert world.read_sessions()[-1].outcome is Outcome.PUBLISHED

@@ -106,7 +106,7 @@ def boundaries(world: Any) -> set[int]:
 
 def test_a_switch_moves_the_time_boundary_of_a_hybrid_table(hybrid: Any) -> None:
     world = hybrid
-    config = world.spec.table_json
+    config = world.read_spec().table_json
     write(world.source, P1=NOON)
     world.run()
     assert boundaries(world) == {time_boundary_ms(config, [NOON])}

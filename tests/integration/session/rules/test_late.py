@@ -57,7 +57,7 @@ def test_r19_an_end_that_arrives_between_two_looks_is_not_taken_for_a_loss(
     world.pinot.lose_call("end_replace_segments")
     with pytest.raises(SwitchStateUnknown):
         world.run()
-    entry = world.session.lineage_entry_id
+    entry = world.read_session().lineage_entry_id
 
     def arrive() -> None:
         with suppress(PinotError):
@@ -73,7 +73,7 @@ def test_r19_an_end_that_arrives_between_two_looks_is_not_taken_for_a_loss(
         with suppress(PinotAssetsError):
             world.run()
     assert world.visible == ["P1", "P2", "P3"]
-    assert set(world.seen) <= {("P1", "P2"), ("P1", "P2", "P3")}
+    assert set(world.shown) <= {("P1", "P2"), ("P1", "P2", "P3")}
     world.assert_settled()
 
 
@@ -83,7 +83,7 @@ def ends_late(world: Any, then: Callable[[], None] = lambda: None) -> None:
     world.pinot.lose_call("end_replace_segments")
     with pytest.raises(SwitchStateUnknown):
         world.run()
-    entry, end = world.session.lineage_entry_id, world.pinot.end_replace_segments
+    entry, end = world.read_session().lineage_entry_id, world.pinot.end_replace_segments
     world.pinot.before_lineage_write(world.table, lambda: end(world.table, entry))
     world.pinot.after("force_start_replace_segments", then)
 
@@ -97,16 +97,16 @@ def test_r01_an_end_that_completes_while_its_entry_is_renewed_is_shown_and_recor
     world = published(make_world(mode))
     world.write("P3")
     ends_late(world)
-    entry = world.session.lineage_entry_id
+    entry = world.read_session().lineage_entry_id
     if step == "run":
         world.pinot.age_entry(world.table, entry, 21)
     with pytest.raises(SwitchConflict, match="was switched just now"):
         getattr(world, step)()
     assert world.visible == ["P1", "P2", "P3"]
-    assert (world.session.lineage_entry_id, world.session.revert_issued) == (entry, "")
+    assert (world.read_session().lineage_entry_id, world.read_session().revert_issued) == (entry, "")
     assert "force_revert_replace_segments" not in world.pinot.calls
     world.run()
-    assert [s.outcome for s in world.sessions] == [Outcome.PUBLISHED, Outcome.PUBLISHED]
+    assert [s.outcome for s in world.read_sessions()] == [Outcome.PUBLISHED, Outcome.PUBLISHED]
     world.assert_settled()
 
 
@@ -122,7 +122,7 @@ def test_r01_a_driver_that_dies_before_it_shows_that_end_again_is_gone_on_for(
     assert world.visible != ["P1", "P2", "P3"]
     world.clear()
     assert world.visible == ["P1", "P2", "P3"]
-    assert world.sessions[-1].outcome is Outcome.PUBLISHED
+    assert world.read_sessions()[-1].outcome is Outcome.PUBLISHED
     world.assert_settled()
 
 
@@ -133,7 +133,7 @@ def test_r01_a_removal_that_completes_while_its_entry_is_renewed_is_recorded(syn
         synced.clear()
     synced.run()
     assert synced.visible == ["P1"]
-    assert synced.sessions[-1].outcome is Outcome.PUBLISHED
+    assert synced.read_sessions()[-1].outcome is Outcome.PUBLISHED
 
 
 def test_e20_a_source_that_goes_after_the_end_was_sent_makes_a_new_switch(synced: Any) -> None:
@@ -155,13 +155,13 @@ def test_r02_what_a_revert_by_hand_brought_back_is_not_swept(synced: Any) -> Non
     """It was deleted as a stray, and its successor had gone with the revert: rows lost for good."""
     synced.write(P1="P1.1")
     synced.run()
-    synced.pinot.revert_replace_segments(synced.table, synced.snapshot.lineage_entry_id)
+    synced.pinot.revert_replace_segments(synced.table, synced.read_snapshot().lineage_entry_id)
     synced.pinot.run_retention(synced.table)  # the lineage knows nothing of it any more
     with pytest.raises(SessionError, match="was undone, and not from here"):
         synced.run()
     assert synced.visible == ["P1", "P2"]
     synced.rollback()
-    assert synced.ledger == {"P1": ("P1",), "P2": ("P2",)}
+    assert synced.read_ledger() == {"P1": ("P1",), "P2": ("P2",)}
     assert synced.run().result is TriggerResult.HELD
     synced.resume()
     synced.run()
@@ -176,7 +176,7 @@ def test_r04_an_entry_whose_revert_is_under_way_is_not_adopted(synced: Any) -> N
     aside = synced.folder / "aside"
     (synced.source / "P1").rename(aside)
     synced.trigger()
-    entry = synced.session.lineage_entry_id
+    entry = synced.read_session().lineage_entry_id
     aside.rename(synced.source / "P1")
     (synced.source / "P2").rename(aside)
     synced.pinot.lose_call("force_revert_replace_segments")
@@ -203,7 +203,7 @@ def test_r21_a_republish_is_given_up_though_the_first_revert_of_its_entry_was_lo
     with pytest.raises(SwitchConflict, match="could not be reverted"):
         synced.clear()
     synced.clear()
-    assert synced.sessions[-1].outcome is Outcome.CLEARED
+    assert synced.read_sessions()[-1].outcome is Outcome.CLEARED
     assert synced.visible == ["F1", "F2", "P1", "P2"]
     synced.assert_settled()
 
@@ -230,7 +230,7 @@ def test_r01_a_start_of_what_was_replaced_since_does_not_hide_what_a_rollback_br
         getattr(synced.pinot, when)("revert_replace_segments", land)
     synced.rollback()
     assert synced.visible == ["P1", "P2"]
-    assert synced.pinot.visible_segments(synced.table) == set(synced.snapshot.segments)
+    assert synced.pinot.visible_segments(synced.table) == set(synced.read_snapshot().segments)
 
 
 def test_e22_a_late_start_of_a_removal_is_ours_and_stops_nothing(synced: Any) -> None:
@@ -326,12 +326,12 @@ def test_e12_a_rollback_that_its_table_did_not_outlive_is_closed(
 ) -> None:
     synced.write("P3")
     synced.run()
-    old = synced.snapshot
+    old = synced.read_snapshot()
     synced.pinot.before("revert_replace_segments", synced.die)
     with pytest.raises(BaseException, match=r"^$"):
         synced.rollback()
     synced.pinot.delete_table(synced.table)
-    synced.pinot.create_table(synced.spec.table_json)
+    synced.pinot.create_table(synced.read_spec().table_json)
     monkeypatch.setattr(SessionStore, "table_made_ms", lambda store: old.published_ms + 1)
     synced.run()
     assert synced.visible == ["P1", "P2", "P3"]
@@ -411,7 +411,7 @@ def test_r02_a_write_amid_which_its_driver_was_interrupted_is_waited_for(
     synced.write("P3")
     synced.pinot.before(method, interrupt)
     interrupted(synced, by)
-    assert synced.pointer.owner is not None
+    assert synced.read_pointer().owner is not None
     with synced.store() as store:
         assert store.holder() is None
     synced.slept.clear()
@@ -428,4 +428,4 @@ def test_r02_a_driver_that_was_interrupted_between_two_writes_leaves_nothing_to_
     synced.write("P3")
     synced.pinot.before("online_replicas", interrupt)
     interrupted(synced, KeyboardInterrupt)
-    assert synced.pointer.owner is None
+    assert synced.read_pointer().owner is None

@@ -37,12 +37,12 @@ def at_noon(plain: Any) -> None:
 
 def test_files_are_seen_one_after_the_other_and_failed_ones_keep_none_back(plain: Any) -> None:
     at_noon(plain)
-    assert plain.seen == [("P1",), ("F1", "P1"), ("F1", "F2", "P1")]
-    last = plain.sessions[-1]
+    assert plain.shown == [("P1",), ("F1", "P1"), ("F1", "F2", "P1")]
+    last = plain.read_sessions()[-1]
     assert (last.push, last.state, last.outcome) == (PushKind.PLAIN, State.DONE, Outcome.PUBLISHED)
     assert (last.counts["done"], last.counts["failed"]) == (2, 3)
     assert "3 files failed" in last.last_error
-    assert set(plain.ledger) == {"P1", "F1", "F2"}
+    assert set(plain.read_ledger()) == {"P1", "F1", "F2"}
     plain.assert_settled()
 
 
@@ -55,25 +55,25 @@ def test_failed_files_are_tried_again_by_every_trigger(plain: Any) -> None:
     for _ in range(3):  # nothing counts these
         report = plain.run()
         assert (report.result, plain.built) == (TriggerResult.FAILED, ["F5"])
-        assert plain.session is None
+        assert plain.read_session() is None
     plain.builder.failing = set()
     plain.run()
     assert plain.visible == ["F1", "F2", "F3", "F4", "F5", "P1"]
-    assert plain.sessions[-1].retry_count == 0
+    assert plain.read_sessions()[-1].retry_count == 0
     plain.assert_settled()
 
 
 def test_when_every_file_fails_nothing_is_left_and_the_ledger_stays(plain: Any) -> None:
     plain.write("P1")
     plain.run()
-    before = plain.pointer.current_snapshot
+    before = plain.read_pointer().current_snapshot
     plain.write("F1")
     plain.builder.failing = {"F1"}
     report = plain.run()
     assert report.result is TriggerResult.FAILED
-    last = plain.sessions[-1]
+    last = plain.read_sessions()[-1]
     assert last.outcome is Outcome.ABANDONED_RETRIES
-    assert plain.pointer.current_snapshot == before
+    assert plain.read_pointer().current_snapshot == before
     assert not any(last.id in info.key for info in plain.staging.store.list("segments"))
     with pytest.raises(SnapshotIncomplete, match="could not be built"):
         plain.publish()
@@ -85,10 +85,10 @@ def test_the_gate_tells_of_failed_files_and_lets_the_others_pass(plain: Any) -> 
     assert plain.trigger().result is TriggerResult.STAGED
     assert plain.visible == []  # nothing is in Pinot before the gate
     session, findings = plain.audit()
-    told = {f.name: f for f in findings}
-    assert (told["files_built"].found, told["files_built"].expected) == (1, 2)
-    assert not told["files_built"].passed
-    assert told["tars_in_place"].passed
+    by_name = {f.name: f for f in findings}
+    assert (by_name["files_built"].found, by_name["files_built"].expected) == (1, 2)
+    assert not by_name["files_built"].passed
+    assert by_name["tars_in_place"].passed
     assert not any(f.blocks for f in findings)
     assert session.gate_open
     plain.publish()
@@ -115,7 +115,7 @@ def test_sync_replaces_each_rewritten_file_under_its_own_entry(make_world: Make)
     world.write(F1="F1.1", F2="F2.1")
     world.remove("F3")
     world.run()
-    assert world.seen == [
+    assert world.shown == [
         ("F1", "F2", "F3"),
         ("F1.1", "F2", "F3"),
         ("F1.1", "F2.1", "F3"),
@@ -141,7 +141,7 @@ def test_a_file_of_several_segments_is_seen_whole(plain: Any) -> None:
     plain.options["maxNumRecordsPerSegment"] = 1
     plain.write(F1="a b c")
     plain.run()
-    assert plain.seen == [(), ("a", "b", "c")]
+    assert plain.shown == [(), ("a", "b", "c")]
     plain.assert_settled()
 
 
@@ -153,7 +153,7 @@ def test_a_failed_rewrite_leaves_the_published_version(make_world: Make) -> None
     world.builder.failing = {"F1"}
     world.run()
     assert world.visible == ["F1", "F2.1"]
-    assert world.ledger == {"F1": ("F1",), "F2": ("F2.1",)}
+    assert world.read_ledger() == {"F1": ("F1",), "F2": ("F2.1",)}
     world.builder.failing = set()
     world.run()
     assert world.built == ["F1"]
@@ -168,8 +168,8 @@ def test_a_file_that_pinot_refuses_keeps_no_other_back(plain: Any) -> None:
     plain.audit()
     plain.publish()
     assert plain.visible == ["F1", "F3"]
-    assert set(plain.ledger) == {"F1", "F3"}
-    last = plain.sessions[-1]
+    assert set(plain.read_ledger()) == {"F1", "F3"}
+    last = plain.read_sessions()[-1]
     (failure,) = plain.staging.failures(last.failures)
     assert (failure.code, failure.uri.rsplit("/", 1)[-1]) == ("NOT_PUBLISHED", "F2")
     plain.pinot.accept_push(doomed)
@@ -212,8 +212,8 @@ def test_when_pinot_takes_no_file_the_session_is_given_up(plain: Any) -> None:
     plain.audit()
     with pytest.raises(SnapshotIncomplete, match="no file"):
         plain.publish()
-    assert plain.session is None
-    assert plain.sessions[-1].outcome is Outcome.ABANDONED_RETRIES
+    assert plain.read_session() is None
+    assert plain.read_sessions()[-1].outcome is Outcome.ABANDONED_RETRIES
     plain.run()
     assert plain.visible == ["F1"]
 
@@ -252,7 +252,7 @@ def test_what_takes_an_entry_goes_alone_and_in_its_turn(make_world: Make) -> Non
     world.write("B", "C", "E", "F", A="A.1", D="D.1 D.2")
     world.watch_anew()
     world.run()
-    assert [set(after) ^ set(before) for before, after in pairwise(world.seen)] == [
+    assert [set(after) ^ set(before) for before, after in pairwise(world.shown)] == [
         {"A", "A.1"},
         {"B"},  # the first of them shows what goes out in time
         {"C"},
@@ -272,7 +272,7 @@ def test_of_files_that_go_together_pinot_keeps_back_those_that_it_refuses(plain:
     plain.audit()
     plain.publish()
     assert plain.visible == [f"F{n}" for n in range(6) if n not in bad]
-    failed = plain.staging.failures(plain.sessions[-1].failures)
+    failed = plain.staging.failures(plain.read_sessions()[-1].failures)
     assert {int(f.uri[-1]) for f in failed} == bad
     for name in doomed:
         plain.pinot.accept_push(name)
@@ -294,7 +294,7 @@ def test_an_upload_of_many_that_is_left_unknown_is_looked_at_by_the_next_trigger
     assert plain.slept[0] > plain.waits.pinot_write - 5
     assert plain.pinot.calls.count("push") == pushes
     assert plain.visible == [f"F{n}" for n in range(6)]
-    assert plain.sessions[-1].failures is None
+    assert plain.read_sessions()[-1].failures is None
     plain.assert_settled()
 
 
@@ -342,8 +342,8 @@ def test_a_driver_that_dies_is_followed_by_one_that_does_what_is_missing(
     assert world.visible == ["F1.1", "F2.1", "N1", "N2"]
     assert world.builds == built + 1  # nothing is built twice
     # Each file is there in one version at any time, new or old.
-    for seen in world.seen:
-        assert [sorted(v[:2] for v in seen).count(name) for name in ("F1", "F2")] == [1, 1], seen
+    for values in world.shown:
+        assert [sorted(v[:2] for v in values).count(name) for name in ("F1", "F2")] == [1, 1], values
     world.assert_settled()
 
 
@@ -356,8 +356,8 @@ def test_a_change_of_the_spec_does_not_undo_what_began_to_be_published(make_worl
     world.options["consistentPushEnabled"] = True
     world.watch_anew()
     world.run()
-    assert world.seen == [("F1",), ("F1", "F2")]
-    assert [s.push for s in world.sessions] == [PushKind.PLAIN]
+    assert world.shown == [("F1",), ("F1", "F2")]
+    assert [s.push for s in world.read_sessions()] == [PushKind.PLAIN]
     world.assert_settled()
 
 
@@ -379,7 +379,7 @@ def test_a_pinot_that_cannot_be_reached_is_no_file_s_fault(plain: Any) -> None:
         plain.publish()
     plain.run()
     assert plain.visible == ["F1", "F2"]
-    assert plain.sessions[-1].failures is None
+    assert plain.read_sessions()[-1].failures is None
 
 
 def test_from_plain_to_consistent_push_an_unpublished_session_is_dropped(plain: Any) -> None:
@@ -388,5 +388,5 @@ def test_from_plain_to_consistent_push_an_unpublished_session_is_dropped(plain: 
     plain.dies()
     plain.options["consistentPushEnabled"] = True
     plain.run()
-    assert [s.outcome for s in plain.sessions] == [Outcome.ABANDONED_CONFIG, Outcome.PUBLISHED]
-    assert plain.seen == [(), ("F1", "F2")]
+    assert [s.outcome for s in plain.read_sessions()] == [Outcome.ABANDONED_CONFIG, Outcome.PUBLISHED]
+    assert plain.shown == [(), ("F1", "F2")]

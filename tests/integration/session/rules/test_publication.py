@@ -32,7 +32,7 @@ def test_e07_files_of_one_name_in_two_folders_are_two(world: Any) -> None:
     world.write(**{"a/F": "1", "b/F": "2"})
     world.run()
     assert world.visible == ["1", "2", "P1"]
-    assert len(world.snapshot.ledger) == 3
+    assert len(world.read_snapshot().ledger) == 3
     assert world.run().result is TriggerResult.NOTHING
 
 
@@ -51,8 +51,8 @@ def test_e10_of_drivers_that_race_one_goes_on_and_the_others_say_who(world: Any)
                 step()
         first.audit()
         first.publish()
-    assert world.seen == [("P1",), ("F1", "P1")]
-    assert len(world.sessions) == 2
+    assert world.shown == [("P1",), ("F1", "P1")]
+    assert len(world.read_sessions()) == 2
     world.assert_settled()
 
 
@@ -61,12 +61,12 @@ def test_e12_a_table_that_is_deleted_meanwhile_stops_its_session(world: Any) -> 
     world.write("F1", "F2")
     world.builder.failing = {"F2"}
     world.run()
-    open_session, builds = world.session, world.builds
+    open_session, builds = world.read_session(), world.builds
     world.pinot.delete_table(world.table)
     world.builder.failing = set()
     with pytest.raises(PinotAssetsError, match="apply"):
         world.run()
-    assert (world.session, world.builds) == (open_session, builds)
+    assert (world.read_session(), world.builds) == (open_session, builds)
 
 
 def test_e15_a_schema_that_grew_after_the_build_does_not_stop_the_switch(world: Any) -> None:
@@ -95,7 +95,7 @@ def test_e19_a_quota_that_is_too_small_is_told_before_the_push_and_costs_nothing
             with pytest.raises(PushRefused, match=r"raise quota\.storage"):
                 world.run()
     assert world.pinot.all_segments(world.table) == held
-    assert (world.session.state, world.session.retry_count) == (State.IN_PROGRESS, 0)
+    assert (world.read_session().state, world.read_session().retry_count) == (State.IN_PROGRESS, 0)
     builds = world.builds
     assert world.run().result is TriggerResult.STAGED
     assert (world.builds, world.visible) == (builds, ["F1", "F2", "P1"])
@@ -119,13 +119,13 @@ def test_e31_what_a_switch_replaced_stays_in_pinot_until_pinot_deletes_it(make_w
 def test_r09_tars_of_kept_snapshots_outlive_a_session_that_is_given_up(world: Any) -> None:
     world.write("F1")
     world.run()
-    kept = {*world.snapshot.segments, *world.staging.snapshot(world.snapshot.parent).segments}
+    kept = {*world.read_snapshot().segments, *world.staging.snapshot(world.read_snapshot().parent).segments}
     world.write("F2", "F3")
     world.builder.failing = {"F3"}
     world.run()
     given_up = world.clear()
     assert given_up is not None
-    assert world.sessions[-1].outcome is Outcome.CLEARED
+    assert world.read_sessions()[-1].outcome is Outcome.CLEARED
     tars = {info.key.split("/")[-1].split(".")[0] for info in world.staging.store.list("segments")}
     assert kept <= tars
     assert not any(given_up.id in name for name in tars)
@@ -134,10 +134,10 @@ def test_r09_tars_of_kept_snapshots_outlive_a_session_that_is_given_up(world: An
 def test_r26_a_step_that_is_executed_again_takes_the_lease_itself(world: Any) -> None:
     world.write("F1")
     world.trigger()
-    epoch = world.pointer.epoch
+    epoch = world.read_pointer().epoch
     for number, step in enumerate((world.audit, world.audit, world.publish), 1):
         step()
-        assert world.pointer.epoch == epoch + number
+        assert world.read_pointer().epoch == epoch + number
     assert world.visible == ["F1", "P1"]
 
 
@@ -149,17 +149,17 @@ def test_e12_a_ledger_that_outlived_its_table_is_forgotten(
     world: Any, made: str, emptied: str | None, filled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither a young table alone nor one without segments is a new one."""
-    old = world.snapshot
+    old = world.read_snapshot()
     if emptied:
         world.pinot.delete_table(world.table)
-        world.pinot.create_table(world.spec.table_json)
+        world.pinot.create_table(world.read_spec().table_json)
     made_ms = old.published_ms + (1 if made == "after" else -1)
     monkeypatch.setattr(SessionStore, "table_made_ms", lambda store: made_ms)
     assert world.run().result is (TriggerResult.STAGED if filled else TriggerResult.NOTHING)
-    assert (world.snapshot.seq > old.seq) == filled
+    assert (world.read_snapshot().seq > old.seq) == filled
     if filled:
         assert world.visible == ["P1"]
-        assert world.snapshot.segments.keys().isdisjoint(old.segments)
+        assert world.read_snapshot().segments.keys().isdisjoint(old.segments)
         assert any("was made anew" in note for note in world.notes)
 
 
@@ -168,15 +168,15 @@ def test_e12_on_a_real_pinot_a_table_that_is_made_again_is_filled_again(real_wor
     world = real_world
     world.write("P1", "P2")
     world.run()
-    old = world.snapshot
+    old = world.read_snapshot()
     world.pinot.delete_table(world.table)
     until(lambda: world.pinot.get_table_config(world.table) is None)
-    world.pinot.create_table(world.spec.table_json)
+    world.pinot.create_table(world.read_spec().table_json)
     until(lambda: len(world.brokers) == 2)
     with world.driver() as onlooker:  # the files sensor sees it too
         until(lambda: onlooker.observe().snapshot is None)
     assert world.run().result is TriggerResult.STAGED
-    assert world.snapshot.seq > old.seq
-    assert world.snapshot.segments.keys().isdisjoint(old.segments)
+    assert world.read_snapshot().seq > old.seq
+    assert world.read_snapshot().segments.keys().isdisjoint(old.segments)
     for broker in world.brokers:
         assert world.shown_by(broker) == ["P1", "P2"]

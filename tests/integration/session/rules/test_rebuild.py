@@ -61,14 +61,14 @@ def lose_staged(world: Any, *folders: str) -> None:
 
 
 def test_r17_a_dropped_and_recreated_table_never_meets_old_receipts(synced: Any) -> None:
-    builds, old = synced.builds, synced.snapshot
+    builds, old = synced.builds, synced.read_snapshot()
     synced.pinot.delete_table(synced.table)
-    synced.pinot.create_table(synced.spec.table_json)
+    synced.pinot.create_table(synced.read_spec().table_json)
     lose_pointer(synced)
     assert synced.run().result is TriggerResult.STAGED
     assert synced.builds == builds + 1  # everything is built again
-    assert synced.snapshot.seq == old.seq + 1
-    assert set(synced.snapshot.segments).isdisjoint(old.segments)
+    assert synced.read_snapshot().seq == old.seq + 1
+    assert set(synced.read_snapshot().segments).isdisjoint(old.segments)
     assert synced.visible == ALL
 
 
@@ -93,9 +93,9 @@ def test_r17_the_next_number_is_beyond_every_one_that_was_seen(make_world: Make,
         with world.store() as store:
             store.zk.ensure_path(f"{store.path}/cp40")
     world.run()
-    assert world.snapshot.seq == 41
-    assert world.pointer.next_seq == 42
-    assert all("__cp41-" in segment for segment in world.snapshot.segments)
+    assert world.read_snapshot().seq == 41
+    assert world.read_pointer().next_seq == 42
+    assert all("__cp41-" in segment for segment in world.read_snapshot().segments)
 
 
 HIDDEN = Output("hidden", 1, 1, "file:///x", 1, "h", "file:///m")
@@ -106,17 +106,17 @@ HIDDEN = Output("hidden", 1, 1, "file:///x", 1, "h", "file:///m")
 
 @pytest.mark.parametrize("damage", ["missing", "mismatching"])
 def test_r18_a_snapshot_that_cannot_be_read_stops_the_table(synced: Any, damage: str) -> None:
-    key = synced.pointer.current_snapshot.key
+    key = synced.read_pointer().current_snapshot.key
     data = synced.staging.store.read(key)
     synced.staging.store.delete(key)
     if damage == "mismatching":
         synced.staging.store.put_if_absent(key, data.replace(b'"rows"', b'"rowz"'))
     synced.write("P3")
-    builds, calls = synced.builds, len(synced.seen)
+    builds, calls = synced.builds, len(synced.shown)
     for step in (synced.run, synced.rollback):
         with pytest.raises(SnapshotCorrupt):
             step()
-    assert (synced.builds, len(synced.seen)) == (builds, calls)
+    assert (synced.builds, len(synced.shown)) == (builds, calls)
 
 
 def test_r18_a_new_table_with_foreign_segments_has_an_empty_ledger(make_world: Make) -> None:
@@ -131,13 +131,13 @@ def test_r18_a_new_table_with_foreign_segments_has_an_empty_ledger(make_world: M
 
 
 def test_r18_the_kept_snapshot_with_just_these_segments_is_the_ledger_again(world: Any) -> None:
-    before, builds = world.snapshot, world.builds
+    before, builds = world.read_snapshot(), world.builds
     lose_pointer(world)
     assert world.run().result is TriggerResult.NOTHING
-    assert world.snapshot == before
+    assert world.read_snapshot() == before
     assert world.builds == builds
     assert any("exactly snapshot" in note for note in world.notes)
-    assert world.pointer.next_seq > before.seq
+    assert world.read_pointer().next_seq > before.seq
     world.rollback()  # the way back is there as well
     assert world.visible == ["P1", "P2"]
     world.assert_settled()
@@ -162,7 +162,7 @@ def test_r18_what_a_rollback_held_back_is_held_again(world: Any) -> None:
 
 def test_r18_visible_segments_decide(synced: Any) -> None:
     """A snapshot that is newer than what queries see is not the ledger."""
-    newest = synced.snapshot
+    newest = synced.read_snapshot()
     entry = newest.lineage_entry_id
     synced.pinot.revert_replace_segments(synced.table, entry)  # by somebody's hand
     lose_pointer(synced)
@@ -174,22 +174,24 @@ def test_r18_visible_segments_decide(synced: Any) -> None:
 
 @pytest.mark.parametrize("lost", [("snapshots",), ("snapshots", "sessions")])
 def test_r18_without_snapshots_the_custom_maps_tell(world: Any, lost: tuple[str, ...]) -> None:
-    before, builds = world.snapshot, world.builds
+    before, builds = world.read_snapshot(), world.builds
     lose_pointer(world)
     lose_staged(world, *lost)
-    assert world.run().result is (TriggerResult.STAGED if world.spec.mode == "swap" else TriggerResult.NOOP)
-    told = next(note for note in world.notes if "is rebuilt from" in note)
-    assert ("content hash of 0 is unknown" in told) is (lost == ("snapshots",))
+    assert world.run().result is (
+        TriggerResult.STAGED if world.read_spec().mode == "swap" else TriggerResult.NOOP
+    )
+    rebuilt_note = next(note for note in world.notes if "is rebuilt from" in note)
+    assert ("content hash of 0 is unknown" in rebuilt_note) is (lost == ("snapshots",))
     # Nothing but the file without rows is read; a swap table, whose mode nobody knows, is swapped once.
-    expected = [["E1", "F1", "P1", "P2"]] if world.spec.mode == "swap" else [["E1"]]
+    expected = [["E1", "F1", "P1", "P2"]] if world.read_spec().mode == "swap" else [["E1"]]
     assert world.builder.orders[builds:] == expected
-    assert {u: (f.fingerprint, f.rows) for u, f in world.snapshot.ledger.items()} == {
+    assert {u: (f.fingerprint, f.rows) for u, f in world.read_snapshot().ledger.items()} == {
         u: (f.fingerprint, f.rows) for u, f in before.ledger.items()
     }
-    if world.spec.mode != "swap":
-        assert world.snapshot.segments.keys() == before.segments.keys()
+    if world.read_spec().mode != "swap":
+        assert world.read_snapshot().segments.keys() == before.segments.keys()
     assert world.visible == ALL
-    assert len(world.seen) == 1
+    assert len(world.shown) == 1
     world.assert_settled()
 
 
@@ -202,7 +204,7 @@ def test_r18_renamed_segments_tell_too(synced: Any) -> None:
     lose_staged(synced, "snapshots")
     synced.run()
     (file,) = [
-        f for f in synced.staging.snapshot(synced.pointer.current_snapshot).files if f.uri[-2:] == "P1"
+        f for f in synced.staging.snapshot(synced.read_pointer().current_snapshot).files if f.uri[-2:] == "P1"
     ]
     assert synced.visible == ["F1a", "F1b", "P1.1", "P2"]  # nobody knows any more what was held back
     assert file.sha256
@@ -241,7 +243,7 @@ def test_r18_a_segment_that_does_not_say_what_it_holds_stops_the_table(synced: A
     with pytest.raises(SessionError, match=f"{name}, which does not say what it holds"):
         synced.run()
     assert synced.visible == ALL
-    assert synced.pointer.current_snapshot is None
+    assert synced.read_pointer().current_snapshot is None
 
 
 def test_r18_a_driver_that_dies_while_it_rebuilds_is_repeated(
@@ -253,7 +255,7 @@ def test_r18_a_driver_that_dies_while_it_rebuilds_is_repeated(
     with monkeypatch.context() as patch:
         patch.setattr(Staging, "put_snapshot", lambda *a: (put(*a), synced.die()))
         synced.dies()
-    assert synced.pointer.current_snapshot is None
+    assert synced.read_pointer().current_snapshot is None
     synced.run()
     assert synced.visible == ALL
     synced.assert_settled()
@@ -263,18 +265,18 @@ def test_r18_on_a_real_pinot(real_world: Any) -> None:
     world = real_world
     world.write("P1", F1="F1a F1b")
     world.run()
-    before, builds = world.snapshot, world.builds
+    before, builds = world.read_snapshot(), world.builds
     lose_pointer(world)
     assert world.run().result is TriggerResult.NOTHING
-    assert world.snapshot == before
+    assert world.read_snapshot() == before
     lose_pointer(world)
     lose_staged(world, "snapshots", "sessions")
     assert world.run().result is TriggerResult.NOTHING
-    assert (world.snapshot.mode, world.builds) == (REBUILT, builds)
-    assert {u: f.fingerprint for u, f in world.snapshot.ledger.items()} == {
+    assert (world.read_snapshot().mode, world.builds) == (REBUILT, builds)
+    assert {u: f.fingerprint for u, f in world.read_snapshot().ledger.items()} == {
         u: f.fingerprint for u, f in before.ledger.items()
     }
-    assert world.snapshot.segments.keys() == before.segments.keys()
+    assert world.read_snapshot().segments.keys() == before.segments.keys()
     world.write(F1="F1.1")
     world.run()
     for broker in world.brokers:

@@ -22,13 +22,13 @@ def world(request: pytest.FixtureRequest, make_world: Any) -> Any:
 
 
 def receipt_of(world: Any, name: str) -> Any:
-    plan = world.staging.plan(world.session.plan)
-    found = world.staging.receipts(plan).values()
-    return next(receipt for _, receipt in found if receipt.uri.endswith(f"/{name}"))
+    plan = world.staging.plan(world.read_session().plan)
+    receipts = world.staging.receipts(plan).values()
+    return next(receipt for _, receipt in receipts if receipt.uri.endswith(f"/{name}"))
 
 
 def segments_of(world: Any, value: str) -> list[str]:
-    return [s for s in world.snapshot.segments if world.builder.rows[s] == (value,)]
+    return [s for s in world.read_snapshot().segments if world.builder.rows[s] == (value,)]
 
 
 def test_r11_a_zombies_receipt_is_ignored_once_one_was_accepted(world: Any) -> None:
@@ -36,7 +36,7 @@ def test_r11_a_zombies_receipt_is_ignored_once_one_was_accepted(world: Any) -> N
     receipt = receipt_of(world, "F1")
     (output,) = receipt.outputs
     other = world.staging.put_renamed(output, output.segment.replace("_0_0_0", "_1_0_0"))
-    world.staging.put_receipt(world.session.id, replace(receipt, attempt=1, outputs=(other,)))
+    world.staging.put_receipt(world.read_session().id, replace(receipt, attempt=1, outputs=(other,)))
     world.builder.failing = set()
     world.run()
     assert segments_of(world, "F1") == [output.segment]
@@ -47,7 +47,7 @@ def test_r11_only_what_the_plan_accepted_is_switched_to(world: Any) -> None:
     """A receipt of a file that nobody planned."""
     receipt = receipt_of(world, "F1")
     stranger = replace(receipt, uri=receipt.uri.replace("F1", "X"), ordinal=77, attempt=1)
-    world.staging.put_receipt(world.session.id, stranger)
+    world.staging.put_receipt(world.read_session().id, stranger)
     world.builder.failing = set()
     world.run()
     assert world.visible == ["F1", "F2", "F3"]

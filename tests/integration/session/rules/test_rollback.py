@@ -76,7 +76,7 @@ def reap(world: Any) -> None:
 
 def assert_back(world: Any, values: list[str]) -> None:
     """At one instant, nothing half way, and what was taken back stays out."""
-    assert world.seen == [tuple(ALL), tuple(values)]
+    assert world.shown == [tuple(ALL), tuple(values)]
     world.assert_settled()
     assert world.run().result is TriggerResult.HELD
     assert world.visible == values
@@ -100,10 +100,10 @@ def test_r21_intent_target_and_hold_are_stored_before_the_first_effect(
         with pytest.raises(BaseException, match=r"^$"):
             roll_back(synced, to)
     there = synced.pinot.all_segments(synced.table)
-    assert (synced.session.mode, synced.session.outcome) == (Mode.ROLLBACK, Outcome.OPEN)
-    assert synced.session.target.key.startswith(f"snapshots/{to}-")
-    assert synced.pointer.hold is not None
-    assert len(synced.seen) == 1
+    assert (synced.read_session().mode, synced.read_session().outcome) == (Mode.ROLLBACK, Outcome.OPEN)
+    assert synced.read_session().target.key.startswith(f"snapshots/{to}-")
+    assert synced.read_pointer().hold is not None
+    assert len(synced.shown) == 1
     assert synced.pinot.all_segments(synced.table) == there
     assert synced.run().result is TriggerResult.HELD
     assert synced.visible == (ALL if to == "3" else FIRST)
@@ -215,14 +215,14 @@ def test_r21_a_driver_may_die_after_every_effect_of_a_republish(
         world.watch_anew()
         effects.die_after(n)
         died = _dies(world, lambda to=to: roll_back(world, to))
-        begun = world.session is not None or world.visible != before
+        begun = world.read_session() is not None or world.visible != before
         effects.die_after(n if n % 2 else 0)
         if died and _dies(world, world.run):
             effects.die_after(0)
             world.run()
         effects.die_after(0)
         assert world.visible == (states[to] if begun else before), (n, effects.done)
-        assert world.seen == [tuple(before), tuple(states[to])][: 1 + begun], n
+        assert world.shown == [tuple(before), tuple(states[to])][: 1 + begun], n
         world.assert_settled()
         if not died:
             break
@@ -262,14 +262,14 @@ def test_r21_an_entry_that_was_lost_half_way_is_opened_anew_under_new_names(sync
     synced.pinot.before("end_replace_segments", synced.die)
     with pytest.raises(BaseException, match=r"^$"):
         roll_back(synced)
-    entry = synced.session.lineage_entry_id
+    entry = synced.read_session().lineage_entry_id
     spent = synced.pinot.lineage(synced.table).get(entry).segments_to
     synced.pinot.force_revert_replace_segments(synced.table, entry)
     assert synced.run().result is TriggerResult.HELD
     assert synced.visible == ALL
-    assert spent.isdisjoint(synced.snapshot.segments)
-    assert synced.sessions[-1].attempt == 1
-    assert len(synced.seen) == 2
+    assert spent.isdisjoint(synced.read_snapshot().segments)
+    assert synced.read_sessions()[-1].attempt == 1
+    assert len(synced.shown) == 2
     synced.assert_settled()
 
 
@@ -308,10 +308,10 @@ def test_r21_clear_gives_it_up_with_what_it_alone_holds(synced: Any, to: str) ->
         with pytest.raises(BaseException, match=r"^$"):
             roll_back(synced, to)
     assert synced.clear().mode is Mode.ROLLBACK
-    assert synced.pointer.hold is None
-    assert synced.sessions[-1].outcome is Outcome.CLEARED
+    assert synced.read_pointer().hold is None
+    assert synced.read_sessions()[-1].outcome is Outcome.CLEARED
     assert synced.run().result is TriggerResult.NOTHING
-    assert synced.seen == [tuple(ALL)]
+    assert synced.shown == [tuple(ALL)]
     synced.assert_settled()
 
 
@@ -333,7 +333,7 @@ def test_r22_to_any_kept_snapshot_without_spark(world: Any) -> None:
     builds = world.builds
     restored = roll_back(world, "1")
     assert (restored.mode, restored.rows) == (Mode.ROLLBACK, 2)
-    assert set(world.ledger) == {"P1", "P2"}
+    assert set(world.read_ledger()) == {"P1", "P2"}
     assert world.builds == builds
     assert_back(world, FIRST)
     assert world.resume()
@@ -384,14 +384,18 @@ def test_r22_how_long_is_what_pinot_holds_not_what_the_spec_says(
 
 
 def test_r22_segments_that_both_have_stay_untouched(synced: Any) -> None:
-    kept = {o.segment for f in synced.snapshot.files if f.uri[-2:] in ("P1", "P2", "F2") for o in f.outputs}
+    kept = {
+        o.segment for f in synced.read_snapshot().files if f.uri[-2:] in ("P1", "P2", "F2") for o in f.outputs
+    }
     synced.write("F3", F1="F1.1")
     synced.run()
     synced.later(21)
     roll_back(synced)
     assert synced.visible == ALL
-    assert kept < set(synced.snapshot.segments)
-    (entry,) = [e for e in synced.pinot.lineage(synced.table) if e.id == synced.snapshot.lineage_entry_id]
+    assert kept < set(synced.read_snapshot().segments)
+    (entry,) = [
+        e for e in synced.pinot.lineage(synced.table) if e.id == synced.read_snapshot().lineage_entry_id
+    ]
     assert (len(entry.segments_from), len(entry.segments_to)) == (2, 1)
     synced.assert_settled()
 
@@ -410,13 +414,13 @@ def test_r22_back_and_forth_every_push_has_names_of_its_own(make_world: Make) ->
     for values in ("a", "b", "c"):
         world.write(F1=values)
         world.run()
-    seen: set[str] = set(world.pinot.all_segments(world.table))
+    used_names: set[str] = set(world.pinot.all_segments(world.table))
     for to, value in (("1", "a"), ("3", "c"), ("2", "b"), ("1", "a")):
         world.later(21)
         roll_back(world, to)
         assert world.visible == [value]
-        assert seen.isdisjoint(world.snapshot.segments)
-        seen |= set(world.pinot.all_segments(world.table))
+        assert used_names.isdisjoint(world.read_snapshot().segments)
+        used_names |= set(world.pinot.all_segments(world.table))
         world.assert_settled()
 
 
@@ -428,7 +432,7 @@ def test_r22_a_rollback_is_taken_back_by_a_revert(synced: Any) -> None:
     roll_back(synced, "3")
     assert synced.visible == ALL
     assert synced.run().result is TriggerResult.NOTHING
-    assert synced.pointer.hold is None
+    assert synced.read_pointer().hold is None
     synced.assert_settled()
 
 
@@ -449,13 +453,13 @@ def test_r22_refused_when_the_tars_are_gone_too(make_world: Make, mode: str) -> 
     world.run()
     reap(world)
     world.watch_anew()
-    target = world.staging.snapshot(world.snapshot.parent)
+    target = world.staging.snapshot(world.read_snapshot().parent)
     lost = sorted(set(target.segments) - world.pinot.visible_segments(world.table))
     world.staging.store.delete(f"segments/{lost[0]}.tar.gz")
     with pytest.raises(RollbackRefused, match=r"forgotten.*1 of its tars are gone.*first " + lost[0]):
         roll_back(world)
-    assert len(world.seen) == 1
-    assert (world.pointer.active_session, world.pointer.hold) == ("", None)
+    assert len(world.shown) == 1
+    assert (world.read_pointer().active_session, world.read_pointer().hold) == ("", None)
 
 
 def test_r22_a_tar_that_is_not_what_was_staged_ends_the_rollback(synced: Any) -> None:
@@ -464,7 +468,7 @@ def test_r22_a_tar_that_is_not_what_was_staged_ends_the_rollback(synced: Any) ->
     synced.run()
     synced.later(21)
     synced.watch_anew()
-    target = synced.staging.snapshot(synced.snapshot.parent)
+    target = synced.staging.snapshot(synced.read_snapshot().parent)
     (lost,) = set(target.segments) - synced.pinot.visible_segments(synced.table)
     key = f"segments/{lost}.tar.gz"
     size = len(synced.staging.store.read(key))
@@ -472,9 +476,9 @@ def test_r22_a_tar_that_is_not_what_was_staged_ends_the_rollback(synced: Any) ->
     synced.staging.store.put_if_absent(key, bytes(size))
     with pytest.raises(RollbackRefused, match="cannot be published again"):
         roll_back(synced)
-    assert (synced.pointer.active_session, synced.pointer.hold) == ("", None)
+    assert (synced.read_pointer().active_session, synced.read_pointer().hold) == ("", None)
     assert synced.run().result is TriggerResult.NOTHING
-    assert len(synced.seen) == 1
+    assert len(synced.shown) == 1
     synced.assert_settled()
 
 
@@ -493,9 +497,9 @@ def test_r22_a_failed_audit_leaves_the_table_as_it_is(synced: Any) -> None:
     with pytest.raises(RollbackRefused, match="did not pass the audit"):
         roll_back(synced)
     assert synced.pinot.all_segments(synced.table) == before
-    assert synced.pointer.hold is None
+    assert synced.read_pointer().hold is None
     assert synced.run().result is TriggerResult.NOTHING
-    assert len(synced.seen) == 1
+    assert len(synced.shown) == 1
     synced.assert_settled()
 
 
@@ -505,8 +509,8 @@ def test_r22_an_old_pinot_takes_one_segment_along(make_world: Make) -> None:
     rows = world.builder.rows
     roll_back(world, "1")
     assert world.visible == FIRST
-    assert set(world.ledger) == {"P1", "P2"}
-    assert sorted(v for name in world.snapshot.segments for v in rows[name]) == FIRST
+    assert set(world.read_ledger()) == {"P1", "P2"}
+    assert sorted(v for name in world.read_snapshot().segments for v in rows[name]) == FIRST
     assert_back(world, FIRST)
 
 
@@ -515,8 +519,8 @@ def test_r22_somebody_elses_open_replacement_is_never_forced_away(synced: Any) -
     synced.pinot.start_replace_segments(synced.table, newest, ["merged_1"])
     with pytest.raises(RollbackRefused, match=r"builds on it.*somebody else"):
         roll_back(synced)
-    assert (synced.pointer.active_session, synced.pointer.hold) == ("", None)
-    assert len(synced.seen) == 1
+    assert (synced.read_pointer().active_session, synced.read_pointer().hold) == ("", None)
+    assert len(synced.shown) == 1
 
 
 def test_r22_what_was_shown_is_done_or_nothing(synced: Any) -> None:
@@ -580,7 +584,7 @@ def taken_back(request: pytest.FixtureRequest, make_world: Make) -> Callable[[st
             world.later(21)
         roll_back(world)
         assert world.visible == FIRST
-        assert world.snapshot.audit["way"] == request.param
+        assert world.read_snapshot().audit["way"] == request.param
         return world
 
     return make
@@ -634,7 +638,7 @@ def test_r23_clear_and_a_cleared_session_leave_the_hold_alone(synced: Any) -> No
     synced.write("F3")
     synced.trigger()
     assert synced.clear() is not None
-    assert synced.pointer.hold is not None
+    assert synced.read_pointer().hold is not None
     synced.run()
     assert synced.visible == ["F1", "F3", "P1", "P2"]
 
@@ -651,7 +655,7 @@ def test_r23_a_rollback_that_is_given_up_keeps_the_hold_of_the_one_before(synced
 
 def held(world: Any) -> tuple[list[str], list[str]]:
     """Base names of the files and of the removals that are held back; there is a hold."""
-    hold = world.staging.hold(world.pointer.hold)
+    hold = world.staging.hold(world.read_pointer().hold)
     return sorted(map(base_name, hold.files)), sorted(map(base_name, hold.removals))
 
 
@@ -670,12 +674,12 @@ def sighted(world: Any) -> Any:
     """What a tick of the files sensor sees."""
     with world.driver() as driver:
         source = open_store(str(world.source), {}, UNLIMITED)
-        return compare_listing(world.spec, list_source(world.spec, source), driver.observe())
+        return compare_listing(world.read_spec(), list_source(world.read_spec(), source), driver.observe())
 
 
 def waiting(world: Any) -> bool:
-    seen = sighted(world)
-    return bool(seen.new or seen.rewritten)
+    changes = sighted(world)
+    return bool(changes.new or changes.rewritten)
 
 
 @pytest.fixture(params=["", "A0"])
@@ -684,10 +688,10 @@ def bad(request: pytest.FixtureRequest, synced: Any) -> Any:
     if request.param:
         synced.write(A=request.param)
         synced.run()
-    synced.first, synced.values = synced.snapshot.session, synced.visible
+    synced.first, synced.values = synced.read_snapshot().session, synced.visible
     synced.write(A="A1")
     synced.run()
-    synced.good = synced.snapshot.session
+    synced.good = synced.read_snapshot().session
     synced.write(A="A2")
     synced.run()
     roll_back(synced)
@@ -735,14 +739,14 @@ def test_r23_a_held_file_that_is_only_touched_stays_out(taken_back: Any, mode: s
         touch(world, *names)
         assert waiting(world), "by its fingerprint alone"
         with world.driver() as driver:
-            seen = driver.plan()
-        assert (seen.decision.step, seen.build) == (PlannedAction.HELD, ())
-        assert {"F1", "P1"} <= {base_name(change.uri) for change in seen.held}
+            plan = driver.plan()
+        assert (plan.decision.step, plan.build) == (PlannedAction.HELD, ())
+        assert {"F1", "P1"} <= {base_name(change.uri) for change in plan.held}
         assert world.run().result is TriggerResult.HELD
         assert not waiting(world), "under its new token"
-        looks.append(world.pointer.hold)
+        looks.append(world.read_pointer().hold)
         assert world.run().result is TriggerResult.HELD
-        assert world.pointer.hold == looks[-1], "nothing new, nothing written"
+        assert world.read_pointer().hold == looks[-1], "nothing new, nothing written"
     assert looks[0] != looks[1]
     assert (world.visible, world.builds) == (FIRST, builds)
     world.write(F1="F1.1")
@@ -768,10 +772,10 @@ def test_r23_a_removal_is_held_until_its_file_is_back(synced: Any, again: str) -
     aside.rename(synced.source / "P1")
     if again == "touched":
         touch(synced, "P1")
-    seen = sighted(synced)
-    assert seen.restored or seen.rewritten, "the sensor starts a run"
+    changes = sighted(synced)
+    assert changes.restored or changes.rewritten, "the sensor starts a run"
     assert synced.run().result is (TriggerResult.NOOP if again == "touched" else TriggerResult.NOTHING)
-    assert synced.pointer.hold is None
+    assert synced.read_pointer().hold is None
     assert not sighted(synced).restored
     synced.remove("P1")  # weeks later, on purpose
     assert sighted(synced).deleted
@@ -790,7 +794,7 @@ def test_r23_a_repaired_file_is_held_no_longer(taken_back: Any) -> None:
     assert held(world) == ([], ["P2"])
     world.write(P2="P2.1")
     world.run()
-    assert world.pointer.hold is None
+    assert world.read_pointer().hold is None
     assert world.run().result is TriggerResult.NOTHING
     world.write(F1="F1")  # the bad one again, which is a change like any other
     world.run()
@@ -801,11 +805,11 @@ def test_r23_a_hold_that_has_shrunk_does_not_grow_again_when_the_pointer_is_lost
     world = taken_back("sync")
     world.write("P2", F1="F1.1", P1="P1.2")
     world.run()
-    assert world.pointer.hold is None
+    assert world.read_pointer().hold is None
     with world.store() as store:
         store.zk.delete(store.path, recursive=True)
     assert world.run().result is TriggerResult.NOTHING
-    assert world.pointer.hold is None
+    assert world.read_pointer().hold is None
 
 
 def test_r23_a_removal_of_a_held_file_is_undone_as_any_other(bad: Any) -> None:
@@ -834,7 +838,7 @@ def test_r23_a_swap_table_stays_held_when_a_second_rollback_is_given_up(make_wor
     assert world.resume()
     assert world.run().result is TriggerResult.STAGED
     given_up(world)
-    assert world.pointer.hold is None, "it was not held before"
+    assert world.read_pointer().hold is None, "it was not held before"
     assert world.run().result is TriggerResult.NOTHING
 
 

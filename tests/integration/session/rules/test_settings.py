@@ -46,12 +46,12 @@ def failed(make_world: Make) -> Any:
     ids=lambda options: ",".join(options),
 )
 def test_r28_what_shapes_the_outputs_abandons_the_open_session(failed: Any, options: JsonObject) -> None:
-    opened = failed.session
+    opened = failed.read_session()
     failed.options.update(options)
     failed.run()
-    assert failed.sessions[0].id == opened.id
-    assert failed.sessions[0].outcome is Outcome.ABANDONED_CONFIG
-    assert failed.sessions[1].outcome is Outcome.PUBLISHED  # in the same trigger
+    assert failed.read_sessions()[0].id == opened.id
+    assert failed.read_sessions()[0].outcome is Outcome.ABANDONED_CONFIG
+    assert failed.read_sessions()[1].outcome is Outcome.PUBLISHED  # in the same trigger
     assert {"F1", "F2"} <= set(failed.built)
     failed.assert_settled()
 
@@ -71,11 +71,14 @@ def test_r28_what_shapes_the_outputs_abandons_the_open_session(failed: Any, opti
     ids=lambda options: ",".join(options),
 )
 def test_e14_what_does_not_leaves_the_session_alone(failed: Any, options: JsonObject) -> None:
-    opened = failed.session
+    opened = failed.read_session()
     failed.options.update(options)
     failed.run()
     assert failed.built == ["F2"]
-    assert (failed.sessions[-1].id, failed.sessions[-1].outcome) == (opened.id, Outcome.PUBLISHED)
+    assert (failed.read_sessions()[-1].id, failed.read_sessions()[-1].outcome) == (
+        opened.id,
+        Outcome.PUBLISHED,
+    )
     failed.assert_settled()
 
 
@@ -87,7 +90,7 @@ def test_r28_the_driver_tries_staging_before_the_first_session(make_world: Make)
     staging.write_text("a file where the staging area should be")
     with pytest.raises(SourceError):
         world.run()
-    assert world.sessions == []
+    assert world.read_sessions() == []
     assert world.builds == 0
 
 
@@ -96,12 +99,12 @@ def test_e13_the_budget_is_read_at_the_trigger(failed: Any, budget: int, outcome
     failed.options["consistentPushMaxRetries"] = 1
     failed.builder.failing = {"F2"}
     failed.run()
-    opened = failed.session
+    opened = failed.read_session()
     assert opened.retry_count == 1
     failed.options["consistentPushMaxRetries"] = budget
     failed.builder.failing = set()
     failed.run()
-    assert next(s for s in failed.sessions if s.id == opened.id).outcome is outcome
+    assert next(s for s in failed.read_sessions() if s.id == opened.id).outcome is outcome
     assert failed.built == (["F2"] if outcome is Outcome.PUBLISHED else ["F1", "F2"])
     assert failed.visible == ["F1", "F2", "P1"]
 
@@ -114,7 +117,7 @@ def test_e17_files_that_cannot_be_read_keep_the_push_back(make_world: Make, mode
     world.builder.failing = {"F2"}  # UNREADABLE
     world.run()
     assert world.visible == []
-    assert world.session.counts["failed"] == 1
+    assert world.read_session().counts["failed"] == 1
 
 
 @pytest.mark.parametrize("mode", ["append", "sync", "swap"])
@@ -124,7 +127,7 @@ def test_e17_unless_the_user_says_that_they_may_be_left_out(make_world: Make, mo
     world.builder.failing = {"F2"}
     world.run()
     assert world.visible == ["F1"]
-    assert world.ledger == {"F1": ("F1",), "F2": ()}
+    assert world.read_ledger() == {"F1": ("F1",), "F2": ()}
     assert any("skipped" in note and "F2" in note for note in world.notes)
 
 
@@ -133,5 +136,5 @@ def test_e18_a_session_is_never_cut_into_two_publications(make_world: Make, mode
     world = make_world(mode, tableMaxNumTasks="1")
     world.write("F1", "F2", "F3")
     world.run()
-    assert world.seen == [(), ("F1", "F2", "F3")]
-    assert len(world.sessions) == 1
+    assert world.shown == [(), ("F1", "F2", "F3")]
+    assert len(world.read_sessions()) == 1

@@ -24,14 +24,14 @@ def synced(make_world: Any) -> Any:
 
 
 def segment_of(world: Any, value: str) -> str:
-    name: str = next(s for s in world.snapshot.segments if world.builder.rows[s] == (value,))
+    name: str = next(s for s in world.read_snapshot().segments if world.builder.rows[s] == (value,))
     return name
 
 
 def put_foreign(world: Any, name: str) -> None:
     """A plain segment that somebody else pushes."""
     fake = world.pinot._tables[world.table]
-    fake.segments[name] = next(iter(world.snapshot.segments.values()))
+    fake.segments[name] = next(iter(world.read_snapshot().segments.values()))
 
 
 def test_r05_only_what_is_visible_is_replaced(synced: Any) -> None:
@@ -50,7 +50,7 @@ def test_r05_a_source_that_is_missing_at_the_start_makes_a_new_switch(synced: An
     world.write(P1="P1.1", P2="P2.1")
     world.pinot.before("start_replace_segments", lambda: world.pinot.delete_segments(world.table, [lost]))
     assert world.run().result is TriggerResult.STAGED
-    assert world.sessions[-1].switch == 2
+    assert world.read_sessions()[-1].switch == 2
     assert world.visible == ["P1.1", "P2.1", "P3"]
     assert any(lost in note and "a new switch" in note for note in world.notes)
     world.assert_settled()
@@ -69,7 +69,7 @@ def test_r05_sources_that_somebody_merged_pause_the_table_with_their_names(synce
             world.run()
     assert all(name in str(caught.value) for name in mine)
     assert world.visible == before
-    assert world.session.retry_count == 0
+    assert world.read_session().retry_count == 0
 
 
 def test_e22_somebody_elses_open_entry_over_our_sources_is_never_forced_away(synced: Any) -> None:
@@ -82,7 +82,7 @@ def test_e22_somebody_elses_open_entry_over_our_sources_is_never_forced_away(syn
             world.run()
     assert "force_start_replace_segments" not in world.pinot.calls
     assert world.pinot.lineage(world.table).get(foreign).state is LineageState.IN_PROGRESS
-    assert world.session.retry_count == 0
+    assert world.read_session().retry_count == 0
     world.pinot.force_revert_replace_segments(world.table, foreign)
     world.run()
     assert world.built == ["P1"]

@@ -86,14 +86,14 @@ def test_r16_e09_a_lost_switch_goes_on_under_new_names(world: Any, lose: Callabl
     world.run()
     world.write("F1", P1="P1.1 P1.2")
     world.trigger()
-    first = world.session
+    first = world.read_session()
     spent = world.pinot.lineage(world.table).get(first.lineage_entry_id).segments_to
     builds = world.builds
     lose(world, first.lineage_entry_id)
     assert world.run().result is TriggerResult.STAGED
     assert world.builds == builds
     assert spent.isdisjoint(world.pinot.all_segments(world.table))
-    assert world.sessions[-1].id == first.id
+    assert world.read_sessions()[-1].id == first.id
     assert_shown(world, ["F1", "P1.1", "P1.2", "P2"])
 
 
@@ -107,7 +107,7 @@ def test_r01_a_start_that_lands_after_our_end_is_undone(world: Any) -> None:
         pinot.put_entry(world.table, replace(ended, id="late", state=LineageState.IN_PROGRESS))
     assert world.pinot.visible_segments(world.table) == frozenset()
     assert world.run().result is TriggerResult.NOTHING
-    assert world.pinot.visible_segments(world.table) == set(world.snapshot.segments)
+    assert world.pinot.visible_segments(world.table) == set(world.read_snapshot().segments)
     until(lambda: all(world.shown_by(broker) == ["P1.1"] for broker in world.brokers), 30)
     world.assert_settled()
 
@@ -120,7 +120,7 @@ def test_r03_r08_an_old_entry_is_renewed_and_keeps_its_audit(world: Any) -> None
     before, _ = world.audit()
     age(world, before.lineage_entry_id, 21)
     world.publish()
-    after = world.sessions[-1]
+    after = world.read_sessions()[-1]
     assert after.audit == before.audit
     assert world.pinot.lineage(world.table).get(before.lineage_entry_id) is None
     entry = world.pinot.lineage(world.table).get(after.lineage_entry_id)
@@ -147,7 +147,7 @@ def test_the_generation_before_goes_right_before_the_end(world: Any) -> None:
 def put_foreign(world: Any, name: str) -> None:
     """A copy of what is published, under a name that somebody else gives it."""
     staging = world.staging
-    copy = staging.put_renamed(next(iter(world.snapshot.segments.values())), name)
+    copy = staging.put_renamed(next(iter(world.read_snapshot().segments.values())), name)
     world.pinot.push(world.table, [copy], staged=staging)
     until(lambda: all(world.pinot.online_replicas(world.table, [name]).values()), 60)
 
@@ -183,14 +183,14 @@ def test_e22_an_open_entry_of_somebody_else_is_told_and_never_forced_away(
 ) -> None:
     world.write("P1", "P2")
     world.run()
-    (mine, *_) = [s for s in world.snapshot.segments if world.builder.rows[s] == ("P1",)]
+    (mine, *_) = [s for s in world.read_snapshot().segments if world.builder.rows[s] == ("P1",)]
     foreign = world.pinot.start_replace_segments(world.table, [mine], ["merged_1"])
     world.write(P1="P1.1")
     for _ in range(2):
         with pytest.raises(SwitchConflict, match="merged_1"):
             world.run()
     assert world.pinot.lineage(world.table).get(foreign).state is LineageState.IN_PROGRESS
-    assert world.session.retry_count == 0
+    assert world.read_session().retry_count == 0
     (line,) = told_by_the_doctor(world, monkeypatch)
     assert line.split()[1] == foreign
     assert "somebody else" in line
@@ -204,7 +204,7 @@ def test_an_open_entry_of_ours_is_told_with_its_session(world: Any, monkeypatch:
     world.write("P1")
     world.trigger()
     (line,) = told_by_the_doctor(world, monkeypatch)
-    node = world.session.id.split("-")[0]
+    node = world.read_session().id.split("-")[0]
     assert line.split()[4] == node
     assert f"pinot-assets session show {world.table}" in line
     world.run()
@@ -243,14 +243,14 @@ def test_r14_a_segment_that_no_server_can_load_makes_its_file_fail(make_real_wor
         world.publish()
     world.run()
     assert world.built == ["F2"]
-    assert world.sessions[-1].retry_count == 1
+    assert world.read_sessions()[-1].retry_count == 1
     assert_shown(world, ["F1", "F2", "F3"])
 
 
 def test_r05_a_published_segment_that_was_deleted_by_hand_is_no_source(world: Any) -> None:
     world.write("P1", "P2")
     world.run()
-    (gone,) = [s for s in world.snapshot.segments if world.builder.rows[s] == ("P1",)]
+    (gone,) = [s for s in world.read_snapshot().segments if world.builder.rows[s] == ("P1",)]
     world.pinot.delete_segments(world.table, [gone])
     until(lambda: gone not in world.pinot.all_segments(world.table), 60)
     world.write(P1="P1.1")
@@ -261,9 +261,9 @@ def test_r05_a_published_segment_that_was_deleted_by_hand_is_no_source(world: An
 def test_r20_what_changes_no_segment_writes_a_snapshot_too(world: Any) -> None:
     world.write("P1")
     world.run()
-    before = world.snapshot
+    before = world.read_snapshot()
     (world.source / "empty").write_text("v\n")
     world.run()
-    assert world.snapshot.seq > before.seq
+    assert world.read_snapshot().seq > before.seq
     assert world.run().result is TriggerResult.NOTHING
     assert_shown(world, ["P1"])

@@ -40,7 +40,7 @@ def append_type(config: JsonObject) -> None:
 
 def expire(world: Any, *files: str) -> None:
     """What Pinot's time retention does: the segments of these files are deleted, and nobody is told."""
-    doomed = {o.segment for f in world.snapshot.files if f.uri.endswith(files) for o in f.outputs}
+    doomed = {o.segment for f in world.read_snapshot().files if f.uri.endswith(files) for o in f.outputs}
     assert doomed
     world.pinot.delete_segments(world.table, doomed)
 
@@ -85,7 +85,7 @@ def test_e23_a_merge_task_that_only_pinot_knows_of_stops_the_table(make_world: A
     world.write("P2")
     with pytest.raises(SpecError, match=r"MergeRollupTask: merges segments(.|\n)*in Pinot"):
         world.run()
-    assert (world.visible, world.builds, world.session) == (["P1"], 1, None)
+    assert (world.visible, world.builds, world.read_session()) == (["P1"], 1, None)
     del stored["task"]
     world.run()
     assert world.visible == ["P1", "P2"]
@@ -95,9 +95,9 @@ def test_e23_segments_that_were_merged_already_pause_a_sync_table(make_world: An
     world = make_world("sync")
     world.write("P1", "P2")
     world.run()
-    sources = set(world.snapshot.segments)
+    sources = set(world.read_snapshot().segments)
     entry = world.pinot.start_replace_segments(world.table, sources, {"merged_P1_P2"})
-    some = next(iter(world.snapshot.segments.values()))
+    some = next(iter(world.read_snapshot().segments.values()))
     world.pinot._tables[world.table].segments["merged_P1_P2"] = some
     world.pinot.end_replace_segments(world.table, entry)
     world.write(P1="P1.1")
@@ -130,11 +130,11 @@ def test_r03_an_entry_is_renewed_at_half_of_what_the_table_says(
     )
     world.write("P1")
     world.trigger()
-    first = world.session.lineage_entry_id
+    first = world.read_session().lineage_entry_id
     world.later(2.1)
     world.audit()
     world.publish()
-    assert (first != world.snapshot.lineage_entry_id) == renewed
+    assert (first != world.read_snapshot().lineage_entry_id) == renewed
     assert world.visible == ["P1"]
     world.assert_settled()
 

@@ -41,12 +41,12 @@ def test_r25_a_hung_builder_lets_go_of_the_table(make_world: Any, monkeypatch: p
             hung.trigger()
         with world.store() as store:
             assert store.holder() is None  # at once, not after a session time-out
-        assert world.session.state is State.IN_PROGRESS
+        assert world.read_session().state is State.IN_PROGRESS
         with pytest.raises(LeaseLost):
             hung.trigger()  # whoever asks it again hears the same
     world.run()
     assert world.visible == ["F1", "F2", "P1"]
-    assert [s.retry_count for s in world.sessions] == [0, 0]
+    assert [s.retry_count for s in world.read_sessions()] == [0, 0]
     world.assert_settled()
 
 
@@ -72,7 +72,7 @@ def test_r25_nothing_is_written_after_the_lease_went(
         with pytest.raises(LeaseLost):
             hung.trigger()
     assert world.pinot.all_segments(world.table) == frozenset()
-    assert world.session.counts["done"] == 0
+    assert world.read_session().counts["done"] == 0
     world.run()
     assert world.visible == ["P1"]
 

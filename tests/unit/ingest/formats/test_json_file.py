@@ -164,7 +164,7 @@ def test_both_ways_to_read_agree(first: JsonObject, rest: list[JsonObject]) -> N
     text = "\n".join(json.dumps(document) for document in documents)
     schema = pa.schema([field for field in SCHEMA if field.name != "j"])
     data = text.encode()
-    fast, slow = (json_file._Reader(TargetSchema(schema), BadRowPolicy()) for _ in range(2))
+    fast, slow = (json_file._JsonReader(TargetSchema(schema), BadRowPolicy()) for _ in range(2))
     assert fast._by_arrow(data).equals(slow._by_python(data, is_last=True))
 
 
@@ -185,14 +185,14 @@ def test_both_ways_to_read_objects_agree(documents: list[JsonObject]) -> None:
     data = "\n".join(map(json.dumps, documents)).encode()
     schema = pa.schema([("i", pa.int32()), ("j", pa.string())])
     fast, slow = (
-        json_file._Reader(TargetSchema(schema, json=frozenset("j")), BadRowPolicy()) for _ in range(2)
+        json_file._JsonReader(TargetSchema(schema, json=frozenset("j")), BadRowPolicy()) for _ in range(2)
     )
     expected = slow._by_python(data, is_last=True)
     assert fast.read(data, is_last=True).equals(expected)
 
 
 def test_objects_do_not_keep_the_other_columns_from_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_file._Reader, "_by_python", None)
+    monkeypatch.setattr(json_file._JsonReader, "_by_python", None)
     rows = read('{"j":{"a":1.50},"i":1}\n{"i":2,"j":[]}\n{"i":3}\n{"j":"x","s":"y"}').to_pylist()
     assert [(row["i"], row["j"], row["s"]) for row in rows] == [
         (1, '{"a":1.50}', None),
@@ -237,13 +237,13 @@ def test_numbers_in_json_and_decimals_stay_as_they_are_written() -> None:
 def test_a_long_document_of_several_lines_is_parsed_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not once for every block: one of 60 MB would take minutes."""
     tried: list[int] = []
-    read_block = json_file._Reader.read
+    read_block = json_file._JsonReader.read
 
-    def counted(self: json_file._Reader, block: bytes, *, is_last: bool = False) -> pa.Table:
+    def counted(self: json_file._JsonReader, block: bytes, *, is_last: bool = False) -> pa.Table:
         tried.append(len(block))
         return read_block(self, block, is_last=is_last)
 
-    monkeypatch.setattr(json_file._Reader, "read", counted)
+    monkeypatch.setattr(json_file._JsonReader, "read", counted)
     lines = [b'{"i":0}\n{\n', *[b'"x%d":1,\n' % n for n in range(2000)], b'"i":7}\n{"i":8}\n']
     wanted = TargetSchema(pa.schema([("i", pa.int64())]))
     tables = list(read_json(iter(lines), wanted, BadRowPolicy()))

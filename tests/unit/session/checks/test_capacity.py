@@ -43,8 +43,8 @@ def run(
         spec=SimpleNamespace(table_json={}),  # somebody may have set it in Pinot alone
         table="t",
         pinot=pinot,
-        table_config=table,
-        switcher=SimpleNamespace(lineage=Lineage(), starts_forced=False),
+        read_table_config=lambda: table,
+        switcher=lambda: SimpleNamespace(lineage=Lineage(), starts_forced=False),
         current_snapshot=lambda: None,
     )
 

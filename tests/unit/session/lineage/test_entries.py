@@ -107,7 +107,7 @@ def test_r19_of_an_entry_that_is_gone_its_own_end_alone_says_that_it_was_publish
 ) -> None:
     """Its output is in sight; that an entry before it was ended says nothing of this one."""
     table.push("b")
-    assert table.switcher().is_published(SWITCH, "gone", end_issued) is published
+    assert table.switcher().ask_if_published(SWITCH, "gone", end_issued) is published
 
 
 def test_r07_a_broker_that_shows_old_and_new_segments_has_not_switched(

@@ -32,7 +32,9 @@ def run(
     pinot = SimpleNamespace(
         table_bytes=table_bytes, table_servers=lambda _: ("s1", "s2"), server_disks=server_disks
     )
-    return SimpleNamespace(table="t", pinot=pinot, clients=SimpleNamespace(pinot=pinot), table_config=table)
+    return SimpleNamespace(
+        table="t", pinot=pinot, clients=SimpleNamespace(pinot=pinot), read_table_config=lambda: table
+    )
 
 
 def test_the_peak_has_old_and_new_and_later_the_old_goes() -> None:

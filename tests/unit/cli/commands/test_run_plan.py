@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from model.world.lives import failed, lived, make_table, planned, remove, run_now, write
-from model.world.table import TABLE, Table
+from model.world.table import TABLE, ModelTable
 from typer.testing import CliRunner, Result
 
 from pinot_assets.cli.commands import run
@@ -125,7 +125,7 @@ def test_a_gate_that_was_shut_is_told_before_it_is_tried_again() -> None:
     has(said(planned(table)), "goes on: removes 1 file", "last audit kept the gate shut: row_change of table")
 
 
-def generations(**options: Any) -> Table:
+def generations(**options: Any) -> ModelTable:
     """Two swaps, of which the first may still be reverted to, and something to do."""
     table = make_table("swap", **options)
     for version in ("A1", "A2"):

@@ -1,6 +1,6 @@
 """Rules R1–R28 and edge cases E1–E33 each have a test with their number; docs/edge-cases.md says where.
 
-That what cites a number leads to its paragraph is the subject of `docs/test_references`.
+That what cites a number leads to its paragraph is the subject of `test_references`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 PAGE = TESTS.parent / "docs" / "edge-cases.md"
 NUMBERS = [*(f"E{n}" for n in range(1, 34)), *(f"R{n}" for n in range(1, 29))]
 

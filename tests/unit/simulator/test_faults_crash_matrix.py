@@ -19,12 +19,12 @@ from simulator.tables import (
     MINUTE,
     PAUSELESS,
     SPLIT,
-    Table,
+    SimulatedTable,
     first,
     talk,
     with_settings,
 )
-from simulator.world import World
+from simulator.world import SimulatedWorld
 
 from pinot_assets.realtime.model.state import SegmentStatus
 
@@ -46,8 +46,8 @@ IN_BOTH = [
 @pytest.mark.parametrize(
     "table", [CLASSIC, SPLIT, BYPASS, PAUSELESS], ids=["classic", "split", "bypass", "pauseless"]
 )
-def test_a_death_at_any_point_loses_nothing_and_is_mended(table: Table, point: Point) -> None:
-    world = World(table, [Strike(point)])
+def test_a_death_at_any_point_loses_nothing_and_is_mended(table: SimulatedTable, point: Point) -> None:
+    world = SimulatedWorld(table, [Strike(point)])
     for _ in range(30):
         world.run(MINUTE)
         always(world)
@@ -59,7 +59,7 @@ def test_a_death_at_any_point_loses_nothing_and_is_mended(table: Table, point: P
 
 
 def test_blocking_another_replica_wins_when_the_builder_dies() -> None:
-    world = World(BYPASS, [Strike(Point.DURING_BUILD, back_after_ms=None)])
+    world = SimulatedWorld(BYPASS, [Strike(Point.DURING_BUILD, back_after_ms=None)])
     world.run(10 * MINUTE)
     ends = [(m.server, r.answer) for _, m, r in talk(world, first(world)) if m.kind is MessageKind.END]
     assert ends == [("server-1", CompletionStatus.COMMIT_SUCCESS)]
@@ -68,7 +68,7 @@ def test_blocking_another_replica_wins_when_the_builder_dies() -> None:
 def test_blocking_fail_over_after_commit_start_fails_the_end_and_elects_again() -> None:
     """The new controller's election is HOLDING, so the end that it hears is refused."""
     table = BYPASS
-    world = World(table, [Strike(Point.AFTER_START, back_after_ms=None)])
+    world = SimulatedWorld(table, [Strike(Point.AFTER_START, back_after_ms=None)])
     world.run(10 * MINUTE)
     said = talk(world, first(world))
     assert [r.answer for _, m, r in said if m.kind is MessageKind.END][-1] is CompletionStatus.COMMIT_SUCCESS
@@ -79,7 +79,7 @@ def test_blocking_fail_over_after_commit_start_fails_the_end_and_elects_again() 
 
 def test_pauseless_fail_over_after_commit_start_leaves_committing_until_the_upload() -> None:
     table = with_settings(PAUSELESS)
-    world = World(table, [Strike(Point.AFTER_STEP_3, back_after_ms=None)])
+    world = SimulatedWorld(table, [Strike(Point.AFTER_STEP_3, back_after_ms=None)])
     world.run(4 * MINUTE)
     name = first(world)
     assert world.zookeeper.nodes[name].status is SegmentStatus.COMMITTING
@@ -96,14 +96,14 @@ def test_pauseless_fail_over_after_commit_start_leaves_committing_until_the_uplo
 def test_a_new_leads_first_validation_has_the_segment_level_part() -> None:
     """Its clock is memory: a fail-over makes the daily pass come at once."""
     table = replace(PAUSELESS, first_validation_ms=7 * MINUTE)
-    world = World(table, [Strike(Point.AFTER_STEP_3, back_after_ms=None)])
+    world = SimulatedWorld(table, [Strike(Point.AFTER_STEP_3, back_after_ms=None)])
     world.run(10 * MINUTE)
     assert world.zookeeper.nodes[first(world)].status is SegmentStatus.DONE
 
 
 def test_without_a_fail_over_committing_waits_for_the_daily_pass() -> None:
     table = replace(PAUSELESS, stream=replace(PAUSELESS.stream, flows_ms=5 * MINUTE))
-    world = World(table, [Strike(Point.BEFORE_END, back_after_ms=None)])
+    world = SimulatedWorld(table, [Strike(Point.BEFORE_END, back_after_ms=None)])
     world.run(23 * HOUR)
     assert world.zookeeper.nodes[first(world)].status is SegmentStatus.COMMITTING
     world.run(2 * HOUR)
@@ -113,9 +113,9 @@ def test_without_a_fail_over_committing_waits_for_the_daily_pass() -> None:
 @pytest.mark.parametrize(("point", "in_ideal"), [(Point.AFTER_STEP_1, True), (Point.AFTER_STEP_2, False)])
 @pytest.mark.parametrize("table", [BYPASS, PAUSELESS], ids=["blocking", "pauseless"])
 def test_validation_completes_the_three_steps_after_five_minutes(
-    table: Table, point: Point, in_ideal: bool
+    table: SimulatedTable, point: Point, in_ideal: bool
 ) -> None:
-    world = World(table, [Strike(point, back_after_ms=None)])
+    world = SimulatedWorld(table, [Strike(point, back_after_ms=None)])
     world.run(4 * MINUTE)
     latest = world.zookeeper.latest()[0]
     assert (str(latest.name) in world.zookeeper.ideal) is in_ideal
@@ -128,7 +128,7 @@ def test_validation_completes_the_three_steps_after_five_minutes(
 def test_both_die_at_committing_and_the_segment_is_read_again() -> None:
     """Nobody has built it: after the wait of 600 s every replica is in ERROR, then it is re-ingested."""
     table = PAUSELESS
-    world = World(table, [Strike(Point.AFTER_STEP_3, back_after_ms=None)])
+    world = SimulatedWorld(table, [Strike(Point.AFTER_STEP_3, back_after_ms=None)])
     world.run(60_150)
     for name in ("server-0", "server-1"):
         world.servers[name].kill()
@@ -147,7 +147,9 @@ def test_both_die_at_committing_and_the_segment_is_read_again() -> None:
 
 
 def test_dedup_is_not_read_again_and_the_refusal_says_why() -> None:
-    world = World(with_settings(PAUSELESS, dedup=True), [Strike(Point.AFTER_STEP_3, back_after_ms=None)])
+    world = SimulatedWorld(
+        with_settings(PAUSELESS, dedup=True), [Strike(Point.AFTER_STEP_3, back_after_ms=None)]
+    )
     world.run(60_150)
     for name in ("server-0", "server-1"):
         world.servers[name].kill()
@@ -176,19 +178,19 @@ class TestSeed003:
     DOWN = StoreOutage(0, 2 * HOUR)
 
     def test_upload_fails_and_replicas_have_it_from_the_committer_or_their_own_rows(self) -> None:
-        world = World(BYPASS, [self.DOWN])
+        world = SimulatedWorld(BYPASS, [self.DOWN])
         world.run(5 * MINUTE)
         assert world.zookeeper.nodes[first(world)].url == ""
         assert set(world.helix.external[first(world)].values()) == {"ONLINE"}
 
     def test_upload_fails_and_the_committer_dies_default_mode_builds(self) -> None:
-        world = World(BYPASS, [self.DOWN, Strike(Point.AFTER_END, back_after_ms=None)])
+        world = SimulatedWorld(BYPASS, [self.DOWN, Strike(Point.AFTER_END, back_after_ms=None)])
         world.run(5 * MINUTE)
         assert world.servers["server-1"].loaded[first(world)].docs == 60_000
 
     def test_upload_fails_and_the_committer_dies_download_mode_is_in_error_until_it_is_back(self) -> None:
         table = with_settings(BYPASS, completion_mode="DOWNLOAD")
-        world = World(table, [self.DOWN, Strike(Point.AFTER_END, back_after_ms=10 * MINUTE)])
+        world = SimulatedWorld(table, [self.DOWN, Strike(Point.AFTER_END, back_after_ms=10 * MINUTE)])
         world.run(5 * MINUTE)
         assert world.helix.external[first(world)]["server-1"] == "ERROR"
         world.run(10 * MINUTE)
@@ -197,13 +199,13 @@ class TestSeed003:
 
     def test_upload_succeeds_and_the_committer_dies_others_load_from_the_store(self) -> None:
         table = with_settings(BYPASS, completion_mode="DOWNLOAD")
-        world = World(table, [Strike(Point.AFTER_END, back_after_ms=None)])
+        world = SimulatedWorld(table, [Strike(Point.AFTER_END, back_after_ms=None)])
         world.run(3 * MINUTE)
         assert world.helix.external[first(world)]["server-1"] == "ONLINE"
         assert world.peer_bytes == 0
 
     def test_upload_succeeds_and_the_controller_dies_the_file_is_overwritten(self) -> None:
-        world = World(BYPASS, [Strike(Point.AFTER_MOVE, back_after_ms=None)])
+        world = SimulatedWorld(BYPASS, [Strike(Point.AFTER_MOVE, back_after_ms=None)])
         world.run(5 * MINUTE)
         assert world.zookeeper.nodes[first(world)].url == first(world)
         always(world)
@@ -211,7 +213,7 @@ class TestSeed003:
     def test_a_download_waits_for_the_external_view(self) -> None:
         """A replica told to download before the committer is ONLINE in the view looks again, and again."""
         table = with_settings(BYPASS, completion_mode="DOWNLOAD")
-        world = World(table, [self.DOWN])
+        world = SimulatedWorld(table, [self.DOWN])
         world.run(3 * MINUTE)
         assert world.helix.external[first(world)]["server-1"] == "ONLINE"
         assert world.peer_bytes > 0

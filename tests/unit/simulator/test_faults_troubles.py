@@ -14,14 +14,14 @@ from simulator.tables import (
     MINUTE,
     PAUSELESS,
     Hardware,
+    SimulatedTable,
     Stream,
-    Table,
     first,
     statuses,
     talk,
     with_settings,
 )
-from simulator.world import World
+from simulator.world import SimulatedWorld
 
 from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.realtime.model.state import PauseReason, SegmentStatus
@@ -29,7 +29,7 @@ from pinot_assets.realtime.repair.model import StepKind as Repair
 
 
 class TestCommitTakesLong:
-    def slow(self, table: Table, build_rows_per_s: int) -> Table:
+    def slow(self, table: SimulatedTable, build_rows_per_s: int) -> SimulatedTable:
         return replace(
             table,
             hardware=Hardware(build_rows_per_s=build_rows_per_s),
@@ -37,20 +37,20 @@ class TestCommitTakesLong:
         )
 
     def test_leases_let_a_build_of_twenty_minutes_through(self) -> None:
-        world = World(self.slow(BYPASS, 50))
+        world = SimulatedWorld(self.slow(BYPASS, 50))
         world.run(HOUR)
         kinds = [(m.kind, r.answer) for _, m, r in talk(world, first(world))]
         assert (MessageKind.EXTEND, CompletionStatus.PROCESSED) in kinds
         assert world.zookeeper.nodes[first(world)].status is SegmentStatus.DONE
 
     def test_no_build_takes_longer_than_half_an_hour(self) -> None:
-        world = World(self.slow(BYPASS, 30))
+        world = SimulatedWorld(self.slow(BYPASS, 30))
         world.run(3 * HOUR)
         kinds = [(m.kind, r.answer) for _, m, r in talk(world, first(world))]
         assert (MessageKind.EXTEND, CompletionStatus.FAILED) in kinds
 
     def test_pauseless_is_refused_after_five_minutes_in_spite_of_leases(self) -> None:
-        world = World(self.slow(PAUSELESS, 180))
+        world = SimulatedWorld(self.slow(PAUSELESS, 180))
         world.run(HOUR)
         said = [(m.kind, r.answer) for _, m, r in talk(world, first(world))]
         assert (MessageKind.EXTEND, CompletionStatus.PROCESSED) in said
@@ -69,7 +69,7 @@ class TestMessages:
             cluster=ClusterSettings(version="1.5.1", upload_timeout_ms=5_000),
             hardware=Hardware(helix_ms=20_000),
         )
-        world = World(table, [trouble])
+        world = SimulatedWorld(table, [trouble])
         world.run(10 * MINUTE)
         always(world)
         assert world.zookeeper.nodes[first(world)].status is SegmentStatus.DONE
@@ -81,7 +81,7 @@ class TestMessages:
 
     def test_a_late_commit_end_is_refused_when_another_has_won(self) -> None:
         late = Fate(late_ms=8 * MINUTE)
-        world = World(BYPASS, [BadNetwork(0, 90_000, late, frozenset({MessageKind.END}), every=1)])
+        world = SimulatedWorld(BYPASS, [BadNetwork(0, 90_000, late, frozenset({MessageKind.END}), every=1)])
         world.run(20 * MINUTE)
         always(world)
         answers = [r.answer for _, m, r in talk(world, first(world)) if m.kind is MessageKind.END]
@@ -90,7 +90,7 @@ class TestMessages:
     def test_commit_start_that_outlives_its_time_out(self) -> None:
         """apache/pinot#17885: the controller's writes come through, the server hears nothing."""
         slow = SlowZooKeeper(58_000, 30_000, 6_000)
-        world = World(PAUSELESS, [slow])
+        world = SimulatedWorld(PAUSELESS, [slow])
         world.run(4 * MINUTE)
         assert world.zookeeper.nodes[first(world)].status is SegmentStatus.COMMITTING
         assert set(world.helix.external[first(world)].values()) == {"ONLINE"}, "both built it from their rows"
@@ -100,7 +100,9 @@ class TestMessages:
 
     def test_commit_start_that_loses_the_race_waits_for_a_segment_nobody_builds(self) -> None:
         table = with_settings(PAUSELESS, replication=1, peer_scheme=None)
-        world = World(replace(table, servers=1), [SlowZooKeeper(58_000, 30_000, 6_000)], race_ms=30_000)
+        world = SimulatedWorld(
+            replace(table, servers=1), [SlowZooKeeper(58_000, 30_000, 6_000)], race_ms=30_000
+        )
         world.run(12 * MINUTE)
         assert set(world.helix.external[first(world)].values()) == {"ERROR"}
         SimulatedRepair(world).run(HOUR)
@@ -110,7 +112,7 @@ class TestMessages:
 
 def test_a_dead_server_does_nothing_though_helix_takes_it_for_alive() -> None:
     """Its session outlives it by half a minute; messages of that time wait, and end with the session."""
-    world = World(BYPASS, [Death(50_000, "server-1", None)])
+    world = SimulatedWorld(BYPASS, [Death(50_000, "server-1", None)])
     world.run(70_000)
     name = first(world)
     assert world.helix.has_session("server-1")
@@ -124,7 +126,7 @@ def test_a_dead_server_does_nothing_though_helix_takes_it_for_alive() -> None:
 
 class TestReaders:
     def test_one_that_fails_is_offline_until_the_next_segment(self) -> None:
-        world = World(BYPASS, [ReaderFails(30_000, "server-1")])
+        world = SimulatedWorld(BYPASS, [ReaderFails(30_000, "server-1")])
         world.run(40_000)
         assert world.zookeeper.ideal[first(world)] == {"server-0": "CONSUMING", "server-1": "OFFLINE"}
         world.run(5 * MINUTE)
@@ -132,7 +134,7 @@ class TestReaders:
         always(world)
 
     def test_all_that_fail_get_a_new_segment_from_the_same_offset(self) -> None:
-        world = World(BYPASS, [ReaderFails(30_000, "server-0"), ReaderFails(31_000, "server-1")])
+        world = SimulatedWorld(BYPASS, [ReaderFails(30_000, "server-0"), ReaderFails(31_000, "server-1")])
         world.run(2 * MINUTE)
         repair = SimulatedRepair(world)
         repair.run(HOUR)
@@ -142,7 +144,7 @@ class TestReaders:
         assert lag_rows(world) < 10_000
 
     def test_a_segment_that_is_too_large_is_halved(self) -> None:
-        world = World(replace(BYPASS, buildable_rows=20_000, precheck_retry=True))
+        world = SimulatedWorld(replace(BYPASS, buildable_rows=20_000, precheck_retry=True))
         world.run(10 * MINUTE)
         done = [n for n in world.zookeeper.nodes.values() if n.status is SegmentStatus.DONE]
         assert done
@@ -154,7 +156,7 @@ class TestRetention:
     def test_reingestion_of_forgotten_rows_is_short_without_an_error_and_ours_refuses(self) -> None:
         stream = Stream(partitions=1, rows_per_s=1_000, retention_ms=20 * MINUTE)
         table = with_settings(replace(PAUSELESS, stream=stream), download_timeout_s=15)
-        world = World(table, [Strike(Point.AFTER_STEP_3, back_after_ms=None)])
+        world = SimulatedWorld(table, [Strike(Point.AFTER_STEP_3, back_after_ms=None)])
         world.run(60_150)
         for name in ("server-0", "server-1"):
             world.servers[name].kill()
@@ -173,7 +175,7 @@ class TestRetention:
 
 class TestPause:
     def test_paused_by_an_operator_commits_and_waits(self) -> None:
-        world = World(PAUSELESS)
+        world = SimulatedWorld(PAUSELESS)
         world.run(30_000)
         world.pause()
         world.run(MINUTE)
@@ -186,7 +188,7 @@ class TestPause:
         always(world)
 
     def test_paused_by_a_limit_resumes_by_itself(self) -> None:
-        world = World(BYPASS)
+        world = SimulatedWorld(BYPASS)
         world.exceeded = PauseReason.QUOTA
         world.run(10 * MINUTE)
         assert world.zookeeper.pause.reason is PauseReason.QUOTA
@@ -197,12 +199,12 @@ class TestPause:
 
 
 def test_download_mode_under_bypass_may_leave_a_commit_to_a_restart() -> None:
-    """Found by test_proof. The store is down, and the controller dies before it answers commitEnd: the
+    """Found by test_world_proof. The store is down, and the controller dies before it answers commitEnd: the
     committer hears KEEP, which in DOWNLOAD mode means "download it from your peers", of whom none has it.
     A reset goes that way again; a restart finds the segment on its disk.
     """
     table = with_settings(BYPASS, completion_mode="DOWNLOAD")
-    world = World(table, [StoreOutage(0, 20 * MINUTE), Strike(Point.AFTER_STEP_3)])
+    world = SimulatedWorld(table, [StoreOutage(0, 20 * MINUTE), Strike(Point.AFTER_STEP_3)])
     world.run(5 * MINUTE)
     name = first(world)
     assert (world.zookeeper.nodes[name].status, world.zookeeper.nodes[name].url) == (SegmentStatus.DONE, "")
@@ -219,7 +221,7 @@ def test_download_mode_under_bypass_may_leave_a_commit_to_a_restart() -> None:
 
 def test_helix_that_forgets_after_a_reset_needs_a_restart() -> None:
     table = with_settings(PAUSELESS, download_timeout_s=15)
-    world = World(table, [Strike(Point.AFTER_STEP_3, back_after_ms=None)])
+    world = SimulatedWorld(table, [Strike(Point.AFTER_STEP_3, back_after_ms=None)])
     world.helix.forgets = True
     world.run(60_150)
     for name in ("server-0", "server-1"):
@@ -237,7 +239,7 @@ def test_the_same_seed_tells_the_same_story() -> None:
     table = with_settings(BYPASS, completion_mode="DOWNLOAD", replication=3)
     table = replace(table, servers=3)
     faults = [StoreOutage(90_000, 2 * HOUR), Death(5 * MINUTE, "server-0")]
-    one, other = World(table, faults, seed=7), World(table, faults, seed=7)
+    one, other = SimulatedWorld(table, faults, seed=7), SimulatedWorld(table, faults, seed=7)
     one.run(HOUR)
     other.run(HOUR)
     assert one.story == other.story

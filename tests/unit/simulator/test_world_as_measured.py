@@ -15,13 +15,13 @@ from simulator.tables import (
     MINUTE,
     PAUSELESS,
     Hardware,
+    SimulatedTable,
     Stream,
-    Table,
     first,
     statuses,
     with_settings,
 )
-from simulator.world import World
+from simulator.world import SimulatedWorld
 
 from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.realtime.model.state import SegmentStatus
@@ -36,9 +36,9 @@ LIKE_IT = replace(
 """200,000 messages in five seconds; flush rows are shared by a server's two partitions."""
 
 
-def both_die_at_committing(table: Table) -> World:
+def both_die_at_committing(table: SimulatedTable) -> SimulatedWorld:
     """Kill -9 of both servers when the first segment is COMMITTING, and a start ten seconds later."""
-    world = World(table)
+    world = SimulatedWorld(table)
     while "COMMITTING" not in statuses(world):
         world.run(10)
     for server in world.servers.values():
@@ -49,7 +49,7 @@ def both_die_at_committing(table: Table) -> World:
 
 def test_the_order_in_which_states_appear() -> None:
     """COMMITTING, the next IN_PROGRESS 0.1 to 0.25 s later, DONE 0.4 to 2.6 s after COMMITTING."""
-    world = World(LIKE_IT)
+    world = SimulatedWorld(LIKE_IT)
     world.run(MINUTE)
     partition = [entry for entry in world.zookeeper.history if entry[1].partition == 0]
     seen = [(name.sequence, status) for _, name, status in partition][:4]
@@ -67,7 +67,7 @@ def test_the_order_in_which_states_appear() -> None:
 
 
 def test_two_hundred_thousand_rows_are_twelve_segments_done() -> None:
-    world = World(LIKE_IT)
+    world = SimulatedWorld(LIKE_IT)
     world.run(MINUTE)
     assert statuses(world).count("DONE") == 12
     assert statuses(world).count("IN_PROGRESS") == 2
@@ -76,7 +76,7 @@ def test_two_hundred_thousand_rows_are_twelve_segments_done() -> None:
 
 def test_the_committer_killed_leaves_committing_though_it_is_online_on_both() -> None:
     """Until an upload is asked for when it is older than five minutes: then DONE."""
-    world = World(LIKE_IT, [Strike(Point.BEFORE_END, back_after_ms=10_000)])
+    world = SimulatedWorld(LIKE_IT, [Strike(Point.BEFORE_END, back_after_ms=10_000)])
     world.run(2 * MINUTE)
     stuck = [n for n, node in world.zookeeper.nodes.items() if node.status is SegmentStatus.COMMITTING]
     assert stuck
@@ -120,7 +120,7 @@ def test_both_killed_with_a_short_wait_are_in_error_and_validation_reads_the_seg
 
 @pytest.mark.parametrize("forced", [False, True])
 def test_a_store_made_unwritable_leaves_urls_empty_until_uploads_are_asked_for(forced: bool) -> None:
-    world = World(LIKE_IT, [StoreOutage(0, 30_000)])
+    world = SimulatedWorld(LIKE_IT, [StoreOutage(0, 30_000)])
     world.run(40_000)
     done = [name for name, node in world.zookeeper.nodes.items() if node.status is SegmentStatus.DONE]
     assert len(done) == 12
@@ -134,7 +134,7 @@ def test_a_store_made_unwritable_leaves_urls_empty_until_uploads_are_asked_for(f
 
 def test_a_get_of_periodictask_run_skips_the_segment_level_part() -> None:
     cluster = ClusterSettings(version="1.5.1")
-    world = World(replace(LIKE_IT, cluster=cluster), [StoreOutage(0, 30_000)])
+    world = SimulatedWorld(replace(LIKE_IT, cluster=cluster), [StoreOutage(0, 30_000)])
     world.run(10 * MINUTE)
     world.validate()
     world.run(MINUTE)

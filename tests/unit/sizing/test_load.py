@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from simulator.tables import Hardware, Stream, Table
-from simulator.world import World
+from simulator.tables import Hardware, SimulatedTable, Stream
+from simulator.world import SimulatedWorld
 
 from pinot_assets.realtime.model.settings import RealtimeSettings
 from pinot_assets.sizing.load import Flush, Flushed, RowLimit
@@ -64,7 +64,7 @@ def test_without_a_size_the_former_limit_is_carried_on() -> None:
 def test_pauseless_learns_a_segment_later() -> None:
     """The next segment's limit is fixed at commitStart, when this one's size is not known yet."""
     flush = Flush(segment_bytes=200 * MB, first_rows=60_000)
-    table = Table(
+    table = SimulatedTable(
         settings=RealtimeSettings(replication=1),
         flush=flush,
         stream=Stream(partitions=1, rows_per_s=1_000),
@@ -73,7 +73,7 @@ def test_pauseless_learns_a_segment_later() -> None:
     )
     limits = {}
     for pauseless in (False, True):
-        world = World(replace(table, settings=replace(table.settings, pauseless=pauseless)))
+        world = SimulatedWorld(replace(table, settings=replace(table.settings, pauseless=pauseless)))
         world.run(400_000)
         limits[pauseless] = [node.limit for node in world.zookeeper.nodes.values()][:4]
     assert limits[False] == [60_000, 90_000, 135_000, 209_715]

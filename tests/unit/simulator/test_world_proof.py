@@ -24,8 +24,8 @@ from simulator.faults import (
     Strike,
 )
 from simulator.protocol import MessageKind
-from simulator.tables import HOUR, MINUTE, Hardware, Stream, Table
-from simulator.world import World
+from simulator.tables import HOUR, MINUTE, Hardware, SimulatedTable, Stream
+from simulator.world import SimulatedWorld
 
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
 from pinot_assets.sizing.load import Flush, Outage
@@ -64,18 +64,20 @@ outages = st.builds(StoreOutage, at, long, st.sampled_from(list(Outage)))
 faults = st.one_of(deaths, strikes, networks, zookeepers, readers)
 
 tables = st.builds(
-    lambda pauseless, scheme, mode, replication, partitions, rows, time_ms, late_ms, build, upload_ms: Table(
-        settings=RealtimeSettings(
-            replication=replication,
-            peer_scheme="http" if replication > 1 and (pauseless or scheme) else None,
-            pauseless=pauseless,
-            completion_mode=mode,
-        ),
-        cluster=ClusterSettings(version="1.5.1", upload_timeout_ms=upload_ms),
-        flush=Flush(segment_rows=rows, time_ms=time_ms),
-        stream=Stream(partitions=partitions, rows_per_s=1_000, flows_ms=2 * TROUBLED, late_ms=late_ms),
-        hardware=Hardware(build_rows_per_s=build, build_slots=64),
-        servers=max(2, replication),
+    lambda pauseless, scheme, mode, replication, partitions, rows, time_ms, late_ms, build, upload_ms: (
+        SimulatedTable(
+            settings=RealtimeSettings(
+                replication=replication,
+                peer_scheme="http" if replication > 1 and (pauseless or scheme) else None,
+                pauseless=pauseless,
+                completion_mode=mode,
+            ),
+            cluster=ClusterSettings(version="1.5.1", upload_timeout_ms=upload_ms),
+            flush=Flush(segment_rows=rows, time_ms=time_ms),
+            stream=Stream(partitions=partitions, rows_per_s=1_000, flows_ms=2 * TROUBLED, late_ms=late_ms),
+            hardware=Hardware(build_rows_per_s=build, build_slots=64),
+            servers=max(2, replication),
+        )
     ),
     pauseless=st.booleans(),
     scheme=st.booleans(),
@@ -107,9 +109,9 @@ proof = settings(
     race_ms=st.sampled_from([0, 0, 5_000]),
 )
 def test_promises_hold_and_repair_ends_what_is_stuck(
-    table: Table, wrong: list[Fault], outage: list[Fault], race_ms: int
+    table: SimulatedTable, wrong: list[Fault], outage: list[Fault], race_ms: int
 ) -> None:
-    world = World(table, [*wrong, *outage], race_ms=race_ms)
+    world = SimulatedWorld(table, [*wrong, *outage], race_ms=race_ms)
     kept = Kept(world)
 
     def promises() -> None:
@@ -132,11 +134,11 @@ def test_promises_hold_and_repair_ends_what_is_stuck(
 @settings(proof, max_examples=25 * TIMES)
 @given(table=tables, wrong=st.lists(faults, max_size=4), outage=st.lists(outages, max_size=1))
 def test_what_has_a_copy_outlives_a_stream_that_forgets(
-    table: Table, wrong: list[Fault], outage: list[Fault]
+    table: SimulatedTable, wrong: list[Fault], outage: list[Fault]
 ) -> None:
     """Rows may be gone before anybody has read them; none that a disk or the store has, and no wrong word."""
     table = replace(table, stream=replace(table.stream, retention_ms=10 * MINUTE))
-    world = World(table, [*wrong, *outage])
+    world = SimulatedWorld(table, [*wrong, *outage])
     kept = Kept(world)
     for _ in range(16):
         world.run(TROUBLED // 8)
@@ -150,7 +152,7 @@ def test_what_has_a_copy_outlives_a_stream_that_forgets(
         assert is_short(world, refusal.subject), refusal
 
 
-def is_short(world: World, segment: str) -> bool:
+def is_short(world: SimulatedWorld, segment: str) -> bool:
     """Whether rows of it are nowhere any more, or not in what was committed."""
     node = world.zookeeper.nodes[segment]
     whole = node.docs is None or node.docs == (node.end or 0) - node.start
@@ -172,13 +174,16 @@ def test_under_bypass_consumption_never_waits_for_a_store_that_refuses(
 ) -> None:
     settings_ = RealtimeSettings(replication=2, peer_scheme="http", pauseless=pauseless)
     table = replace(
-        Table(settings=settings_, stream=Stream(partitions=2, rows_per_s=1_000)),
+        SimulatedTable(settings=settings_, stream=Stream(partitions=2, rows_per_s=1_000)),
         flush=Flush(segment_rows=rows),
     )
-    assert longest_lag(World(table, [StoreOutage(begin, lasts)])) <= longest_lag(World(table)) + 5_000
+    assert (
+        longest_lag(SimulatedWorld(table, [StoreOutage(begin, lasts)]))
+        <= longest_lag(SimulatedWorld(table)) + 5_000
+    )
 
 
-def longest_lag(world: World) -> int:
+def longest_lag(world: SimulatedWorld) -> int:
     """In rows, over the time of troubles and as long again."""
     lags = []
     for _ in range(2 * TROUBLED // 20_000):

@@ -1,4 +1,4 @@
-"""What the wait for half-there uploads looks at. Its other cases are in `test_confirmed`."""
+"""What the wait for half-there uploads looks at. Its other cases are in `test_upload_loop`."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def test_only_a_short_look_at_a_table_that_moved_is_repeated(
     @contextmanager
     def open_look(*_: Any) -> Iterator[Any]:
         taken.append(now[0])
-        yield SimpleNamespace(moved=lambda: moved)
+        yield SimpleNamespace(ask_if_moved=lambda: moved)
 
     def examine(_: Any) -> Any:
         now[0] += seconds

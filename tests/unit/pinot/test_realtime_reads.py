@@ -66,12 +66,12 @@ def test_servers_live_ready_starting_or_away() -> None:
         assert (
             pinot.admin_url({"hostName": "Server_h", "adminPort": 1, "adminHttpsPort": "2"}) == "http://h:1"
         )
-        assert pinot.is_ready(HOST1)
+        assert pinot.ask_if_ready(HOST1)
         fake.servers[S1].ready = False
-        assert not pinot.is_ready(HOST1)
+        assert not pinot.ask_if_ready(HOST1)
         fake.servers[S1].ready = None
         with pytest.raises(PinotUnreachable):
-            pinot.is_ready(HOST1)
+            pinot.ask_if_ready(HOST1)
 
 
 def test_settings_are_found_whatever_their_case_and_do_not_show() -> None:

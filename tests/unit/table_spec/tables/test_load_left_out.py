@@ -162,7 +162,7 @@ def test_a_fault_in_the_check_itself_costs_one_table(folder, monkeypatch):
     tables = read_tables(folder.path)
     assert list(tables) == ["flights"]
     (one,) = tables.left_out
-    assert "could not be checked: KeyError in test_left_out.py, line" in one.in_one_line
+    assert "could not be checked: KeyError in test_load_left_out.py, line" in one.in_one_line
     assert "hunter2" not in one.in_one_line
 
 
