@@ -16,7 +16,7 @@ from pinot_assets.metrics.pushing import pushed_after
 from pinot_assets.resources.pinot import PinotResource
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.clients import open_clients
-from pinot_assets.session.values.report import Progress
+from pinot_assets.session.values.progress import Progress
 from pinot_assets.table_spec import TableSpec
 
 

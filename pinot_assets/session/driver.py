@@ -19,6 +19,7 @@ from pinot_assets.audit.checks import Finding
 from pinot_assets.core.effects import progress_in_errors
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.outages import OutageWatch
 from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.errors import PlanOutdated, SessionHeld, SnapshotIncomplete, SwitchStateUnknown
 from pinot_assets.session.checks.server_checks import RowCount, count
@@ -37,7 +38,8 @@ from pinot_assets.session.rollback.rollback_plan import RollbackPlan, rollback_p
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.formats import require_known
 from pinot_assets.session.trigger import trigger, trigger_planned, trigger_without_retry
-from pinot_assets.session.values.report import Progress, Quiet, TriggerReport, TriggerResult
+from pinot_assets.session.values.progress import Progress, Quiet, RunPhase
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, Outcome, Owner, PushKind, Session, State, given_up
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure
@@ -164,6 +166,7 @@ class Driver:
         """Release the lease, if this driver took it."""
         context, self._context = self._context, None
         if context is not None:
+            self._outages.stop()
             self._watchdog.stop()
             context.lease.release()
 
@@ -178,7 +181,7 @@ class Driver:
         """Report progress to `progress` from now on; each Dagster step has its own log."""
         self._progress = progress
         if self._context is not None:
-            self._context.progress = Fed(progress, self._watchdog)
+            self._context.progress = Fed(progress, self._feed)
 
     def carry_out(self, name: str, work: Callable[[TriggerContext], T]) -> T:
         """Run a step under the lease and the watchdog (rule R25); record it in `steps`. Callers add steps.
@@ -191,7 +194,11 @@ class Driver:
         begun = time.monotonic()
         try:
             context = self._take_lease()
-            with self._watchdog.guard(), progress_in_errors(lambda: so_far(context, name)):
+            with (
+                self._watchdog.guard(),
+                self._outages.in_errors(),
+                progress_in_errors(lambda: so_far(context, name)),
+            ):
                 try:
                     came_to = work(context)
                 except BaseException as error:  # an interrupt, too: Pinot carries out what was sent (R2)
@@ -201,6 +208,8 @@ class Driver:
         except Exception as error:
             self.steps[name] = StepRecord(time.monotonic() - begun, error)
             raise
+        finally:
+            self._progress.rest()
         self.steps[name] = StepRecord(time.monotonic() - begun, came_to)
         return came_to
 
@@ -216,10 +225,17 @@ class Driver:
         self.require_known()
         lease = self.clients.store.take_lease(owner)
         self._watchdog = Watchdog(self.clients.waits, self.clients.store.let_go)
-        lease.on_progress = self._watchdog.feed
-        progress = Fed(self._progress, self._watchdog)
+        self._outages = OutageWatch(
+            self.clients.services, lambda text: self._progress.note(text), self._watchdog.end_step
+        )
+        lease.on_progress = self._feed
+        progress = Fed(self._progress, self._feed)
         self._context = TriggerContext(self.spec, self.clients, lease, progress)
         return self._context
+
+    def _feed(self) -> None:
+        self._watchdog.feed()
+        self._outages.feed()
 
     def require_known(self) -> None:
         """Check that this release knows the formats of all that is stored for the table.
@@ -260,6 +276,7 @@ class Driver:
 
         :raises SnapshotIncomplete: nothing is staged.
         """
+        context.progress.begin(RunPhase.AUDIT)
         session = session_to_gate(context)
         session, findings = strategy_of(session).audit(context, session)
         is_atomic = session.push is PushKind.ATOMIC and session.outcome is Outcome.OPEN
@@ -284,6 +301,7 @@ class Driver:
 
         :raises SnapshotIncomplete: the gate is shut.
         """
+        context.progress.begin(RunPhase.SWITCH)
         session = session_to_gate(context)
         snapshot = strategy_of(session).publish(context, session)
         expire(context)

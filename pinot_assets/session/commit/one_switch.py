@@ -27,6 +27,7 @@ from pinot_assets.session.commit.gate import (
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.plan import Plan, segments_from, segments_to
+from pinot_assets.session.values.progress import RunPhase
 from pinot_assets.session.values.state import Mode, PushKind, Session, State, utc_text
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Receipt
@@ -95,7 +96,8 @@ def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> S
     session = _without_other_entry(context, session, switch)
     entry_id = context.switcher().open_entry(switch, session.lineage_entry_id)
     session = context.write_session(replace(session, lineage_entry_id=entry_id))  # W2
-    pushed = context.switcher().push(switch, entry_id)  # W3
+    context.progress.begin(RunPhase.PUSH, len(switch.segments_to))
+    pushed = context.switcher().push(switch, entry_id, context.progress.advance)  # W3
     if pushed.fallback is not None:
         context.note(
             "Pinot does not copy from the staging area, so whole tars are sent "

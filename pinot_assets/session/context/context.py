@@ -24,7 +24,7 @@ from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.session_store import Lease
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.session.values.hold import NO_HOLD, Hold
-from pinot_assets.session.values.report import Progress
+from pinot_assets.session.values.progress import Progress
 from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Pointer, PushKind, Session, seq_of
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.table_spec import TableSpec

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from kazoo.client import KazooClient
 
 from pinot_assets.core.connections import Waits
+from pinot_assets.core.outages import Service
 from pinot_assets.core.this_machine import take_memory_from_system
 from pinot_assets.errors import SpecError
 from pinot_assets.ingest.contract.build_spec import Builder
@@ -39,6 +40,7 @@ class TableClients:
     :ivar staging: the table's folder of the staging area.
     :ivar now_ms: the clock, epoch milliseconds.
     :ivar sleep: waits; seconds.
+    :ivar services: what a run asks while it makes no progress; those first that others depend on.
     """
 
     store: SessionStore
@@ -48,6 +50,7 @@ class TableClients:
     builder: Builder
     now_ms: Callable[[], int] = _now_ms
     sleep: Callable[[float], None] = time.sleep
+    services: Sequence[Service] = ()
 
     @property
     def waits(self) -> Waits:
@@ -117,6 +120,18 @@ def open_clients(spec: TableSpec, settings: Settings, builder: Builder) -> Itera
             hint="lower the time-outs of the Pinot connection",
         )
     with open_session_store(spec, settings) as store, HttpPinotClient(settings.pinot) as pinot:
+        source, staging = open_source(spec), open_staging(spec)
+        lost = settings.waits.lease + 5  # by then, ZooKeeper or its absence has ended the lease
         yield TableClients(
-            store=store, pinot=pinot, source=open_source(spec), staging=open_staging(spec), builder=builder
+            store=store,
+            pinot=pinot,
+            source=source,
+            staging=staging,
+            builder=builder,
+            services=(
+                Service(f"ZooKeeper at {settings.zookeeper}", store.pointer_written_ms, lost),
+                Service(f"Pinot's controller at {settings.pinot.controller_url}", pinot.version),
+                Service(f"the staging area {staging.store.uri}", staging.store.exists_root),
+                Service(f"the source {source.uri}", source.exists_root),
+            ),
         )

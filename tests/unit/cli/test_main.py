@@ -19,7 +19,7 @@ from pinot_assets.audit.checks import Finding
 from pinot_assets.cli import driver as driven
 from pinot_assets.cli import main
 from pinot_assets.cli.commands import run as run_command
-from pinot_assets.cli.driver import ConsoleProgress
+from pinot_assets.cli.progress import ConsoleProgress
 from pinot_assets.core.check_result import Severity
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError, PlanOutdated, PreflightRefused, SnapshotIncomplete

@@ -51,8 +51,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         return "a cluster's context"
 
     monkeypatch.setattr(SparkContext, "getOrCreate", get_context)
-    monkeypatch.setattr(jvm, "local_session", lambda name, cores: "this machine's")
-    monkeypatch.setattr(jvm, "local_context", lambda name, cores: "this machine's context")
+    monkeypatch.setattr(jvm, "local_session", lambda name, cores, log: "this machine's")
+    monkeypatch.setattr(jvm, "local_context", lambda name, cores, log: "this machine's context")
     monkeypatch.setattr(SparkSession, "builder", SparkSession.Builder())
     return found
 
