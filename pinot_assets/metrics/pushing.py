@@ -17,7 +17,8 @@ from pinot_assets.audit.checks import Finding
 from pinot_assets.core.waiting import run_with_timeout
 from pinot_assets.metrics.family import Sample, gauge, registry_of
 from pinot_assets.metrics.session import check_samples
-from pinot_assets.session.driver import Driver, StepRecord, was_turned_away
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.values.outcome import StepRecord, was_turned_away
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.table_spec import label_of
 

@@ -71,6 +71,7 @@ def begin(
         counts=plan.counts(),
         push=context.push,
         format=plan.format,
+        asked_by=context.asked_by,
     )
     open_session(context, session, pointer.hold)
     context.note(f"session {session.id} ({session.mode.lower()}): {plural(len(plan.rows), 'file')} to build")
@@ -143,6 +144,7 @@ def go_on(
         counts=plan.counts(),
         trouble_since_ms=trouble_since_ms,
         last_error=(session.last_error or _NO_WORD) if trouble_since_ms else "",
+        asked_by=context.asked_by,
     )
     context.write_session(session)
     if taken:

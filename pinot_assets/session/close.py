@@ -91,6 +91,7 @@ def snapshot_of(
         audit=plain(session.audit, session.format) if session.audit else {},
         owner=context.clients.store.owner(),
         format=session.format,
+        asked_by=session.asked_by,
     )
 
 

@@ -23,10 +23,10 @@ from pinot_assets.session.detect.observe import (
     list_source,
     observe,
 )
-from pinot_assets.session.driver import RunOutcome
 from pinot_assets.session.plan_report import rendering
 from pinot_assets.session.plan_report.plan_report import PlanReport, headline, values
 from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
+from pinot_assets.session.values.outcome import RunOutcome
 from pinot_assets.session.values.state import utc_text
 from pinot_assets.session.values.trouble import again_ms, has_lasted, since_ms
 from pinot_assets.settings.environment import load_settings

@@ -35,8 +35,8 @@ from pinot_assets.errors import PinotAssetsError, SessionHeld, SpecError, TypedW
 from pinot_assets.scheduling.files_tick import decide_tick
 from pinot_assets.scheduling.stalled_session import decide_session
 from pinot_assets.session.detect.observe import Observation, list_source, observe
-from pinot_assets.session.driver import RunOutcome
 from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
+from pinot_assets.session.values.outcome import RunOutcome
 from pinot_assets.session.values.state import utc_text
 from pinot_assets.session.values.trouble import aged
 from pinot_assets.settings.environment import load_settings

@@ -122,6 +122,7 @@ def _rebuild(context: TriggerContext, visible: frozenset[str], why: str) -> None
         files=files,
         owner=context.clients.store.owner(),
         format=max((k.snapshot.format for k in kept), default=FIRST),  # no kept snapshot shows another format
+        asked_by=context.asked_by,
     )
     hold = hold_of_last_rollback(context, kept, snapshot)
     _point_to(context, staging.put_snapshot(snapshot), seq + 1, hold, snapshot.format)

@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import partial
 
 from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.core.stored_format import FIRST, RELEASES, Marks, Open, Stored, since, structured
+from pinot_assets.core.stored_format import FIRST, RELEASES, Marks, Open, Stored, added, since, structured
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.session.values import znrecord
 from pinot_assets.snapshot.manifest import SnapshotRef
@@ -161,6 +161,7 @@ class Session(Stored):
         drops it: there, the time starts again with each attempt.
     :ivar push: the kind of push; stored, since a change of the table spec must not change the rules for a
         session that has begun to publish.
+    :ivar asked_by: who asked for its newest attempt: a person, a sensor, a schedule; "" if not known.
     """
 
     id: str
@@ -190,6 +191,7 @@ class Session(Stored):
     counts: Mapping[str, int] = field(default_factory=dict)
     push: PushKind = PushKind.CONSISTENT
     trouble_since_ms: int = field(default=0, metadata=since(2))
+    asked_by: str = field(default="", metadata=added(2))
 
     @property
     def node(self) -> str:

@@ -22,7 +22,7 @@ from pinot_assets.metrics.health import health_samples, rollback_sample
 from pinot_assets.metrics.pushing import run_samples
 from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.pinot.lineage import Lineage
-from pinot_assets.session.driver import StepRecord
+from pinot_assets.session.values.outcome import StepRecord
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint

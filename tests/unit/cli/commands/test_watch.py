@@ -19,9 +19,9 @@ from pinot_assets.cli.commands.watch import Outside, TableState, Watched, look_a
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import ListingFailed, PinotError, SessionHeld, SnapshotIncomplete
 from pinot_assets.session.detect.observe import Observation, list_source
-from pinot_assets.session.driver import RunOutcome
 from pinot_assets.session.stores.clients import open_source
 from pinot_assets.session.values.hold import NO_HOLD
+from pinot_assets.session.values.outcome import RunOutcome
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, Owner, Pointer
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
