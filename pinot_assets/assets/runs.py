@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from typing import Final
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
@@ -189,10 +190,22 @@ def driver_of(
 ) -> Driver:
     """Return the driver of the run, shared by all steps of a process; it takes the lease on first use."""
     log = RunLog(context.log)
-    driver = push.driver(spec, context.run.run_id, log)
+    driver = push.driver(spec, context.run.run_id, log, asked_by(context.run))
     if context.run.parent_run_id is not None:
         wait_out(context.run.parent_run_id, driver.clients.store, log.note, driver.clients)
     return driver
+
+
+_STARTERS: Final = {"dagster/sensor_name": "sensor ", "dagster/schedule_name": "schedule ", "user": ""}
+"""Tags of a run that name who started it, and what that is."""
+
+
+def asked_by(run: dg.DagsterRun) -> str:
+    """Return who started a run, as its tags say, with the run's id."""
+    for tag, what in _STARTERS.items():
+        if name := run.tags.get(tag):
+            return f"{what}{name}, Dagster run {run.run_id}"
+    return f"Dagster run {run.run_id}"
 
 
 def trigger(driver: Driver, run: dg.DagsterRun) -> TriggerReport:

@@ -7,16 +7,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pinot_assets.cli.json_progress import JsonProgress
 from pinot_assets.cli.progress import ConsoleProgress
 from pinot_assets.cli.terminal import new_console
 from pinot_assets.core.files import new_log
 from pinot_assets.core.interrupts import saying
+from pinot_assets.core.this_machine import user_here
 from pinot_assets.errors import BuildError
 from pinot_assets.lineage_events.sending import lineage_after
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.clients import open_clients
 from pinot_assets.session.values.progress import RunPhase
-from pinot_assets.settings.environment import load_settings
+from pinot_assets.settings.environment import LogFormat, load_log_format, load_settings
 from pinot_assets.table_spec import TableSpec
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ def open_driver(spec: TableSpec, command: str) -> Iterator[Driver]:
     settings, log = load_settings(), new_log("spark")
     with (
         saying("what was done so far is stored, run it again to go on"),
-        ConsoleProgress(new_console(stderr=True)) as progress,
+        _progress() as progress,
     ):
 
         def session() -> SparkSession:
@@ -48,7 +50,7 @@ def open_driver(spec: TableSpec, command: str) -> Iterator[Driver]:
 
         progress.begin(RunPhase.CONNECT)
         with open_clients(spec, settings, SparkBuilder(session, context)) as clients:
-            driver = Driver(spec, clients, f"pinot-assets {command}", progress)
+            driver = Driver(spec, clients, f"pinot-assets {command}", progress, user_here())
             controller = settings.pinot.controller_url
             with (
                 lineage_after(driver, controller, progress.note),
@@ -56,6 +58,12 @@ def open_driver(spec: TableSpec, command: str) -> Iterator[Driver]:
                 _named_in_errors(log),
             ):
                 yield driver
+
+
+def _progress() -> ConsoleProgress | JsonProgress:
+    return (
+        JsonProgress() if load_log_format() is LogFormat.JSON else ConsoleProgress(new_console(stderr=True))
+    )
 
 
 @contextmanager

@@ -14,11 +14,13 @@ Java is searched here, and a Java that is too old is refused before anything fai
 from __future__ import annotations
 
 import ctypes
+import getpass
 import os
 import re
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -226,3 +228,12 @@ def _major_version(executable: Path) -> int:
         why = lines[0] if lines else "it printed nothing"
         raise LocalStackError(f"{executable} does not tell its version", why=why, hint=_INSTALL)
     return int(match.group(1))
+
+
+def user_here() -> str:
+    """Return who runs this process: `user@host`, by number where the user has no name, as in a container."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = f"uid {os.getuid()}"
+    return f"{user}@{socket.gethostname()}"

@@ -42,6 +42,7 @@ TABLES: Final = "PINOT_ASSETS_TABLES"
 DEFAULT_TABLES: Final = "tables"
 
 PROFILE: Final = "PINOT_ASSETS_PROFILE"
+LOG_FORMAT: Final = "PINOT_ASSETS_LOG_FORMAT"
 
 FIELDS: Final = {field: variable.name for field, variable in variables_of(ClusterFields).items()}
 """The environment variable of each field."""
@@ -103,6 +104,24 @@ def load_profile(environ: Mapping[str, str] = os.environ, name: str = "") -> Pro
             f"there is no profile {name}", hint=f"set {PROFILE} to {' or '.join(Profile)}, or unset it"
         )
     return Profile(name)
+
+
+class LogFormat(StrEnum):
+    """What a command that works on a table writes on standard error."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def load_log_format(environ: Mapping[str, str] = os.environ) -> LogFormat:
+    """Return the format of PINOT_ASSETS_LOG_FORMAT, else text.
+
+    :raises PinotAssetsError: there is no such format.
+    """
+    name = environ.get(LOG_FORMAT) or LogFormat.TEXT.value
+    if name not in set(LogFormat):
+        raise PinotAssetsError(f"{LOG_FORMAT} is {name}", hint=f"set it to {' or '.join(LogFormat)}")
+    return LogFormat(name)
 
 
 def load_settings(environ: Mapping[str, str] = os.environ, profile: Profile | None = None) -> Settings:

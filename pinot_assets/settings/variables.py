@@ -17,7 +17,7 @@ from pinot_assets.settings.cluster_fields import (
     ZooKeeperFields,
     variables_of,
 )
-from pinot_assets.settings.environment import DEFAULT_TABLES, PROFILE, TABLES, Profile
+from pinot_assets.settings.environment import DEFAULT_TABLES, LOG_FORMAT, PROFILE, TABLES, Profile
 from pinot_assets.settings.file_limits import COLUMNS, FREE_BYTES, MEMORY, RATIO, UNPACKED, VALUE, FileLimits
 
 _FILE: Final = FileLimits()
@@ -34,6 +34,12 @@ VARIABLES: Final = {
             Profile.LOCAL,
         ),
         Variable(TABLES, _FOLDER, "Where the table specs lie.", DEFAULT_TABLES),
+        Variable(
+            LOG_FORMAT,
+            "`text`, `json`",
+            "What a run writes on standard error; see [logs](../operations.md#logs).",
+            "text",
+        ),
         Variable(
             "PINOT_ASSETS_POLICY",
             "path of a file",
