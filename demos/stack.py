@@ -44,7 +44,7 @@ def own_stack(home: Path, console: Console, *, realtime: bool = False) -> Iterat
     """
     os.environ["PINOT_ASSETS_HOME"] = str(home / "stack")
     stack = Stack(home / "stack", progress=StartProgress(done=lambda text: console.print(text, style="dim")))
-    stack.down(purge=True)
+    stack.purge()
     shutil.rmtree(home, ignore_errors=True)
     afterwards = deaf_shell(_AFTERWARDS, sys.executable, str(home))
     assert afterwards.stdin is not None
@@ -59,7 +59,7 @@ def own_stack(home: Path, console: Console, *, realtime: bool = False) -> Iterat
         os.environ["PINOT_CLUSTER"] = state.cluster
         yield stack, state
     finally:
-        stack.down(purge=True)
+        stack.purge()
         shutil.rmtree(home, ignore_errors=True)
         afterwards.communicate(b"over\n")
         console.print("the local stack is down, nothing is left running", style="dim")

@@ -224,7 +224,7 @@ class SourceRows:
         """Return versions by partition key, as `by_partition`."""
         # Append never removes rows, so in this mode a deleted file keeps its published version.
         kept = self.spec.mode == "append"
-        rows = self._rows(kept)
+        rows = self._rows_with_deleted() if kept else self._rows()
         gone = dict.fromkeys([] if kept else self.deleted, DELETED)
         if partitioning.name != "directory":
             paths = (path_of(self.spec, uri) for uri in rows.column("uri").to_pylist())
@@ -233,7 +233,7 @@ class SourceRows:
         by_key = by_partition(gone, partitioning.key_of)
         return by_key | _by_directory(self._lines(rows), partitioning) if rows.num_rows else by_key
 
-    def _rows(self, with_deleted: bool) -> pa.Table:
+    def _rows(self) -> pa.Table:
         """Return `uri` and `version` of each file in the source, in the order of URIs."""
         changed, beside = self.differing
         uris = self.listed.column("uri")
@@ -249,11 +249,13 @@ class SourceRows:
         place[~is_other] = np.arange(len(same))
         place[is_other] = len(same) + np.arange(len(tokens))
         versions = pa.concat_arrays([*same.chunks, pa.array(tokens, pa.string())])
-        rows = pa.table({"uri": uris, "version": versions.take(pa.array(place))})
-        if with_deleted and self.deleted:
-            gone = pc.invert(_are_in(self.ledger, self.listed))
-            rows = pa.concat_tables([rows, self.ledger.filter(gone)]).sort_by("uri")
-        return rows
+        return pa.table({"uri": uris, "version": versions.take(pa.array(place))})
+
+    def _rows_with_deleted(self) -> pa.Table:
+        if not self.deleted:
+            return self._rows()
+        gone = pc.invert(_are_in(self.ledger, self.listed))
+        return pa.concat_tables([self._rows(), self.ledger.filter(gone)]).sort_by("uri")
 
     def _lines(self, rows: pa.Table) -> _VersionLines:
         paths = without_root(rows.column("uri"), len(self.spec.input_uri()) + 1).cast(pa.binary())

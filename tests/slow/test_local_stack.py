@@ -43,7 +43,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         stack.up()
         yield stack
     finally:
-        stack.down(purge=True)
+        stack.purge()
 
 
 def parts(stack: Stack) -> dict[str, PartStatus]:

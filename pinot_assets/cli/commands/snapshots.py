@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import chain, islice, tee, zip_longest
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.markup import escape
@@ -26,7 +26,7 @@ from pinot_assets.cli.options import (
     kept_snapshots,
     one_table,
 )
-from pinot_assets.cli.terminal import new_console, refuse_to_ask, show_answer, show_json
+from pinot_assets.cli.terminal import new_console, show_answer, show_json, unanswered
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.text import plural, plural_are
@@ -283,12 +283,16 @@ def rollback(
     back stays out until `pinot-assets resume`, or until its files change again. Exits 0 when every
     broker counts the rows of that snapshot, 2 when one does not, 1 on any other error.
     """
-    refuse_to_ask(as_json, yes or dry_run)
+    if as_json and not (yes or dry_run):
+        raise unanswered()
     console = new_console()
     with open_driver(one_table(table, tables), "rollback") as driver:
         way = driver.rollback_plan(to)
         if as_json:
-            _roll_back_silently(driver, to, way, dry_run)
+            if dry_run:
+                show_json(_rollback_values(way) | {"rolledBack": False})
+            else:
+                _roll_back_as_json(driver, to, way)
             return
         for label, text in preview(way, time.time_ns() // 1_000_000):
             console.print(f"[bold]{label:<8}[/] {escape(text)}")
@@ -317,22 +321,22 @@ def resume(table: TableName, tables: TablesOption = None, as_json: AsJson = Fals
     show_answer(as_json, {"table": table, "letIn": held}, [line])
 
 
-def _roll_back_silently(driver: Driver, to: str, way: RollbackPlan, dry_run: bool) -> None:
-    """Roll back as the command does, and print JSON for other programs.
-
-    :raises typer.Exit: a broker does not count the rows of the snapshot.
-    """
-    values: JsonObject = {
+def _rollback_values(way: RollbackPlan) -> JsonObject:
+    return {
         "current": _plan_values(replace(way, target=way.current)),
         "target": _plan_values(way),
         "drops": {"session": way.drops.id, "files": dict(way.drops.counts)} if way.drops else None,
     }
-    if dry_run:
-        show_json(values | {"rolledBack": False})
-        return
+
+
+def _roll_back_as_json(driver: Driver, to: str, way: RollbackPlan) -> NoReturn:
+    """Roll back as the command does, and print JSON for other programs.
+
+    :raises typer.Exit: always, with the command's exit code.
+    """
     counted = driver.count(driver.rollback(to, way))
     brokers = [asdict(answer) | {"right": answer.matches} for answer in counted]
-    show_json(values | {"rolledBack": True, "brokers": brokers})
+    show_json(_rollback_values(way) | {"rolledBack": True, "brokers": brokers})
     raise typer.Exit(ExitCode.DONE if all(answer.matches for answer in counted) else ExitCode.REFUSED)
 
 

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from pinot_assets.cli.driver import open_driver
 from pinot_assets.cli.options import AsJson, DryRun, TableName, TablesOption, Yes, one_table
-from pinot_assets.cli.terminal import fields, new_console, refuse_to_ask, show_answer, show_json
+from pinot_assets.cli.terminal import fields, new_console, show_answer, show_json, unanswered
 from pinot_assets.core.stored_format import NEWEST, RELEASES
 from pinot_assets.errors import NeedsNewerRelease
 from pinot_assets.session.stores.clients import open_session_store, open_staging
@@ -62,7 +62,8 @@ def upgrade(
     began with. Shows first what it would do, and asks (with --json it cannot: add --yes or --dry-run).
     It cannot be taken back. Exits 0, also when nothing was to be done.
     """
-    refuse_to_ask(as_json, yes or dry_run)
+    if as_json and not (yes or dry_run):
+        raise unanswered()
     spec = one_table(table, tables)
     objects = _look(spec)
     for one in objects:

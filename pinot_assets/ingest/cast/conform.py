@@ -52,7 +52,8 @@ def certain_failures(column: pa.ChunkedArray, field: pa.Field, target: TargetSch
         return _failing_lists(column, field, target)
     kind = field.type.value_type if pt.is_list(field.type) else field.type
     if pt.is_string(column.type) or pt.is_large_string(column.type):
-        return _failing_texts(column, kind, field.name in target.decimals)
+        is_decimal = field.name in target.decimals
+        return _failing_decimals(column) if is_decimal else _failing_texts(column, kind)
     if pt.is_integer(kind) and (pt.is_integer(column.type) or pt.is_floating(column.type)):
         return _failing_numbers(column, kind)
     return np.zeros(len(column), dtype=bool)
@@ -66,10 +67,12 @@ def _failing_lists(column: pa.ChunkedArray, field: pa.Field, target: TargetSchem
     return failing
 
 
-def _failing_texts(column: pa.ChunkedArray, kind: pa.DataType, is_decimal: bool) -> Mask:
-    if is_decimal:
-        failing = ~_matches(column, rf"^[^0-9A-Za-z.]*{DECIMAL.strip('^$')}[^0-9A-Za-z.]*$")
-        return failing | unstorable(column)
+def _failing_decimals(column: pa.ChunkedArray) -> Mask:
+    failing = ~_matches(column, rf"^[^0-9A-Za-z.]*{DECIMAL.strip('^$')}[^0-9A-Za-z.]*$")
+    return failing | unstorable(column)
+
+
+def _failing_texts(column: pa.ChunkedArray, kind: pa.DataType) -> Mask:
     if pt.is_integer(kind):
         failing = ~_matches(column, _LONG)
         return failing | _beyond(column, kind) if kind == pa.int32() else failing

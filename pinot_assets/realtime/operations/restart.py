@@ -17,6 +17,7 @@ from typing import Final
 from pinot_assets.core.stored_format import Open, plain, structured
 from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import fields_of_json, reading
+from pinot_assets.core.waiting import Deadline, poll_until
 from pinot_assets.errors import PinotError, SessionError, SwitchStateUnknown
 from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState
 from pinot_assets.realtime.operations.pauseless import may_pause
@@ -253,23 +254,25 @@ class Restart(TableChange):
 
     def _until(self, holds: Callable[[RealtimeState], bool], otherwise: str) -> RealtimeState:
         """Wait for a state that was read as a whole and for which `holds` is true; return it."""
-        until = self.clock() + self.patience_s
-        while True:
+
+        def look() -> RealtimeState | str:
             try:
                 state = self.read()
-                missing = not_known(state)
-                why = otherwise if missing is None else f"the table could not be read as a whole: {missing}"
-                if missing is None and holds(state):
-                    return state
+                if (missing := not_known(state)) is not None:
+                    return f"the table could not be read as a whole: {missing}"
+                return state if holds(state) else otherwise
             except PinotError as error:
-                why = f"the table could not be read: {error.what}"
-            if self.clock() >= until:
-                raise PinotError(
-                    f"the restart of {self.lease.table} has come to no end",
-                    why=f"{why} after {self.patience_s:.0f} s",
-                    hint="run it again: it goes on from there",
-                )
-            self.sleep(POLL_S)
+                return f"the table could not be read: {error.what}"
+
+        deadline = Deadline(self.clock, self.patience_s)
+        state = poll_until(deadline, POLL_S, look, lambda looked: not isinstance(looked, str))
+        if isinstance(state, str):
+            raise PinotError(
+                f"the restart of {self.lease.table} has come to no end",
+                why=f"{state} after {self.patience_s:.0f} s",
+                hint="run it again: it goes on from there",
+            )
+        return state
 
     def _known(self) -> RealtimeState:
         """Return the state of the table now, read as a whole."""

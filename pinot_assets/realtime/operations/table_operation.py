@@ -4,11 +4,10 @@ do turning pauseless on or off, a rebalance and a restart.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from pinot_assets.core.waiting import MONOTONIC, Clock
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.lease import OperationsLease, hold_table, open_operations
 from pinot_assets.realtime.model.state import RealtimeState
@@ -32,8 +31,7 @@ class TableChange:
     lease: OperationsLease
     tell: Tell = lambda _: None
     patience_s: float = 3600.0
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
+    clock: Clock = MONOTONIC
 
 
 @dataclass(frozen=True, slots=True)

@@ -352,7 +352,7 @@ def _switched(context: TriggerContext, session: Session, target: Snapshot) -> Se
 
 def _switch(context: TriggerContext, session: Session, target: Snapshot) -> Switch:
     visible = context.pinot.visible_segments(context.table)
-    sources = going(context.table, context.mode is Mode.SWAP, visible, target)
+    sources = going(context.table, context.mode, visible, target)
     pushed = coming(visible, target)
     if sources and not pushed and not versions.takes_empty_outputs(context.read_pinot_version()):
         # A Pinot before 1.0 refuses a replacement by nothing: one segment that stays goes along (see

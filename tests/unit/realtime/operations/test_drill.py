@@ -160,7 +160,7 @@ class Drilled:
 
     def read(self) -> RealtimeState:
         self.pinot.read()
-        while self.clock.now_ms - self.began > 6_000:
+        while self.clock.now_ms() - self.began > 6_000:
             self.began += 6_000
             newest = self.pinot.state.latest()[0]
             url = "s3://d/t/x" if self.store_up else ""
@@ -196,7 +196,7 @@ class Drilled:
         zookeeper.client().ensure_path("/pinot/PROPERTYSTORE")
         store = OperationsStore(zookeeper.client(), "pinot", "t_REALTIME")  # type: ignore[arg-type]
         lease = store.take(Owner("test", "host", 1, NOW))
-        repair = Repair(self.pinot, self.read, lease, clock_ms=self.clock, sleep=self.clock.sleep)
+        repair = Repair(self.pinot, self.read, lease, clock_ms=self.clock.now_ms, sleep=self.clock.sleep)
         made = Drill(
             self.read,
             self.break_store,
@@ -205,7 +205,7 @@ class Drilled:
             repair,
             lengths=LENGTHS,
             tell=self.told.append,
-            clock=lambda: self.clock.now_ms / 1000,
+            clock=lambda: self.clock.now_ms() / 1000,
             sleep=self.clock.sleep,
         )
         return replace(made, **differs)  # type: ignore[arg-type]
@@ -273,7 +273,7 @@ def test_a_controller_that_is_away_for_a_moment_is_waited_for() -> None:
 
     def stumbles(seconds: float) -> None:
         sleep(seconds)
-        world.pinot.unreadable = int(world.clock.now_ms < NOW + 5_000)
+        world.pinot.unreadable = int(world.clock.now_ms() < NOW + 5_000)
 
     found = replace(drill, sleep=stumbles).run()
     assert any("could not be read" in line for line in world.told)

@@ -63,7 +63,7 @@ class World:
                 self.pinot,  # type: ignore[arg-type]
                 self.pinot.read,
                 lease,
-                clock_ms=self.clock,
+                clock_ms=self.clock.now_ms,
                 sleep=self.clock.sleep,
             )
             made = PauselessChange(
@@ -72,8 +72,7 @@ class World:
                 lease,
                 self.told.append,
                 patience_s,
-                lambda: self.clock.now_ms / 1000,
-                self.clock.sleep,
+                self.clock,
                 repair=repair,
                 preflight=preflight,
             )
@@ -172,11 +171,11 @@ def test_the_pause_is_not_longer_for_a_repair_that_has_no_effect() -> None:
 
     def and_the_store_goes(*args: str) -> None:
         world.pinot.store_up = False
-        paused_ms.append(world.clock.now_ms)
+        paused_ms.append(world.clock.now_ms())
         pause(*args)
 
     def notes(*args: str) -> None:
-        paused_ms.append(world.clock.now_ms)
+        paused_ms.append(world.clock.now_ms())
         resume(*args)
 
     world.pinot.pause = and_the_store_goes  # type: ignore[method-assign, assignment]

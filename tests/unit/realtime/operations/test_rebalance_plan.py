@@ -284,9 +284,7 @@ def run(pinot: RebalancingPinot, patience_s: float = 600, **options: str) -> Reb
     zookeeper.client().ensure_path("/pinot/PROPERTYSTORE")
     store = OperationsStore(zookeeper.client(), "pinot", "t_REALTIME")  # type: ignore[arg-type]
     with store.take(Owner("test", "host", 1, NOW)) as lease:
-        made = Rebalance(
-            pinot, pinot.read, lease, patience_s=patience_s, clock=lambda: clock() / 1000, sleep=clock.sleep
-        )
+        made = Rebalance(pinot, pinot.read, lease, patience_s=patience_s, clock=clock)
         return made.run(Request.of(**options))
 
 

@@ -157,8 +157,7 @@ class World:
                 self.pinot,
                 self.pinot.read,
                 lease,
-                clock=lambda: self.clock.now_ms / 1000,
-                sleep=self.clock.sleep,
+                clock=self.clock,
             )
             return made.run(named)
 
@@ -250,14 +249,14 @@ def test_consumption_does_not_go_on_while_nobody_knows_what_is_left() -> None:
 
     def goes(seconds: float) -> None:
         sleep(seconds)
-        if world.clock.now_ms > NOW + 30_000:
+        if world.clock.now_ms() > NOW + 30_000:
             world.pinot.stays = ()
             left = tuple(s for s in world.pinot.state.segments if s != LATER)
             world.pinot.state = replace(world.pinot.state, segments=left)
 
     world.pinot.read, world.clock.sleep = seen, goes  # type: ignore[method-assign]
     world.run(LOST.name)
-    assert world.clock.now_ms > NOW + 30_000
+    assert world.clock.now_ms() > NOW + 30_000
     assert world.pinot.calls == ["pause", "delete", "resume"]
 
 
