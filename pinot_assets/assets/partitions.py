@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 
 from pinot_assets.snapshot.manifest import Snapshot, tokens_of, versions_of
 from pinot_assets.source.diff import differing
-from pinot_assets.source.file_table import files_of, in_order, text_of, without_root
+from pinot_assets.source.file_table import files_of, in_order, raw_of, without_root
 from pinot_assets.source.uris import unquote_key
 from pinot_assets.table_spec import TableSpec
 
@@ -259,7 +259,7 @@ class SourceRows:
 
     def _lines(self, rows: pa.Table) -> _VersionLines:
         paths = without_root(rows.column("uri"), len(self.spec.input_uri()) + 1).cast(pa.binary())
-        if escaped := b"%" in bytes(text_of(paths)):
+        if escaped := b"%" in bytes(raw_of(paths)):
             raw = (path_of(self.spec, uri).encode(errors="surrogatepass") for uri in rows["uri"].to_pylist())
             paths = pa.array(raw, pa.binary())
         ends = pc.binary_join_element_wise(rows.column("version").cast(pa.binary()), b"", _LINE_END)
@@ -275,8 +275,8 @@ class _VersionLines:
 
     def __init__(self, paths: pa.BinaryArray, lines: pa.BinaryArray) -> None:
         self.paths, self._count = paths, len(lines)
-        self._codes = np.frombuffer(text_of(paths), np.uint8)
-        self._text = text_of(lines)
+        self._codes = np.frombuffer(raw_of(paths), np.uint8)
+        self._text = raw_of(lines)
         self._starts, self._line_starts = _offsets(paths), _offsets(lines)
 
     def __len__(self) -> int:
@@ -327,7 +327,7 @@ def _by_directory(lines: _VersionLines, partitioning: FilePartitioning) -> dict[
 
 
 def _offsets(texts: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    """Return where each text begins in `text_of`, and where the last one ends."""
+    """Return where each text begins in `raw_of`, and where the last one ends."""
     offsets: np.ndarray[tuple[int], np.dtype[np.int32]] = np.frombuffer(texts.buffers()[1], np.int32)
     mine = offsets[texts.offset : texts.offset + len(texts) + 1].copy()
     mine -= mine[0]

@@ -23,7 +23,7 @@ from typing import Final
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural, size
 from pinot_assets.errors import LeaseLost, PinotAssetsError, SessionHeld, SwitchStateUnknown
-from pinot_assets.gc.orphans import Garbage, Orphan, OrphanKind, look
+from pinot_assets.gc.orphans import Garbage, Orphan, OrphanKind, survey
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.checks.shadow import remove_shadow
 from pinot_assets.session.context.context import TriggerContext
@@ -80,7 +80,7 @@ def collect(driver: Driver, grace_ms: int, on_progress: OnProgress) -> Collected
     :param grace_ms: minimum age, by the clock of the staging area.
 
     :raises LeaseLost: another run owns the table now; what was not deleted yet stays.
-    :raises PinotAssetsError: as `look`; nothing was deleted.
+    :raises PinotAssetsError: as `survey`; nothing was deleted.
     """
     return driver.carry_out(STEP, lambda run: _collect(run, grace_ms, on_progress))
 
@@ -89,7 +89,7 @@ def _collect(context: TriggerContext, grace_ms: int, on_progress: OnProgress) ->
     catch_up(context)
     context.staging.store.probe()  # a local store deletes what killed writers left unfinished
     now_ms = store_now_ms(context.staging.store)
-    garbage = look(context.spec, context.clients, context.lease.pointer, grace_ms, now_ms)
+    garbage = survey(context.spec, context.clients, context.lease.pointer, grace_ms, now_ms)
     failed = dict[str, str]()
     for done, (name, why) in enumerate(_work(context, garbage), 1):
         if why:
@@ -155,7 +155,7 @@ def nodes_of_dropped_table(store: SessionStore, now_ms: int) -> Orphan | None:
     )
 
 
-def forget(store: SessionStore) -> bool:
+def forget_table(store: SessionStore) -> bool:
     """Delete the table's nodes under the lease, unless the table exists again or a run holds the lease.
 
     :returns: whether they are deleted.
@@ -178,7 +178,7 @@ SHOWN = 3
 """Maximum of names that a line shows."""
 
 
-def values(garbage: Garbage, collected: Collected | None) -> JsonObject:
+def gc_values(garbage: Garbage, collected: Collected | None) -> JsonObject:
     """Return a plan or a collection as JSON values.
 
     :param collected: None for a plan.

@@ -24,7 +24,7 @@ from pinot_assets.core.waiting import MONOTONIC, Deadline, poll_until
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import jars, parts, processes
 from pinot_assets.local.parts import Site, StackPart
-from pinot_assets.local.processes import forget
+from pinot_assets.local.processes import forget_instance
 from pinot_assets.settings.local_stack import (
     BROKERS,
     LOOPBACK,
@@ -206,7 +206,7 @@ class Stack:
         for folder in (self.home / "logs", self.home / "data" / part.name):
             folder.mkdir(parents=True, exist_ok=True)
         if part.jars == "pinot" and part.after and (dead := record.processes.get(part.name)):
-            forget(f"{LOOPBACK}:{record.ports['zookeeper']['client']}", dead.pid)
+            forget_instance(f"{LOOPBACK}:{record.ports['zookeeper']['client']}", dead.pid)
         command = [
             str(java.executable),
             _marker(record, part),
@@ -284,7 +284,7 @@ class Stack:
         for names in _STOP_ORDER:
             if wave := [running[name] for name in names if name in running]:
                 self._progress.doing("stopping " + ", ".join(name for name in names if name in running))
-            killed = {process.pid for process in processes.stop(wave, grace=_GRACE)}
+            killed = {process.pid for process in processes.stop_processes(wave, grace=_GRACE)}
             for name in names:
                 record.processes.pop(name, None)
                 if name in running:

@@ -18,7 +18,7 @@ from pinot_assets.cli.terminal import new_console, show_json
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
-from pinot_assets.gc.collect import Collected, collect, forget, lines, nodes_of_dropped_table, values
+from pinot_assets.gc.collect import Collected, collect, forget_table, gc_values, lines, nodes_of_dropped_table
 from pinot_assets.gc.orphans import GRACE_HOURS, Garbage, garbage
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.driver import Driver
@@ -147,7 +147,7 @@ def _plan_nodes(store: SessionStore, nodes: Garbage) -> GcAnswer:
 
 
 def _forget(store: SessionStore, nodes: Garbage) -> GcAnswer:
-    is_left = bool(nodes.old) and not forget(store)
+    is_left = bool(nodes.old) and not forget_table(store)
     failed = {store.table: "it is there again, or being worked on"} if is_left else {}
     return GcAnswer(store.table, nodes, Collected(nodes, failed))
 
@@ -159,5 +159,5 @@ def _progress() -> Progress:
 
 
 def _values(answer: GcAnswer) -> JsonObject:
-    details = error_values(answer.error) if answer.error else values(answer.garbage, answer.collected)
+    details = error_values(answer.error) if answer.error else gc_values(answer.garbage, answer.collected)
     return {"table": answer.table, **details}

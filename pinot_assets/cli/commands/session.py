@@ -21,8 +21,8 @@ from pinot_assets.session.detect.observe import (
     FileStatus,
     UnreadableSession,
     counts_text,
-    files_of,
     kept_sessions,
+    session_files,
     session_values,
 )
 from pinot_assets.session.stores.clients import open_session_store, open_staging
@@ -61,7 +61,7 @@ def show(
     spec = one_table(table, tables)
     with open_session_store(spec, load_settings()) as store:
         chosen = _chosen(store, session)
-    states = [*files_of(open_staging(spec), chosen)] if files else []
+    states = [*session_files(open_staging(spec), chosen)] if files else []
     listed = {"fileStates": [asdict(state) for state in states]} if files else {}
     lines = chain(fields(_details(spec, chosen), 9), map(_file_line, states))
     show_answer(as_json, session_values(chosen) | listed, lines)

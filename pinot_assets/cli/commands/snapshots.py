@@ -32,14 +32,14 @@ from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import SessionError, SpecError
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.plan_report.rendering import preview, rollback_way_text
+from pinot_assets.session.plan_report.rendering import rollback_way_text, way_lines
 from pinot_assets.session.rollback.rollback_plan import RollbackPlan
 from pinot_assets.session.stores.clients import open_session_store, open_staging
-from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, find_target, published
+from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, find_target, snapshots_of
 from pinot_assets.session.values.state import table_of, utc_text
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
-from pinot_assets.snapshot.provenance import Stay, difference, of_file, of_segment
+from pinot_assets.snapshot.provenance import Stay, of_file, of_segment, snapshot_difference
 from pinot_assets.table_spec import TableSpec
 
 SHOWN = 20
@@ -139,7 +139,7 @@ def diff(
     staging = open_staging(spec)
     before = find_target(staging, current, older).snapshot
     after = find_target(staging, current, newer).snapshot if newer else current.snapshot
-    changes = difference(before, after)
+    changes = snapshot_difference(before, after)
     values = _change(before, after) | {
         "files": {
             "added": [f.uri for f in changes.added],
@@ -175,7 +175,8 @@ def _kept(spec: TableSpec) -> Iterator[Snapshot]:
     """Yield the current snapshot and the kept ones before it, newest first; reads each one lazily."""
     if (ref := _newest(spec)) is not None:
         staging = open_staging(spec)
-        yield from (kept.snapshot for kept in published(staging, StoredSnapshot(ref, staging.snapshot(ref))))
+        current = StoredSnapshot(ref, staging.snapshot(ref))
+        yield from (kept.snapshot for kept in snapshots_of(staging, current))
 
 
 def _kept_text(kept: Iterable[Snapshot]) -> str:
@@ -201,7 +202,7 @@ def _stay_values(stay: Stay) -> JsonObject:
 
 def _change(older: Snapshot | None, newer: Snapshot) -> JsonObject:
     """Return what `newer` changed; everything in it counts as new if no older snapshot is kept."""
-    changes = difference(older or replace(newer, files=()), newer)
+    changes = snapshot_difference(older or replace(newer, files=()), newer)
     return {
         "seq": newer.seq,
         "session": newer.session,
@@ -294,7 +295,7 @@ def rollback(
             else:
                 _roll_back_as_json(driver, to, way)
             return
-        for label, text in preview(way, time.time_ns() // 1_000_000):
+        for label, text in way_lines(way, time.time_ns() // 1_000_000):
             console.print(f"[bold]{label:<8}[/] {escape(text)}")
         if dry_run:
             return

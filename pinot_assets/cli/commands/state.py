@@ -16,7 +16,7 @@ from pinot_assets.cli.terminal import fields, new_console, show_answer, show_jso
 from pinot_assets.core.stored_format import NEWEST, RELEASES
 from pinot_assets.errors import NeedsNewerRelease
 from pinot_assets.session.stores.clients import open_session_store, open_staging
-from pinot_assets.session.stores.formats import POINTER, StoredObject, look
+from pinot_assets.session.stores.formats import POINTER, StoredObject, stored_objects
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import TableSpec
 
@@ -91,7 +91,7 @@ def _look(spec: TableSpec) -> list[StoredObject]:
     with open_session_store(spec, load_settings()) as store:
         with suppress(NeedsNewerRelease):  # shown below; but a damaged pointer is an error
             store.pointer()
-        return [*look(store, open_staging(spec))]
+        return [*stored_objects(store, open_staging(spec))]
 
 
 def _format_of(objects: Sequence[StoredObject]) -> int | None:

@@ -30,7 +30,7 @@ from pinot_assets.realtime.operations.pauseless import (
     may_pause,
     next_action,
 )
-from pinot_assets.realtime.operations.rebalance import End, Rebalance, preview
+from pinot_assets.realtime.operations.rebalance import End, Rebalance, preview_rebalance
 from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan, Request
 from pinot_assets.realtime.operations.table_operation import TableOperation
 from pinot_assets.realtime.preflight.judge import before_drain
@@ -74,8 +74,8 @@ def restart_from(
 
 def _plan_restart(work: TableOperation, segments: Sequence[str]) -> restart.RestartPlan:
     """Show the restart plan and return it."""
-    state, marks = work.read(), restart.recalled(work.recall(restart.SUBJECT), work.table).marks
-    planned = restart.restart_from(state, segments)
+    state, marks = work.read(), restart.recalled_restart(work.recall(restart.SUBJECT), work.table).marks
+    planned = restart.plan_restart(state, segments)
     if marks:
         planned = restart.RestartPlan(restart.left_of(state, marks), (), ())
         new_console().print("[yellow]an interrupted restart is gone on with[/]")
@@ -230,7 +230,7 @@ def rebalance(
     request = _request(options or ())
     with open_work(table) as work:
         if not apply:
-            previewed, judgement = preview(work.pinot, work.read, work.table, request)
+            previewed, judgement = preview_rebalance(work.pinot, work.read, work.table, request)
             show_answer(as_json, _rebalance_values(previewed, judgement), _lines(previewed, judgement))
             raise typer.Exit(ExitCode.REFUSED if judgement.refused else ExitCode.DONE)
         with work.hold(f"{RUN} rebalance") as lease:

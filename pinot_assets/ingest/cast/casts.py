@@ -32,7 +32,7 @@ HEX = r"^([0-9a-fA-F]{2})*$"
 def cast_for(source: pa.DataType, field: pa.Field, target: TargetSchema) -> Cast | None:
     """Return the cast from a file's column to the table's, None if there is no such conversion.
 
-    :param source: a type that `plain` returns.
+    :param source: a type that `plain_column` returns.
     """
     if pt.is_null(source):
         return lambda column: column.cast(field.type)
@@ -48,7 +48,7 @@ def cast_for(source: pa.DataType, field: pa.Field, target: TargetSchema) -> Cast
     return None if of_value is None else lambda column: _wrapped(of_value(column))
 
 
-def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the same values without dictionaries, views, lists of fixed size and extension types (Parquet's
     JSON and UUID, which are text and bytes): not every kernel of Arrow knows those."""
     kind = _plain(column.type)

@@ -21,7 +21,7 @@ import pyarrow.types as pt
 
 from pinot_assets.core.file_errors import BadRow, TypeMismatch, Unreadable, ZoneMissing, one_line, shown
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.ingest.cast.casts import DECIMAL, HEX, Cast, cast_for, is_local_time, plain
+from pinot_assets.ingest.cast.casts import DECIMAL, HEX, Cast, cast_for, is_local_time, plain_column
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.segment.column.decimals import unstorable
 
@@ -46,7 +46,7 @@ _SHORT = r"^[^0-9A-Za-z.]*[0-9]{1,18}[^0-9A-Za-z.]*$"
 def certain_failures(column: pa.ChunkedArray, field: pa.Field, target: TargetSchema) -> Mask:
     """Return a mask of the values that certainly cannot become the field's type.
 
-    :param column: of a type that `casts.plain` returns.
+    :param column: of a type that `casts.plain_column` returns.
     """
     if pt.is_list(column.type) and pt.is_list(field.type):
         return _failing_lists(column, field, target)
@@ -116,7 +116,7 @@ def conform(table: pa.Table, target: TargetSchema, rows: Sequence[int], verdicts
     """
     bad: dict[int, pa.Field] = {}
     columns = []
-    present = {name: plain(table.column(name)) for name in target.present(table.column_names)}
+    present = {name: plain_column(table.column(name)) for name in target.present(table.column_names)}
     for field in target.schema:
         if (column := present.get(field.name)) is None:
             columns.append(pa.chunked_array([pa.nulls(table.num_rows, field.type)]))

@@ -42,7 +42,7 @@ class RebalanceReport:
     text: str = ""
 
 
-def preview(
+def preview_rebalance(
     pinot: RealtimePinot, read: Reader, table: str, request: Request
 ) -> tuple[Preview, RebalancePlan]:
     """Return Pinot's dry run and the guard's judgement of it. Changes nothing.
@@ -70,7 +70,7 @@ class Rebalance(TableChange):
         :raises LeaseLost: another run took the lease of the table.
         """
         table = self.lease.table
-        previewed, judgement = preview(self.pinot, self.read, table, request)
+        previewed, judgement = preview_rebalance(self.pinot, self.read, table, request)
         if judgement.refused:
             grave = [objection for objection in judgement.objections if objection.blocks]
             raise PreflightRefused(

@@ -92,7 +92,7 @@ class RestartMemory(Open):
             raise ValueError(f"not {_WHAT}: {error}") from error
 
 
-def restart_from(state: RealtimeState, named: Sequence[str]) -> RestartPlan:
+def plan_restart(state: RealtimeState, named: Sequence[str]) -> RestartPlan:
     """Return the plan to delete these segments and all later ones of their partitions.
 
     :param named: one or more segments; in each partition the oldest of them counts.
@@ -179,7 +179,7 @@ class Restart(TableChange):
         :raises PinotError: it is refused, or an effect is not there in time. Run it again: it continues.
         :raises LeaseLost: another run took the lease of the table.
         """
-        memory = recalled(self.lease.recall(SUBJECT), self.lease.table)
+        memory = recalled_restart(self.lease.recall(SUBJECT), self.lease.table)
         if not memory.marks:
             self._judge(named, memory)
             memory = self._pause(memory)
@@ -195,7 +195,7 @@ class Restart(TableChange):
 
     def _judge(self, named: Sequence[str], memory: RestartMemory) -> tuple[Mark, ...]:
         """Return what is to be deleted, by the state of the table now."""
-        planned = restart_from(self._known(), named)
+        planned = plan_restart(self._known(), named)
         if planned.refusals or not planned.going:
             raise PinotError(
                 f"nothing of {self.lease.table} is deleted",
@@ -279,7 +279,7 @@ class Restart(TableChange):
         return self._until(lambda _: True, "it was not read")
 
 
-def recalled(text: str, table: str) -> RestartMemory:
+def recalled_restart(text: str, table: str) -> RestartMemory:
     """Return the memory of an interrupted restart of that table.
 
     :raises SessionError: the text cannot be read.

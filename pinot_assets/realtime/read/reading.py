@@ -115,7 +115,7 @@ class _StateReading:
             read_ms=read_ms,
             settings=settings,
             cluster=self._cluster(servers, brokers),
-            segments=segments_of(ideal.maps if ideal else {}, nodes, stats, external, pending),
+            segments=llc_segments(ideal.maps if ideal else {}, nodes, stats, external, pending),
             servers=servers,
             pause=pause_of(ideal) if ideal else NOT_PAUSED,
             committing_listed=listed or frozenset(),
@@ -229,7 +229,7 @@ States = Mapping[str, Mapping[str, str]]
 _UNIT_MS: Final[Mapping[str, float]] = {**UNIT_MS, "MICROSECONDS": 1e-3, "NANOSECONDS": 1e-6}
 
 
-def segments_of(
+def llc_segments(
     ideal: States,
     nodes: Mapping[str, Mapping[str, str]],
     stats: Mapping[str, Stat],

@@ -28,7 +28,7 @@ from pinot_assets.realtime.repair.model import (
     Step,
     StepKind,
     manual,
-    recalled,
+    recalled_repair,
 )
 from pinot_assets.realtime.repair.plan import plan
 
@@ -110,7 +110,7 @@ class Repair:
         :raises PinotError: the table cannot be read.
         """
         state, now_ms = self.read(), self.clock_ms()
-        memory = recalled(self.lease.recall(SUBJECT), self.lease.table, now_ms, self.limits)
+        memory = recalled_repair(self.lease.recall(SUBJECT), self.lease.table, now_ms, self.limits)
         end_ms = now_ms + self.longest_ms
         planned = plan(state, self.limits, memory)
         outcomes: list[StepOutcome] = []
@@ -141,7 +141,7 @@ class Repair:
 
     def _begin(self, step: Step, state: RealtimeState) -> StepOutcome | None:
         try:
-            begin(step, state, self.pinot, self.sweep)
+            send_step(step, state, self.pinot, self.sweep)
         except SwitchStateUnknown as error:
             self.tell(f"{step}: {error.what}; looking whether it happened")
         except (PinotError, SourceError) as error:
@@ -180,13 +180,13 @@ class Repair:
         return StepOutcome(step, result, text)
 
 
-def preview(state: RealtimeState, remembered: str, limits: RepairLimits) -> RepairPlan:
+def preview_repair(state: RealtimeState, remembered: str, limits: RepairLimits) -> RepairPlan:
     """Return what a repair would do now, without taking the lease or changing anything.
 
     :param remembered: the memory of the last repair (`OperationsStore.recall`).
     :raises SessionError: the memory cannot be read.
     """
-    return plan(state, limits, recalled(remembered, state.table, state.read_ms, limits))
+    return plan(state, limits, recalled_repair(remembered, state.table, state.read_ms, limits))
 
 
 URL: Final = "segment.download.url"
@@ -195,7 +195,7 @@ STATUS: Final = "segment.realtime.status"
 END_OFFSET: Final = "segment.realtime.endOffset"
 
 
-def begin(step: Step, state: RealtimeState, pinot: RealtimePinot, sweep: Sweeper | None) -> None:
+def send_step(step: Step, state: RealtimeState, pinot: RealtimePinot, sweep: Sweeper | None) -> None:
     """Send the call of the step. It waits for uploads by a server; all other calls only start the work.
 
     :param sweep: None where the deep store cannot be reached from here.

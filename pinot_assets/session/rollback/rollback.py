@@ -59,7 +59,7 @@ from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.stores.stored_snapshots import StoredSnapshot
 from pinot_assets.session.values.hold import hold_of, still_held
 from pinot_assets.session.values.plan import Plan
-from pinot_assets.session.values.state import Mode, Outcome, Session, State, close, new_session_id
+from pinot_assets.session.values.state import Mode, Outcome, Session, State, ended, new_session_id
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Output
 
@@ -269,7 +269,7 @@ def _record(
         current_snapshot=staging.put_snapshot(snapshot),
         hold=None if empty else staging.put_hold(session.id, hold),
     )
-    context.lease.write(pointer=pointer, session=close(session, Outcome.PUBLISHED, now))
+    context.lease.write(pointer=pointer, session=ended(session, Outcome.PUBLISHED, now))
     context.note(f"{current.snapshot.session} rolled back by {way}")
     _tidy_up(context, snapshot)
     return snapshot

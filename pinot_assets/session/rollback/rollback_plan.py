@@ -23,8 +23,8 @@ from pinot_assets.session.stores.staging import staged
 from pinot_assets.session.stores.stored_snapshots import (
     StoredSnapshot,
     find_target,
-    published,
     read_snapshots,
+    snapshots_of,
 )
 from pinot_assets.session.values.state import Mode, Pointer, Session, State, is_ours
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
@@ -234,7 +234,7 @@ def rollback_plans(spec: TableSpec, clients: TableClients, newest: int) -> Itera
         return
     staging, facts = clients.staging, rollback_facts(spec, clients)
     current = StoredSnapshot(ref, staging.snapshot(ref))
-    for kept in islice(published(staging, current), newest):
+    for kept in islice(snapshots_of(staging, current), newest):
         yield facts.plan(current, kept)
 
 

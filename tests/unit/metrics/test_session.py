@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from fakes.monitoring.pushgateway import Numbers, numbers
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.metrics.family import text_of
+from pinot_assets.metrics.family import prometheus_text
 from pinot_assets.metrics.session import Seen, session_samples
 from pinot_assets.session.values.hold import Hold
 from pinot_assets.session.values.state import (
@@ -50,7 +50,7 @@ HEADER: JsonObject = {
 
 def told(seen: Seen, freshness_hours: float | None = None) -> Numbers:
     """Without the prefix and the table."""
-    found = numbers(text_of(session_samples("t", seen, 3, freshness_hours)))
+    found = numbers(prometheus_text(session_samples("t", seen, 3, freshness_hours)))
     assert all(key[0].startswith("pinot_assets_") and "t" in key for key in found)
     return {
         (key[0].removeprefix("pinot_assets_"), *(text for text in key[1:] if text != "t")): value

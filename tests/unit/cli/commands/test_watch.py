@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from pinot_assets.cli import main
 from pinot_assets.cli.commands import watch as watch_command
-from pinot_assets.cli.commands.watch import Outside, TableState, Watched, look_at, watch_tables
+from pinot_assets.cli.commands.watch import Outside, TableState, Watched, run_if_due, watch_tables
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import ListingFailed, PinotError, SessionHeld, SnapshotIncomplete
 from pinot_assets.session.detect.observe import Observation, list_source
@@ -74,21 +74,21 @@ def world(tmp_path: Path) -> World:
 
 def test_runs_when_files_have_changed_and_else_waits(world: World) -> None:
     write_files(world.folder, F1="a b")
-    table = look_at(Watched(world.spec), world, 30)
+    table = run_if_due(Watched(world.spec), world, 30)
     assert [state for state, _ in world.states] == [TableState.RUNS, TableState.WAITS]
     assert (table.last, table.last_s, table.next_s) == ("switched: 1 row", NOW, NOW + 30)
-    table = look_at(table, world, 30)
+    table = run_if_due(table, world, 30)
     assert (table.state, world.runs) == (TableState.WAITS, 1)
     assert "0 new, 0 rewritten, 0 deleted" in table.message
     write_files(world.folder, F2="c")
-    look_at(table, world, 30)
+    run_if_due(table, world, 30)
     assert world.runs == 2
 
 
 def test_another_driver_at_work_is_waited_for(world: World) -> None:
     write_files(world.folder, F1="a")
     world.seen = Observation(Pointer(), None, (), {}, Owner("other", "host", 7, 0), None, NO_HOLD)
-    table = look_at(Watched(world.spec), world, 30)
+    table = run_if_due(Watched(world.spec), world, 30)
     assert (table.state, table.code, world.runs) == (TableState.WAITS, ExitCode.DONE, 0)
     assert "held by other" in table.message
 
@@ -96,7 +96,7 @@ def test_another_driver_at_work_is_waited_for(world: World) -> None:
 def test_one_that_takes_the_lease_in_between_is_no_error(world: World) -> None:
     write_files(world.folder, F1="a")
     world.run_trouble = SessionHeld("t is held by other")
-    table = look_at(Watched(world.spec), world, 30)
+    table = run_if_due(Watched(world.spec), world, 30)
     assert (table.state, table.code, table.errors) == (TableState.WAITS, ExitCode.DONE, 0)
 
 
@@ -105,19 +105,19 @@ def test_what_cannot_be_looked_at_is_tried_again_later_each_time(world: World, t
     world.trouble = trouble
     table, waits = Watched(world.spec), []
     for _ in range(7):
-        table = look_at(table, world, 30)
+        table = run_if_due(table, world, 30)
         assert (table.state, table.code) == (TableState.ERROR, ExitCode.ERROR)
         waits.append(table.next_s - NOW)
     assert waits == [30, 60, 120, 240, 480, 600, 600]
     world.trouble = None
-    assert look_at(table, world, 30).next_s == NOW + 30
+    assert run_if_due(table, world, 30).next_s == NOW + 30
 
 
 def test_what_cannot_be_looked_at_says_for_how_long_until_it_can(world: World) -> None:
     world.trouble, table, told = ListingFailed("no listing", hint="bring it back"), Watched(world.spec), []
     since = "since 2027-01-15 08:00:00 UTC"
     for _ in range(12):
-        table = look_at(table, world, 30)
+        table = run_if_due(table, world, 30)
         told.append(table.message)
         world.now = table.next_s
     assert told[0] == "no listing\n  → bring it back"
@@ -125,23 +125,23 @@ def test_what_cannot_be_looked_at_says_for_how_long_until_it_can(world: World) -
     assert told[-1] == f"no listing; for 1.3 h, {since}\n  → bring it back"
     assert (table.failing_s, table.state, table.code) == (NOW, TableState.ERROR, ExitCode.ERROR)
     world.trouble = None
-    table = look_at(table, world, 30)
+    table = run_if_due(table, world, 30)
     assert (table.failing_s, table.state) == (0, TableState.WAITS)
     world.trouble = PinotError("Pinot is away")
-    assert look_at(table, world, 30).message == "Pinot is away"
+    assert run_if_due(table, world, 30).message == "Pinot is away"
 
 
 def test_a_run_that_failed_is_not_started_again_at_once(world: World) -> None:
     write_files(world.folder, F1="a")
     world.run_trouble = PinotError("Pinot is away")
-    table = look_at(Watched(world.spec), world, 30)
+    table = run_if_due(Watched(world.spec), world, 30)
     assert (table.state, table.last, table.code) == (TableState.ERROR, "failed", ExitCode.ERROR)
     world.now += 30
-    table = look_at(table, world, 30)
+    table = run_if_due(table, world, 30)
     assert (table.state, world.runs) == (TableState.WAITS, 1)
     assert "launched before" in table.message
     world.now += 300
-    look_at(table, world, 30)
+    run_if_due(table, world, 30)
     assert world.runs == 2
 
 
@@ -151,7 +151,7 @@ def test_a_gate_that_stays_shut_is_told(world: World, monkeypatch: pytest.Monkey
         TriggerReport(TriggerResult.FAILED, None, 1), (), None, SnapshotIncomplete("not all is built")
     )
     monkeypatch.setattr(world, "run", lambda spec: refused)
-    table = look_at(Watched(world.spec), world, 30)
+    table = run_if_due(Watched(world.spec), world, 30)
     assert (table.state, table.message, table.code) == (
         TableState.REFUSED,
         "not all is built",

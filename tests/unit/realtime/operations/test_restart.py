@@ -25,7 +25,7 @@ from pinot_assets.realtime.model.state import (
     SegmentStatus,
     StreamPartition,
 )
-from pinot_assets.realtime.operations.restart import Mark, Restart, RestartMemory, restart_from
+from pinot_assets.realtime.operations.restart import Mark, Restart, RestartMemory, plan_restart
 from pinot_assets.session.values.state import Owner
 
 BOTH = replicas(a="ONLINE", b="ONLINE")
@@ -42,7 +42,7 @@ def hurt(**differs: Any) -> RealtimeState:
 
 
 def test_what_goes() -> None:
-    found = restart_from(hurt(), [LATER.name, LOST.name])
+    found = plan_restart(hurt(), [LATER.name, LOST.name])
     assert found.going == (LOST, LATER, consuming(sequence=3))
     assert found.going[0] == LOST
     assert found.refusals == found.warnings == ()
@@ -60,15 +60,15 @@ def test_what_goes() -> None:
     ],
 )
 def test_what_is_refused(state: RealtimeState, reason: str) -> None:
-    assert any(reason in refusal for refusal in restart_from(state, [LOST.name]).refusals)
+    assert any(reason in refusal for refusal in plan_restart(state, [LOST.name]).refusals)
 
 
 def test_a_name_that_is_not_there() -> None:
-    assert "no segment nope" in restart_from(hurt(), ["nope"]).refusals[0]
+    assert "no segment nope" in plan_restart(hurt(), ["nope"]).refusals[0]
 
 
 def test_what_is_lost_all_the_same_is_told() -> None:
-    found = restart_from(hurt(stream={0: StreamPartition(0, 150, 900)}), [LOST.name])
+    found = plan_restart(hurt(stream={0: StreamPartition(0, 150, 900)}), [LOST.name])
     assert found.refusals == ()
     assert "50 messages" in found.warnings[0]
 

@@ -15,7 +15,7 @@ from pinot_assets.errors import LeaseLost, PinotError, SessionError, SwitchState
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus, TmpUpload
-from pinot_assets.realtime.repair.apply import Repair, StepResult, preview
+from pinot_assets.realtime.repair.apply import Repair, StepResult, preview_repair
 from pinot_assets.realtime.repair.model import (
     SUBJECT,
     USUAL_LIMITS,
@@ -282,14 +282,14 @@ def test_without_the_deep_store_at_hand_nothing_is_swept() -> None:
 
 def test_a_preview_knows_what_was_tried() -> None:
     state = table(PEERS_ONLY, consuming())
-    step = preview(state, "", USUAL_LIMITS).steps[0]
+    step = preview_repair(state, "", USUAL_LIMITS).steps[0]
     remembered = Memory().begun(step, NOW).to_text()
-    assert not preview(state, remembered, USUAL_LIMITS).steps
+    assert not preview_repair(state, remembered, USUAL_LIMITS).steps
     often = Memory().begun(step, NOW).begun(step, NOW).begun(step, NOW)
     later = replace(state, read_ms=NOW + 13 * 3_600_000)
-    assert not preview(later, often.to_text(), USUAL_LIMITS).refusals
+    assert not preview_repair(later, often.to_text(), USUAL_LIMITS).refusals
     with pytest.raises(SessionError, match="cannot be read"):
-        preview(state, "[]", USUAL_LIMITS)
+        preview_repair(state, "[]", USUAL_LIMITS)
 
 
 def steps() -> Iterator[Step]:

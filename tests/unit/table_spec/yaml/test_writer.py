@@ -10,7 +10,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pinot_assets.authoring.importing.block import spec_text
+from pinot_assets.authoring.importing.block import imported_spec
 from pinot_assets.authoring.starter import TableType, starting_spec
 from pinot_assets.table_spec.yaml.document import parse_document
 from pinot_assets.table_spec.yaml.writer import dumped, in_line
@@ -73,7 +73,7 @@ def test_what_is_there_twice_is_written_twice() -> None:
 def test_digits_of_a_schema_stay_texts() -> None:
     schema = {"schemaName": "0099", "dimensionFieldSpecs": [{"name": "code", "defaultNullValue": "08"}]}
     table = {"tableName": "1e5", "segmentsConfig": {"replication": "1"}}
-    whole = read(spec_text("x.json", schema, table, {"inputDirURI": "0e1"}, ()))
+    whole = read(imported_spec("x.json", schema, table, {"inputDirURI": "0e1"}, ()))
     assert whole == {"schema": schema, "table": table, "fileIngestion": {"inputDirURI": "0e1"}}
 
 
