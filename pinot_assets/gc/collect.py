@@ -28,7 +28,7 @@ from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.checks.shadow import remove_shadow
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.recover.interrupted import sweep
+from pinot_assets.session.recover.interrupted import delete_strays
 from pinot_assets.session.recover.lost_pointer import catch_up
 from pinot_assets.session.rollback.retention import take_away
 from pinot_assets.session.stores.session_store import SessionStore
@@ -107,7 +107,7 @@ _STAGED: Final = frozenset(
 def _work(context: TriggerContext, garbage: Garbage) -> Iterator[tuple[str, str]]:
     """Yield each orphan's name once it is done, and why it could not be deleted, "" if it was."""
     acts: dict[OrphanKind, Callable[[list[str]], object]] = {
-        OrphanKind.STRAY: lambda _: sweep(context, None, context.current_snapshot()),
+        OrphanKind.STRAY: lambda _: delete_strays(context, None, context.current_snapshot()),
         OrphanKind.SEGMENT: context.switcher().delete,
         OrphanKind.SHADOW: lambda _: remove_shadow(context),
         OrphanKind.NODE: lambda _: context.lease.prune(),

@@ -107,7 +107,7 @@ class TableFacts:
 def orphans_of(facts: TableFacts) -> Iterator[Orphan]:
     """Yield all orphans, however young, in the order in which they may be deleted."""
     if facts.ledger is not None:
-        if facts.session is None:  # the next trigger ends an open session, and then sweeps
+        if facts.session is None:  # the next trigger ends an open session, and then deletes strays
             for name in sorted(unknown_of(facts.table, facts.lineage.visible(facts.segments), facts.ledger)):
                 why = "queries see it, and no snapshot knows it: the next trigger deletes it"
                 yield Orphan(OrphanKind.STRAY, name, why)

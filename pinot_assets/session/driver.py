@@ -22,7 +22,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.errors import PlanOutdated, SessionHeld, SnapshotIncomplete, SwitchStateUnknown
 from pinot_assets.session.checks.server_checks import RowCount, count_at_brokers
-from pinot_assets.session.checks.shadow import sweep_shadow
+from pinot_assets.session.checks.shadow import delete_left_shadow
 from pinot_assets.session.close import abandon
 from pinot_assets.session.commit.gate import session_to_gate
 from pinot_assets.session.commit.strategy import strategy_of
@@ -383,7 +383,7 @@ class Driver:
         :returns: the session that was dropped, None if none was open.
         """
         catch_up(context)
-        sweep_shadow(context)
+        delete_left_shadow(context)
         session = context.active_session()
         if session is not None and session.mode is Mode.ROLLBACK:
             return clear_rollback(context, session)

@@ -2,7 +2,7 @@
 
 The last resort for dedup and partial upsert tables, of which Pinot itself reads no segment again
 (docs/design/realtime.md#reingest): rows that are read in order give the same result. It also deletes segments
-that are intact. So it is never part of a repair; a person must name the segments. `restart_from` decides from
+that are intact. So it is never part of a repair; a person must name the segments. `plan_restart` decides from
 a state, `Restart` does it.
 """
 

@@ -11,7 +11,7 @@ from pinot_assets.core.waiting import MONOTONIC, Clock
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.lease import OperationsLease, hold_table, open_operations
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.read.reading import Reader, Tell, read_state, sweeper
+from pinot_assets.realtime.read.reading import Reader, Tell, read_state, upload_deleter
 from pinot_assets.realtime.repair.apply import Repair
 from pinot_assets.realtime.repair.model import USUAL_LIMITS, RepairLimits
 from pinot_assets.settings.environment import Settings
@@ -67,4 +67,4 @@ class TableOperation:
 
     def repair(self, lease: OperationsLease, limits: RepairLimits = USUAL_LIMITS) -> Repair:
         """Return a repair of the table."""
-        return Repair(self.pinot, self.read, lease, sweeper(self.store, self.table), limits, self.tell)
+        return Repair(self.pinot, self.read, lease, upload_deleter(self.store, self.table), limits, self.tell)

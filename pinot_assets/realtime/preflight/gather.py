@@ -114,7 +114,7 @@ class _FactReading:
         scheme = setting(config, "segmentsConfig", "peerSegmentDownloadScheme")
         return OfflineHalf(scheme or None, is_refresh(config))
 
-    def _commit_start(self, segments: Collection[LlcSegment]) -> CommitStart | None:
+    def _commit_start(self, segments: Collection[LlcSegment]) -> CommitStart:
         """Estimate commitStart from timed reads through the controller, which also does the real ones."""
         trips = [_timed(self.pinot.live_since) for _ in range(_ROUND_TRIPS)]
         return commit_start_s(segments, max(trips), _timed(lambda: self.pinot.ideal_state(self.table)))

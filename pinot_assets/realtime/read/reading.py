@@ -50,7 +50,7 @@ Reader = Callable[[], RealtimeState]
 :raises PinotError: a part without which nothing can be decided did not answer.
 """
 
-Sweeper = Callable[[str], None]
+DeleteUpload = Callable[[str], None]
 """Deletes a left-over upload (`<segment>.tmp.<uuid>`) from the table's folder in the deep store."""
 
 Tell = Callable[[str], None]
@@ -367,7 +367,7 @@ def open_deep_store(pinot: RealtimeReads, given: str | None = None) -> ObjectSto
         return None
 
 
-def sweeper(store: ObjectStore | None, table: str) -> Sweeper | None:
+def upload_deleter(store: ObjectStore | None, table: str) -> DeleteUpload | None:
     """Return a function that deletes left-over uploads of that table; None without a store.
 
     :param table: with or without `_REALTIME`.

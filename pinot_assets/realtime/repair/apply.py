@@ -16,7 +16,7 @@ from pinot_assets.errors import PinotError, SourceError, SwitchStateUnknown
 from pinot_assets.pinot.realtime import SEGMENT_LEVEL, RealtimePinot
 from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
-from pinot_assets.realtime.read.reading import Reader, Sweeper, Tell
+from pinot_assets.realtime.read.reading import DeleteUpload, Reader, Tell
 from pinot_assets.realtime.repair.facts import admin_url
 from pinot_assets.realtime.repair.model import (
     SUBJECT,
@@ -73,7 +73,7 @@ class StepOutcome:
 class Repair:
     """Plans and does the repair of one table.
 
-    :ivar sweep: None where the deep store cannot be reached from here.
+    :ivar delete_upload: None where the deep store cannot be reached from here.
     :ivar clock_ms: returns the time; the states' own clock is close to it.
     :ivar longest_ms: how long one round lasts. A step begun by then without a visible effect stays remembered
         as under way.
@@ -82,7 +82,7 @@ class Repair:
     pinot: RealtimePinot
     read: Reader
     lease: OperationsLease
-    sweep: Sweeper | None = None
+    delete_upload: DeleteUpload | None = None
     limits: RepairLimits = USUAL_LIMITS
     tell: Tell = lambda _: None
     clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
@@ -141,7 +141,7 @@ class Repair:
 
     def _begin(self, step: Step, state: RealtimeState) -> StepOutcome | None:
         try:
-            send_step(step, state, self.pinot, self.sweep)
+            send_step(step, state, self.pinot, self.delete_upload)
         except SwitchStateUnknown as error:
             self.tell(f"{step}: {error.what}; looking whether it happened")
         except (PinotError, SourceError) as error:
@@ -195,10 +195,10 @@ STATUS: Final = "segment.realtime.status"
 END_OFFSET: Final = "segment.realtime.endOffset"
 
 
-def send_step(step: Step, state: RealtimeState, pinot: RealtimePinot, sweep: Sweeper | None) -> None:
+def send_step(step: Step, state: RealtimeState, pinot: RealtimePinot, delete: DeleteUpload | None) -> None:
     """Send the call of the step. It waits for uploads by a server; all other calls only start the work.
 
-    :param sweep: None where the deep store cannot be reached from here.
+    :param delete: None where the deep store cannot be reached from here.
     :raises PinotError: Pinot refused it; `SwitchStateUnknown`: it may be under way all the same.
     """
     table = state.table
@@ -216,11 +216,11 @@ def send_step(step: Step, state: RealtimeState, pinot: RealtimePinot, sweep: Swe
         case Means.RESUME:
             pinot.resume(table)
         case Means.STORE:
-            if sweep is None:
+            if delete is None:
                 why, hint = "the deep store is not reached from here", "delete them by hand"
                 raise PinotError(f"{step} cannot be done", why=why, hint=hint)
             for name in step.names:
-                sweep(name)
+                delete(name)
         case Means.SERVER:
             _by_server(step, state, pinot)
         case Means.PERSON:

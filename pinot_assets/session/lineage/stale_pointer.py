@@ -77,8 +77,8 @@ def published(
 ) -> frozenset[str]:
     """Return those of these visible segments of ours that were published, known to the pointer or not.
 
-    This function alone decides what sweep, `resolve_interrupted`, rollback and gc must not delete; the health
-    checks use it, too.
+    This function alone decides what a trigger, `resolve_interrupted`, rollback and gc must not delete; the
+    health checks use it, too.
     """
     if not names:
         return frozenset()

@@ -19,7 +19,7 @@ from pinot_assets.session.values.state import Mode, Outcome, Session, ended, is_
 from pinot_assets.snapshot.manifest import Snapshot
 
 
-def sweep(context: TriggerContext, session: Session | None, current: Snapshot | None) -> None:
+def delete_strays(context: TriggerContext, session: Session | None, current: Snapshot | None) -> None:
     """Delete and report strays: visible segments of ours in neither the ledger nor the open switch (R2)."""
     show_again(context, current)
     visible = context.pinot.visible_segments(context.table)

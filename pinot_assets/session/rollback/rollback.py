@@ -41,7 +41,7 @@ from pinot_assets.session.close import (
 from pinot_assets.session.commit.gate import audit
 from pinot_assets.session.commit.one_switch import end_switch, stage_switch
 from pinot_assets.session.context.context import TriggerContext, next_seq
-from pinot_assets.session.recover.interrupted import adopt_open_entry, sweep
+from pinot_assets.session.recover.interrupted import adopt_open_entry, delete_strays
 from pinot_assets.session.recover.lost_pointer import catch_up, catch_up_or_ask, rebuild_if_lost
 from pinot_assets.session.rollback.rollback_plan import (
     RollbackPlan,
@@ -277,9 +277,9 @@ def _record(
 
 def _tidy_up(context: TriggerContext, snapshot: Snapshot) -> None:
     """Sweep strays, but never fail: the rollback has happened. After an error, a person might roll back again
-    and so go back one snapshot more. Every trigger sweeps first, too."""
+    and so go back one snapshot more. Every trigger deletes strays first, too."""
     try:
-        sweep(context, None, snapshot)
+        delete_strays(context, None, snapshot)
     except PinotAssetsError as error:
         if context.effects.unknown:
             context.lease.left_unknown()  # it may still arrive: the next owner waits (rule R2)

@@ -134,12 +134,12 @@ class HurtPinot:
         crc = node.simple.get("segment.crc")
         self.change(node.id, status=status, url=node.simple["segment.download.url"], crc=crc)
 
-    def sweep(self, name: str) -> None:
+    def delete_upload(self, name: str) -> None:
         def swept() -> None:
             left = tuple(upload for upload in self.state.tmp_uploads if upload.name != name)
             self.state = replace(self.state, tmp_uploads=left)
 
-        self._call("sweep", swept, name)
+        self._call("delete_upload", swept, name)
 
     # --- effects --------------------------------------------------------------------------------------
 

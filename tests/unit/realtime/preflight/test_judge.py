@@ -221,7 +221,7 @@ def test_what_the_cluster_is_set_to(facts, rule, verdict, said):
 @pytest.mark.parametrize(
     ("facts", "rule", "verdict", "said"),
     [
-        (replace(GOOD, commit_start=None), "commit_start", WARN, "no commit"),
+        (replace(GOOD, commit_start=None, unread={"commit_start": "403"}), "commit_start", WARN, "403"),
         (replace(GOOD, commit_start=CommitStart(2.5, "x")), "commit_start", WARN, "2.50 s of the 10 s (x)"),
         (replace(GOOD, commit_start=CommitStart(5.0, "x")), "commit_start", REFUSE, "ERROR on all replicas"),
         (replace(GOOD, commit_times=None), "build_and_upload", WARN, "no commit"),

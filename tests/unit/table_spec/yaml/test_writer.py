@@ -23,6 +23,7 @@ bare_words = ("null", "Null", "NULL", "~", "true", "False", "yes", "NO", "on", "
 words = st.sampled_from((*bare_words, ".inf", ".nan", "-.Inf", "2013-01-01", "0x1F", "0o7"))
 texts = st.text(characters) | numerals | signs | words
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
+keys = texts.filter(lambda text: len(in_line(text)) <= 1024)  # YAML takes no longer key without a `?`
 values = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=20)
 
 
@@ -51,9 +52,10 @@ def test_a_value_that_is_dumped_is_read_as_the_same(value: Any) -> None:
     assert same(read(dumped({"value": value})), {"value": value})
 
 
-@given(texts, scalars)
+@given(keys, scalars)
 @example("0099", "1e5")
 @example("true", "a\x7f")
+@example("a" * 1024, "é" * 1024)
 def test_what_is_written_into_a_line_is_read_as_the_same(key: str, value: Any) -> None:
     assert same(read(f"- {{{in_line(key)}: {in_line(value)}}}\n"), [{key: value}])
     assert same(read(f"{in_line(key)}: {in_line(value)}\n"), {key: value})
