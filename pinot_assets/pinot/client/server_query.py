@@ -43,7 +43,9 @@ def ask_server(address: str, sql: str, segments: Sequence[str], connection: Pino
         raise ValueError("no segment is named")
     request = _REQUEST(metadata=_metadata(connection), sql=sql, segments=list(segments)).SerializeToString()
     with _channel(address, connection) as channel:
-        submit = channel.unary_stream(_METHOD, response_deserializer=_RESPONSE.FromString)
+        submit: grpc.UnaryStreamMultiCallable[bytes, _Response] = channel.unary_stream(
+            _METHOD, response_deserializer=_RESPONSE.FromString
+        )
         try:
             # Two answers are already an error, so do not wait for more.
             stream = submit(request, timeout=connection.timeouts.query)
