@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -17,6 +18,7 @@ def main() -> None:
         and does not wait for other threads.
     """
     take_signals()
+    gc.disable()  # until the command is imported (`cli.program`): what is imported stays
     try:
         if sys.argv[1:] == ["--version"]:
             _show_version()

@@ -11,7 +11,9 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from pinot_assets.cli.terminal import new_console
 from pinot_assets.core.interrupts import saying
+from pinot_assets.ingest.spark.on_demand import SparkOnDemand
 from pinot_assets.lineage_events.sending import lineage_after
+from pinot_assets.metrics.pushing import pushed_after
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.clients import open_clients
 from pinot_assets.session.values.report import Pace
@@ -83,16 +85,11 @@ class ConsoleProgress:
 @contextmanager
 def open_driver(spec: TableSpec, command: str) -> Iterator[Driver]:
     """Yield the driver of a table for a command; release its lease and close its connections at the end."""
-    # Imported here: importing PySpark takes half of the start-up time, and most commands never build.
-    from pinot_assets.ingest.spark.builder import SparkBuilder
-    from pinot_assets.ingest.spark.environment import environment_context, environment_session
-    from pinot_assets.metrics.pushing import pushed_after  # Prometheus' library
-
     settings = load_settings()
     with (
         saying("what was done so far is stored, run it again to go on"),
         ConsoleProgress(new_console(stderr=True)) as progress,
-        open_clients(spec, settings, SparkBuilder(environment_session, environment_context)) as clients,
+        open_clients(spec, settings, SparkOnDemand()) as clients,
     ):
         driver = Driver(spec, clients, f"pinot-assets {command}", progress)
         controller = settings.pinot.controller_url

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from fakes.monitoring.pushgateway import Numbers, numbers
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.metrics.family import text_of
+from pinot_assets.metrics.exposition import text_of
 from pinot_assets.metrics.session import Seen, session_samples
 from pinot_assets.session.values.hold import Hold
 from pinot_assets.session.values.state import (
