@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pinot_assets.cli.json_progress import JsonProgress
 from pinot_assets.cli.progress import ConsoleProgress
@@ -14,46 +13,26 @@ from pinot_assets.core.files import new_log
 from pinot_assets.core.interrupts import saying
 from pinot_assets.core.this_machine import user_here
 from pinot_assets.errors import BuildError
+from pinot_assets.ingest.spark.on_demand import SparkOnDemand
 from pinot_assets.lineage_events.sending import lineage_after
+from pinot_assets.metrics.pushing import pushed_after
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.clients import open_clients
 from pinot_assets.session.values.progress import RunPhase
 from pinot_assets.settings.environment import LogFormat, load_log_format, load_settings
 from pinot_assets.table_spec import TableSpec
 
-if TYPE_CHECKING:
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
 
 @contextmanager
 def open_driver(spec: TableSpec, command: str) -> Iterator[Driver]:
     """Yield the driver of a table for a command; release its lease and close its connections at the end."""
-    # Imported here: importing PySpark takes half of the start-up time, and most commands never build.
-    from pinot_assets.ingest.spark.builder import SparkBuilder
-    from pinot_assets.ingest.spark.environment import environment_context, environment_session
-    from pinot_assets.metrics.pushing import pushed_after  # Prometheus' library
-
     settings, log = load_settings(), new_log("spark")
-    with (
-        saying("what was done so far is stored, run it again to go on"),
-        _progress() as progress,
-    ):
-
-        def session() -> SparkSession:
-            with progress.starting_spark():
-                return environment_session(log=log)
-
-        def context() -> SparkContext:
-            with progress.starting_spark():
-                return environment_context(log=log)
-
+    with saying("what was done so far is stored, run it again to go on"), _progress() as progress:
         progress.begin(RunPhase.CONNECT)
-        with open_clients(spec, settings, SparkBuilder(session, context)) as clients:
+        with open_clients(spec, settings, SparkOnDemand(progress.starting_spark, log)) as clients:
             driver = Driver(spec, clients, f"pinot-assets {command}", progress, user_here())
-            controller = settings.pinot.controller_url
             with (
-                lineage_after(driver, controller, progress.note),
+                lineage_after(driver, settings.pinot.controller_url, progress.note),
                 pushed_after(driver, progress.note),
                 _named_in_errors(log),
             ):

@@ -14,7 +14,6 @@ from pinot_assets.core.outages import Service
 from pinot_assets.core.this_machine import take_memory_from_system
 from pinot_assets.errors import SpecError
 from pinot_assets.ingest.contract.build_spec import Builder
-from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.pinot.api import PinotClient
 from pinot_assets.session.stores.nodes import tables_with_sessions
 from pinot_assets.session.stores.session_store import SessionStore
@@ -113,6 +112,9 @@ def open_clients(spec: TableSpec, settings: Settings, builder: Builder) -> Itera
 
     :raises SpecError: a call to Pinot may take longer than a new owner of the lease waits (rule R2).
     """
+    # Imported here: the HTTP client takes a fifth of the start of a command, and many ask no Pinot.
+    from pinot_assets.pinot.http_client import HttpPinotClient
+
     if settings.pinot.timeouts.longest_write > settings.waits.pinot_write:
         raise SpecError(
             f"a write to Pinot may take {settings.pinot.timeouts.longest_write:.0f} s",

@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 from pinot_assets.audit.checks import Finding
 from pinot_assets.cli import driver as driven
 from pinot_assets.cli import main
-from pinot_assets.cli.commands import run as run_command
+from pinot_assets.cli.commands import status as status_command
 from pinot_assets.cli.progress import ConsoleProgress
 from pinot_assets.core.check_result import Severity
 from pinot_assets.core.json_object import JsonObject
@@ -365,9 +365,9 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
         def store(*_: Any) -> Iterator[None]:
             yield None
 
-        monkeypatch.setattr(run_command, "open_session_store", store)
-        monkeypatch.setattr(run_command, "load_settings", lambda: None)
-        monkeypatch.setattr(run_command, "observe", lambda *_: Observation(**{**nothing, **fields}))
+        monkeypatch.setattr(status_command, "open_session_store", store)
+        monkeypatch.setattr(status_command, "load_settings", lambda: None)
+        monkeypatch.setattr(status_command, "observe", lambda *_: Observation(**{**nothing, **fields}))
 
     return use
 

@@ -16,7 +16,8 @@ from fakes.waiting import until
 
 from pinot_assets.errors import SourceError
 from pinot_assets.metrics.collector import AT_A_TIME, HANGS_S, Collector, ScrapePart
-from pinot_assets.metrics.family import Sample, prometheus_text
+from pinot_assets.metrics.exposition import prometheus_text
+from pinot_assets.metrics.family import Sample
 from pinot_assets.metrics.session import OPEN
 
 

@@ -17,7 +17,8 @@ from pinot_assets.core.check_result import CheckResult, Severity, unknown
 from pinot_assets.errors import PinotUnreachable
 from pinot_assets.health.readings import SourceDifference
 from pinot_assets.metrics import health
-from pinot_assets.metrics.family import Family, Sample, prometheus_text
+from pinot_assets.metrics.exposition import prometheus_text
+from pinot_assets.metrics.family import Family, Sample
 from pinot_assets.metrics.health import health_samples, rollback_sample
 from pinot_assets.metrics.pushing import run_samples
 from pinot_assets.metrics.realtime import realtime_samples

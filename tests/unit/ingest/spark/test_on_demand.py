@@ -1,0 +1,51 @@
+"""A builder that needs Spark only once there is something to build."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+
+from pinot_assets.ingest.spark import builder, environment
+from pinot_assets.ingest.spark.on_demand import SparkOnDemand
+
+
+def test_without_files_nothing_of_spark_is_imported() -> None:
+    code = """
+import sys
+from pinot_assets.ingest.spark.on_demand import SparkOnDemand
+SparkOnDemand().build(None, [], print)
+print(*{name.partition(".")[0] for name in sys.modules})
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {"pyspark", "py4j"}.isdisjoint(done.stdout.split())
+
+
+def test_files_are_built_on_the_spark_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, fakes: ModuleType
+) -> None:
+    made: list[tuple[object, ...]] = []
+
+    class Spark:
+        def __init__(self, *factories: object) -> None:
+            made.append(factories)
+
+        def build(self, *arguments: object) -> None:
+            made.append(arguments)
+
+        def everywhere(self, look: Callable[[], int]) -> list[int]:
+            return [look()]
+
+    monkeypatch.setattr(builder, "SparkBuilder", Spark)
+    spark = SparkOnDemand()
+    assert made == []
+    spark.build("spec", ["task"], print, len)  # type: ignore[arg-type, list-item]
+    assert made == [
+        (environment.environment_session, environment.environment_context),
+        ("spec", ["task"], print, len),
+    ]
+    assert spark.everywhere(lambda: 7) == [7]
+    assert len(made) == 2, "one builder"
