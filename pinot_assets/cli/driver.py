@@ -9,6 +9,7 @@ from pathlib import Path
 from pinot_assets.cli.json_progress import JsonProgress
 from pinot_assets.cli.progress import ConsoleProgress
 from pinot_assets.cli.terminal import new_console
+from pinot_assets.core.decision_log import LogFormat
 from pinot_assets.core.files import new_log
 from pinot_assets.core.interrupts import saying
 from pinot_assets.core.this_machine import user_here
@@ -19,7 +20,7 @@ from pinot_assets.metrics.pushing import pushed_after
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.clients import open_clients
 from pinot_assets.session.values.progress import RunPhase
-from pinot_assets.settings.environment import LogFormat, load_log_format, load_settings
+from pinot_assets.settings.environment import load_log_format, load_settings
 from pinot_assets.table_spec import TableSpec
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Annotated, Final
 
@@ -12,6 +13,7 @@ import typer
 
 from pinot_assets.cli.program import Entry, Program, run_program
 from pinot_assets.cli.version import version_line
+from pinot_assets.core.decision_log import LOG_FORMAT, LogFormat
 
 PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
     "Set up": {
@@ -141,12 +143,20 @@ def _show_version(asked: bool) -> None:
 
 @app.callback()
 def _program(
-    show_version: Annotated[
+    show_version: Annotated[  # noqa: ARG001  # its callback has answered
         bool,
         typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True),
     ] = False,
+    log_format: Annotated[
+        LogFormat | None,
+        typer.Option(
+            help=f"What a run writes on standard error: text, or JSON lines. {LOG_FORMAT} sets it, too.",
+        ),
+    ] = None,
 ) -> None:
     """What may stand before a command."""
+    if log_format is not None:
+        os.environ[LOG_FORMAT] = log_format.value
 
 
 def main() -> None:

@@ -10,9 +10,18 @@ import json
 import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Final
 
+LOG_FORMAT: Final = "PINOT_ASSETS_LOG_FORMAT"
 LOGGER: Final = logging.getLogger("pinot_assets.decisions")
+
+
+class LogFormat(StrEnum):
+    """What a command that works on a table writes on standard error."""
+
+    TEXT = "text"
+    JSON = "json"
 
 
 def log_decision(event: str, fields: Mapping[str, object]) -> None:

@@ -26,6 +26,7 @@ from pinot_assets.core.connections import (
     ZooKeeperAccess,
     is_loopback,
 )
+from pinot_assets.core.decision_log import LOG_FORMAT, LogFormat
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.settings.cluster_fields import (
     DEFAULT_CLUSTER,
@@ -42,7 +43,6 @@ TABLES: Final = "PINOT_ASSETS_TABLES"
 DEFAULT_TABLES: Final = "tables"
 
 PROFILE: Final = "PINOT_ASSETS_PROFILE"
-LOG_FORMAT: Final = "PINOT_ASSETS_LOG_FORMAT"
 
 FIELDS: Final = {field: variable.name for field, variable in variables_of(ClusterFields).items()}
 """The environment variable of each field."""
@@ -104,13 +104,6 @@ def load_profile(environ: Mapping[str, str] = os.environ, name: str = "") -> Pro
             f"there is no profile {name}", hint=f"set {PROFILE} to {' or '.join(Profile)}, or unset it"
         )
     return Profile(name)
-
-
-class LogFormat(StrEnum):
-    """What a command that works on a table writes on standard error."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 def load_log_format(environ: Mapping[str, str] = os.environ) -> LogFormat:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from pinot_assets.core import untrusted
+from pinot_assets.core.decision_log import LOG_FORMAT
 from pinot_assets.settings.cluster_fields import (
     SECRET,
     PinotFields,
@@ -17,7 +18,7 @@ from pinot_assets.settings.cluster_fields import (
     ZooKeeperFields,
     variables_of,
 )
-from pinot_assets.settings.environment import DEFAULT_TABLES, LOG_FORMAT, PROFILE, TABLES, Profile
+from pinot_assets.settings.environment import DEFAULT_TABLES, PROFILE, TABLES, Profile
 from pinot_assets.settings.file_limits import COLUMNS, FREE_BYTES, MEMORY, RATIO, UNPACKED, VALUE, FileLimits
 
 _FILE: Final = FileLimits()
