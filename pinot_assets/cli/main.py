@@ -17,11 +17,13 @@ from pinot_assets.cli.commands.new_specs import init
 from pinot_assets.cli.commands.simulate import simulate
 from pinot_assets.cli.commands.watch import watch
 from pinot_assets.cli.doctor.doctor import doctor
+from pinot_assets.cli.help import HELP, Group
 from pinot_assets.cli.program import Program, arrange, reflow, run_program
 from pinot_assets.core.json_object import Foreign
 
 app = typer.Typer(
     cls=Program,
+    context_settings=HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Files into Apache Pinot, all or nothing: consistent push, retries and rollback.",
@@ -29,7 +31,7 @@ app = typer.Typer(
 )
 
 
-class _RealtimeGroup(TyperGroup):
+class _RealtimeGroup(Group):
     """Delegate to `pinot_assets.cli.realtime.group`, and import it only when one of its commands is used.
 
     Arguments are `Foreign`, because typer's own types are private and differ between its releases.

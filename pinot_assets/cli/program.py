@@ -20,9 +20,9 @@ from contextlib import suppress
 
 import typer
 from rich.markup import escape
-from typer.core import TyperGroup
 
-from pinot_assets.cli.terminal import new_console, show_json
+from pinot_assets.cli.help import Command, Group
+from pinot_assets.cli.terminal import fit_output, new_console, show_json
 from pinot_assets.core import interrupts
 from pinot_assets.core.exit_codes import ExitCode, code_of
 from pinot_assets.core.json_object import Foreign, JsonObject
@@ -60,8 +60,13 @@ def arrange(app: typer.Typer) -> None:
 
 
 def reflow(app: typer.Typer) -> None:
-    """Remove single line breaks from the help texts, so that the terminal wraps them by its own width."""
+    """Remove single line breaks from the help texts, so that the terminal wraps them by its own width.
+
+    The commands become those of `pinot_assets.cli.help`.
+    """
+    app.info.cls = app.info.cls if isinstance(app.info.cls, type) else Group
     for command in app.registered_commands:
+        command.cls = Command
         text = command.help or inspect.getdoc(command.callback) or ""
         command.help = "\n\n".join(" ".join(part.split("\n")) for part in text.split("\n\n"))
     for group in app.registered_groups:
@@ -73,7 +78,7 @@ def _name(command: typer.models.CommandInfo) -> str:
     return command.name or (command.callback.__name__ if command.callback else "")
 
 
-class Program(TyperGroup):
+class Program(Group):
     """The group of all commands of the program."""
 
     def invoke(self, ctx: Foreign) -> Foreign:
@@ -101,6 +106,7 @@ def run_program(app: typer.Typer) -> None:
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     # Kazoo logs each failed attempt; our own error reports it once, when all have failed.
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)
+    fit_output(os.environ)
     words = sys.argv[1:]
     try:
         code = _with_json(app) if JSON in words else _with_text(app)

@@ -81,7 +81,10 @@ def up(
 
 @app.command()
 def status(as_json: AsJson = False, home: Home = None) -> None:
-    """Show each part: whether it is ready, its process, ports and log. Exits 0."""
+    """Show each part: whether it is ready, its process, ports and log.
+
+    Exits 0.
+    """
     with _reported():
         statuses = Stack(home or default_home()).status()
     if as_json:
@@ -107,7 +110,10 @@ def down(
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stop what `up` started and nothing else, ZooKeeper last; the data stay without --purge. Exits 0."""
+    """Stop what `up` started and nothing else, ZooKeeper last; the data stay without --purge.
+
+    Exits 0.
+    """
     with _reported() as progress:
         Stack(home or default_home(), progress=progress).down(purge=purge)
     line = "The stack is down" + (" and its data are deleted." if purge else "; its data are kept.")
@@ -190,7 +196,10 @@ def _write_sample(spec: TableSpec) -> None:
 
 
 def down_with_ui() -> None:
-    """Stop the Dagster UI and the local stack; their data stay. Exits 0, also when nothing ran."""
+    """Stop the Dagster UI and the local stack; their data stay.
+
+    Exits 0, also when nothing ran.
+    """
     if ui.stop(default_home()):
         new_console().print("the Dagster UI has stopped")
     down(purge=False, home=None)

@@ -366,5 +366,8 @@ def _import_lines(
 
 @app.command("json-schema")
 def json_schema() -> None:
-    """Print the JSON Schema for editors. Exits 0."""
+    """Print the JSON Schema for editors.
+
+    Exits 0.
+    """
     sys.stdout.write(editor_schema())

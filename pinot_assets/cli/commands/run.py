@@ -27,7 +27,7 @@ from pinot_assets.session.driver import RunOutcome
 from pinot_assets.session.plan_report import rendering
 from pinot_assets.session.plan_report.plan_report import PlanReport, headline, values
 from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
-from pinot_assets.session.values.state import utc_text
+from pinot_assets.session.values.state import utc_iso, utc_text
 from pinot_assets.session.values.trouble import again_ms, has_lasted, since_ms
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.source.readiness import unready_words
@@ -182,7 +182,7 @@ def status_values(spec: TableSpec, observation: Observation, listing: ListingCom
             "files": len(snapshot.ledger),
             "segments": len(snapshot.segments),
             "rows": snapshot.rows,
-            "at": utc_text(snapshot.published_ms),
+            "at": utc_iso(snapshot.published_ms),
             "lineageEntry": snapshot.lineage_entry_id,
         },
         "source": {
@@ -203,8 +203,8 @@ def status_values(spec: TableSpec, observation: Observation, listing: ListingCom
             "files": dict(session.counts),
             "lastError": session.last_error,
             "failed": [f"{f.uri}: {f.code}: {f.reason}" for f in observation.failures],
-            "troubleSince": utc_text(since_ms(session)) if observation.passing else None,
-            "triedAgainAt": utc_text(again_ms(session)) if observation.passing else None,
+            "troubleSince": utc_iso(since_ms(session)) if observation.passing else None,
+            "triedAgainAt": utc_iso(again_ms(session)) if observation.passing else None,
         },
         "heldBack": {"files": len(observation.hold.files), "removals": len(observation.hold.removals)},
         "leaseHolder": str(observation.holder) if observation.holder else None,

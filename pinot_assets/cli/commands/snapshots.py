@@ -7,7 +7,7 @@ nothing and take no lease. `rollback` brings a table back to a kept snapshot; `r
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import chain, islice, tee, zip_longest
 from typing import Annotated
@@ -36,7 +36,7 @@ from pinot_assets.session.plan_report.rendering import preview, rollback_way_tex
 from pinot_assets.session.rollback.rollback_plan import RollbackPlan
 from pinot_assets.session.stores.clients import open_session_store, open_staging
 from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, find_target, published
-from pinot_assets.session.values.state import table_of, utc_text
+from pinot_assets.session.values.state import table_of, utc_iso, utc_text
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.provenance import Stay, difference, of_file, of_segment
@@ -69,7 +69,7 @@ def why(
             hint="it may be staged and not published yet: `pinot-assets session show`",
         )
     output = stay.output(segment)
-    values = _stay_values(stay) | {
+    more = {
         "segment": segment,
         "segmentRows": output.rows,
         "crc": output.crc,
@@ -77,7 +77,8 @@ def why(
         "lineageEntry": (stay.since.lineage_entry_id or None) if stay.brought else None,
         "audit": stay.since.audit.get("summary") if stay.brought else None,
     }
-    show_answer(as_json, values, _labelled(values))
+    lines = _labelled(_stay_values(stay, utc_text) | more)
+    show_answer(as_json, _stay_values(stay, utc_iso) | more, lines)
 
 
 def where(
@@ -98,16 +99,25 @@ def where(
             hint="name its URI, or the end of that from a / on; "
             f"`pinot-assets status {table}` tells what waits to be published",
         )
-    rows = [_stay_values(stay) | {"segments": [one.segment for one in stay.file.outputs]} for stay in stays]
-    lines = chain.from_iterable(["", *_labelled(row)] for row in rows)
+
+    def rows(written: Callable[[int], str | None]) -> list[JsonObject]:
+        return [
+            _stay_values(stay, written) | {"segments": [one.segment for one in stay.file.outputs]}
+            for stay in stays
+        ]
+
+    lines = chain.from_iterable(["", *_labelled(row)] for row in rows(utc_text))
     next(lines)  # no blank line before the first one
-    show_answer(as_json, rows, lines)
+    show_answer(as_json, rows(utc_iso), lines)
 
 
 def history(
     table: TableName, tables: TablesOption = None, newest: Newest = 20, as_json: AsJson = False
 ) -> None:
-    """List what each switch of TABLE changed, newest first, as far as snapshots are kept. Exits 0."""
+    """List what each switch of TABLE changed, newest first, as far as snapshots are kept.
+
+    Exits 0.
+    """
     kept, before = tee(_kept(one_table(table, tables)))
     next(before, None)
     rows = [_change(older, newer) for newer, older in islice(zip_longest(kept, before), newest)]
@@ -133,7 +143,10 @@ def diff(
     tables: TablesOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what lies between two published states of TABLE: files, segments, rows. Exits 0."""
+    """Show what lies between two published states of TABLE: files, segments, rows.
+
+    Exits 0.
+    """
     spec = one_table(table, tables)
     current = _current(spec)
     staging = open_staging(spec)
@@ -184,7 +197,11 @@ def _kept_text(kept: Iterable[Snapshot]) -> str:
     return f"{plural_are(len(published), 'snapshot')} kept, the oldest of {utc_text(published[-1])}"
 
 
-def _stay_values(stay: Stay) -> JsonObject:
+def _stay_values(stay: Stay, written: Callable[[int], str | None]) -> JsonObject:
+    """Return where a version of a file was published, and until when.
+
+    :param written: how times are written: for people or for other programs.
+    """
     file = stay.file
     return {
         "file": file.uri,
@@ -193,8 +210,8 @@ def _stay_values(stay: Stay) -> JsonObject:
         "rows": file.rows,
         "badRows": file.bad_rows,
         "publishedBy": file.session,
-        "since": utc_text(stay.since.published_ms),
-        "until": None if stay.until is None else utc_text(stay.until.published_ms),
+        "since": written(stay.since.published_ms),
+        "until": None if stay.until is None else written(stay.until.published_ms),
         "replacedBy": None if stay.until is None else f"{stay.until.session} ({stay.until.mode})",
     }
 
@@ -206,7 +223,7 @@ def _change(older: Snapshot | None, newer: Snapshot) -> JsonObject:
         "seq": newer.seq,
         "session": newer.session,
         "mode": newer.mode,
-        "publishedAt": utc_text(newer.published_ms),
+        "publishedAt": utc_iso(newer.published_ms),
         "filesAdded": len(changes.added),
         "filesRewritten": len(changes.rewritten),
         "filesRemoved": len(changes.removed),
@@ -310,7 +327,10 @@ def rollback(
 
 
 def resume(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
-    """Let in again what a rollback of TABLE holds back. Exits 0, also when nothing was held."""
+    """Let in again what a rollback of TABLE holds back.
+
+    Exits 0, also when nothing was held.
+    """
     with open_driver(one_table(table, tables), "resume") as driver:
         held = driver.resume()
     line = f"the next run of {table} brings it in again" if held else f"{table} holds nothing back"
@@ -356,12 +376,12 @@ def _plan_values(way: RollbackPlan) -> dict[str, object]:
         "seq": snapshot.seq,
         "session": snapshot.session,
         "mode": snapshot.mode,
-        "at": utc_text(snapshot.published_ms),
+        "at": utc_iso(snapshot.published_ms),
         "files": len(snapshot.ledger),
         "segments": len(snapshot.segments),
         "rows": snapshot.rows,
         "current": way.current.ref == way.target.ref,
         "way": way.way,
-        "until": utc_text(way.until_ms) if way.until_ms is not None else None,
+        "until": utc_iso(way.until_ms),
         "whyNot": way.why_not if way.way is None else None,
     }

@@ -52,7 +52,10 @@ def validate(
     tables: SpecsOption = DEFAULT_FOLDER,
     as_json: AsJson = False,
 ) -> None:
-    """Show every problem and every note of all table specs; exits 1 with problems, or without specs."""
+    """Show every problem and every note of all table specs.
+
+    Exits 1 with problems, or without specs.
+    """
     specs, problems, notes = check_named(paths or (), tables)
     if not specs and not problems:
         raise SpecError(f"there is no *.yaml in {tables}", hint=NO_DIRECTORY)

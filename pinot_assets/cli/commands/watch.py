@@ -37,7 +37,7 @@ from pinot_assets.scheduling.stalled_session import decide_session
 from pinot_assets.session.detect.observe import Observation, list_source, observe
 from pinot_assets.session.driver import RunOutcome
 from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
-from pinot_assets.session.values.state import utc_text
+from pinot_assets.session.values.state import utc_iso, utc_text
 from pinot_assets.session.values.trouble import aged
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.source import Inventory
@@ -240,20 +240,20 @@ class _LineTeller:
 
     def changed(self, table: Watched) -> None:
         values = {
-            "at": utc_text(time.time_ns() // 1_000_000),
+            "at": utc_iso(time.time_ns() // 1_000_000),
             "table": table.spec.name_with_type,
             "state": table.state,
             "message": table.message,
             "lastRun": table.last or None,
-            "lastRunAt": utc_text(table.last_s * 1000) if table.last_s else None,
-            "nextLookAt": utc_text(table.next_s * 1000) if table.state is not TableState.RUNS else None,
-            "failingSince": utc_text(table.failing_s * 1000) if table.failing_s else None,
+            "lastRunAt": utc_iso(table.last_s * 1000),
+            "nextLookAt": utc_iso(table.next_s * 1000) if table.state is not TableState.RUNS else None,
+            "failingSince": utc_iso(table.failing_s * 1000),
         }
         typer.echo(json.dumps(values))
 
     def left_out(self, one: LeftOut) -> None:
         values = {
-            "at": utc_text(time.time_ns() // 1_000_000),
+            "at": utc_iso(time.time_ns() // 1_000_000),
             "table": one.name,
             "state": TableState.LEFT_OUT,
             "message": one.in_one_line,

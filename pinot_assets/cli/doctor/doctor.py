@@ -72,7 +72,9 @@ def run_checks(home: Path | None = None, cache: Path | None = None) -> list[Chec
 
 
 def doctor(as_json: AsJson = False) -> None:
-    """Check this machine, the installation and the local stack; exits 1 when something would fail.
+    """Check this machine, the installation and the local stack.
+
+    Exits 1 when something would fail.
 
     Of the environment: the profile, the policy and the folder of tables, addresses and whether they answer,
     credentials that are not whole, Spark, limits, and variables that nothing reads.

@@ -262,11 +262,14 @@ def add_placeholder(
 def with_placeholder(
     context: TriggerContext, plan: Plan, current: Snapshot | None, switch: Switch, visible: frozenset[str]
 ) -> Switch:
-    """Return the switch as `stage` will make it: one that only removes files may get a placeholder.
+    """Return the switch as `stage` will make it: one that only removes segments may get a placeholder.
+
+    A file of no bytes gives no segment, so a plan that has only such files to build brings nothing, either.
 
     :raises SwitchConflict: as `add_placeholder`.
     """
-    only_removes = switch.segments_from and not plan.to_build and context.push is not PushKind.PLAIN
+    brings = any(row.planned.size for row in plan.to_build)
+    only_removes = switch.segments_from and not brings and context.push is not PushKind.PLAIN
     if not only_removes or current is None or not ask_if_placeholder_needed(context, switch):
         return switch
     return _with_smallest(context, plan, current, switch, visible)

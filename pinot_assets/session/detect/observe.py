@@ -21,7 +21,7 @@ from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import read_snapshots
 from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.session.values.plan import Plan, Row, RowStatus
-from pinot_assets.session.values.state import Owner, Pointer, Session, is_ours
+from pinot_assets.session.values.state import Owner, Pointer, Session, is_ours, utc_iso
 from pinot_assets.session.values.trouble import passes, stands
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef, versions_of
 from pinot_assets.snapshot.receipt import Failure, Receipt
@@ -347,7 +347,8 @@ def _state(row: Row, accepted: tuple[str, Receipt] | None, failure: str) -> File
 
 
 def session_values(session: Session) -> JsonObject:
-    """A session as plain values, for JSON; times in epoch milliseconds, 0 for never."""
+    """A session as plain values, for JSON; times as `…Ms` in epoch milliseconds, 0 for never, and as `…At` in
+    ISO 8601, None for never."""
     return {
         "node": session.node,
         "id": session.id,
@@ -357,9 +358,13 @@ def session_values(session: Session) -> JsonObject:
         "retryCount": session.retry_count,
         "attempt": session.attempt,
         "createdMs": session.created_ms,
+        "createdAt": utc_iso(session.created_ms),
         "attemptStartedMs": session.attempt_started_ms,
+        "attemptStartedAt": utc_iso(session.attempt_started_ms),
         "switchMs": session.switch_ms,
+        "switchAt": utc_iso(session.switch_ms),
         "doneMs": session.done_ms,
+        "doneAt": utc_iso(session.done_ms),
         "files": dict(session.counts),
         "switch": session.switch,
         "lineageEntry": session.lineage_entry_id,

@@ -70,12 +70,12 @@ def numbers(plan: PlanReport) -> Iterator[Line]:
     if (switch := plan.switching) is None:
         return
     planned = plan.planned
-    least = "at least " if switch.unread else ""
+    about = "about " if switch.unread else ""
     after = len(planned.visible) - len(planned.segments_from) - len(planned.strays) + len(switch.added)
     yield Line(
         "segments",
-        f"{len(planned.visible):,} → {least}{after:,}: {len(planned.segments_from):,} replaced, "
-        f"{least}{len(switch.added):,} new",
+        f"{len(planned.visible):,} → {about}{after:,}: {len(planned.segments_from):,} replaced, "
+        f"{about}{len(switch.added):,} new",
     )
     yield Line("rows", _sums(switch.rows, "{:,}".format))
     yield Line("bytes", f"{_sums(switch.bytes, size)}; of one replica")
@@ -131,14 +131,14 @@ def _disk_line(disk: Disk) -> Line:
 
 
 def _node_lines(switch: SwitchCost, push: PushKind) -> Iterator[Line]:
-    least = "at least " if switch.unread else ""
+    about = "about " if switch.unread else ""
     if push is PushKind.PLAIN:
         yield Line("lineage", "an entry for each file that replaces something (plain push)")
     else:
         most = f"more than {size(LINEAGE_BYTES)} is refused"
         yield Line(
             "lineage",
-            f"{least}{size(switch.lineage_bytes)}, {size(switch.entry_bytes)} of it the new entry; {most}",
+            f"{about}{size(switch.lineage_bytes)}, {size(switch.entry_bytes)} of it the new entry; {most}",
             warns=switch.lineage_bytes > LINEAGE_BYTES // 2,
         )
     ideal = switch.ideal_state
