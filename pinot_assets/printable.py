@@ -1,4 +1,4 @@
-"""Make text fit to be shown: foreign text on a terminal or in a log, any text where only ASCII can be shown."""
+"""Make text fit to be shown: foreign text on a terminal or in a log, our marks where there is only ASCII."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from pinot_assets.core.interrupts import saying
 from pinot_assets.lineage_events.sending import lineage_after
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.clients import open_clients
-from pinot_assets.session.values.report import Pace
+from pinot_assets.session.values.report import WARNING, Pace
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.table_spec import TableSpec
@@ -46,7 +46,7 @@ class ConsoleProgress:
 
     def note(self, text: str) -> None:
         """Print one step as a line."""
-        self._show(text, "dim")
+        self._show(text, "yellow" if text.startswith(WARNING) else "dim")
 
     def building(self, sizes: Mapping[int, int]) -> None:
         """Start the bar."""
@@ -60,12 +60,10 @@ class ConsoleProgress:
         self._pace.moving(rows)
 
     def built(self, outcome: Receipt | Failure) -> None:
-        """Advance the bar by one file; print the file if it failed."""
+        """Advance the bar by one file. It counts failed files; the command names them at its end."""
         self._pace.built(outcome)
         if self._task is not None:
             self._bar.advance(self._task)
-        if isinstance(outcome, Failure):
-            self._show(f"{outcome.uri}: {outcome.code}: {outcome.reason}", "red")
         if self._pace.done == self._pace.files:
             self._stop()
             self._show(f"built {self._pace}", "dim")

@@ -15,7 +15,10 @@ T = TypeVar("T")
 
 
 class Command(TyperCommand):
-    """A command. Arguments are `Foreign`, because typer's own types are private and differ between its releases."""
+    """A command.
+
+    Arguments are `Foreign`, because typer's own types are private and differ between its releases.
+    """
 
     def get_params(self, ctx: Foreign) -> Foreign:
         """Return options and arguments, with that of `--help`."""

@@ -14,7 +14,6 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
-
 from typing import Final, TextIO
 
 import typer
@@ -26,7 +25,6 @@ from rich.text import Text
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.printable import ASCII_STAND_INS, visible
 
-PROGRAM: Final = "pinot-assets"
 DRY_RUN = "add --yes to do it, or --dry-run to see what it would do"
 
 
@@ -73,7 +71,7 @@ def wrapped(text: Text, width: int) -> Text:
 
 def _wrapped_line(line: Text, width: int) -> Iterable[Text]:
     plain = line.plain
-    if cell_len(plain) <= width or plain.lstrip().startswith(f"{PROGRAM} "):
+    if cell_len(plain) <= width or plain.lstrip().startswith("pinot-assets "):
         return (line,)
     before = _BEFORE_TEXT.match(plain)
     indent = before.end() if before is not None else 0
@@ -134,11 +132,8 @@ def table_lines(rows: Sequence[Sequence[str]]) -> Iterator[Text]:
 
 
 def command_line(command: str) -> Text:
-    """Return a command as a line of its own, to be copied.
-
-    :param command: without the program's name.
-    """
-    return Text.assemble("  ", (f"{PROGRAM} {command}", "bold"))
+    """Return a command as a line of its own, to be copied."""
+    return Text.assemble("  ", (command, "bold"))
 
 
 def notes_to_stderr(as_json: bool) -> AbstractContextManager[object]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
@@ -94,6 +94,11 @@ class RunOutcome:
     left_out: tuple[Failure, ...] = ()
 
     @property
+    def failed(self) -> tuple[Failure, ...]:
+        """The files that could not be built or published."""
+        return self.report.failed or self.left_out
+
+    @property
     def exit_code(self) -> ExitCode:
         """The exit code of the command: REFUSED if the gate stayed shut or files were left out."""
         return ExitCode.REFUSED if self.refusal is not None or self.left_out else ExitCode.DONE
@@ -116,7 +121,7 @@ class RunOutcome:
             },
             "failed": [
                 {"file": failure.uri, "code": failure.code, "reason": failure.reason}
-                for failure in (report.failed or self.left_out)
+                for failure in self.failed
             ],
             "notReady": [f"{unready.uri} {unready.why}" for unready in report.unready],
             "checks": [
@@ -289,16 +294,17 @@ class Driver:
         expire(context)
         return snapshot
 
-    def gate_and_publish(self, report: TriggerReport, on_finding: Callable[[Finding], None]) -> RunOutcome:
+    def gate_and_publish(
+        self, report: TriggerReport, on_findings: Callable[[Sequence[Finding]], None]
+    ) -> RunOutcome:
         """Audit and publish what a trigger staged: the end of a run of `run` and `watch`.
 
-        :param on_finding: called with each finding of the audit before the switch.
+        :param on_findings: called with the findings of the audit before the switch.
         """
         if report.result not in (TriggerResult.STAGED, TriggerResult.FAILED):
             return RunOutcome(report, left_out=report.failed)
         _, findings = self.audit()
-        for finding in findings:
-            on_finding(finding)
+        on_findings(findings)
         try:
             snapshot = self.publish()
         except SnapshotIncomplete as error:

@@ -26,7 +26,14 @@ from pinot_assets.cli.options import (
     kept_snapshots,
     one_table,
 )
-from pinot_assets.cli.terminal import new_console, refuse_to_ask, show_answer, show_json
+from pinot_assets.cli.terminal import (
+    command_line,
+    new_console,
+    refuse_to_ask,
+    show_answer,
+    show_json,
+    table_lines,
+)
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.text import plural, plural_are
@@ -121,7 +128,9 @@ def history(
     kept, before = tee(_kept(one_table(table, tables)))
     next(before, None)
     rows = [_change(older, newer) for newer, older in islice(zip_longest(kept, before), newest)]
-    show_answer(as_json, rows, [*map(_line, rows)] or [f"{table} has never been published"])
+    shown = map(_history_row, rows)
+    lines = table_lines([_HISTORY, *shown]) if rows else [f"{table} has never been published"]
+    show_answer(as_json, rows, lines)
 
 
 def diff(
@@ -165,7 +174,7 @@ def diff(
     lines = (
         f"from {escape(_state(before))}",
         f"to   {escape(_state(after))}",
-        _line(values),
+        "files {}  segments {}  rows {}".format(*_counts(values)),
         *_listed("[green]+[/]", changes.added),
         *_listed("[red]-[/]", changes.removed),
         *_listed("[yellow]~[/]", [new for _, new in changes.rewritten]),
@@ -235,12 +244,21 @@ def _change(older: Snapshot | None, newer: Snapshot) -> JsonObject:
     }
 
 
-def _line(change: JsonMapping) -> str:
+_HISTORY = ("seq", "session", "mode", "published (UTC)", "files", "segments", "rows")
+"""Header of `history`."""
+
+
+def _history_row(change: JsonMapping) -> tuple[str, ...]:
+    at = str(change["publishedAt"] or "").replace("T", " ").removesuffix("Z")
+    return (str(change["seq"]), str(change["session"]), str(change["mode"]), at, *_counts(change))
+
+
+def _counts(change: JsonMapping) -> tuple[str, str, str]:
+    """Return what changed: files, segments, rows."""
     return (
-        f"[bold]{change['seq']:>5}[/]  {change['session']}  {change['mode']:<8}  {change['publishedAt']}  "
-        f"files +{change['filesAdded']} ~{change['filesRewritten']} -{change['filesRemoved']}  "
-        f"segments +{change['segmentsAdded']} -{change['segmentsRemoved']}  "
-        f"rows {change['rows']:,} ({change['rowsMore']:+,})"
+        f"+{change['filesAdded']:,} ~{change['filesRewritten']:,} -{change['filesRemoved']:,}",
+        f"+{change['segmentsAdded']:,} -{change['segmentsRemoved']:,}",
+        f"{change['rows']:,} ({change['rowsMore']:+,})",
     )
 
 
@@ -251,7 +269,7 @@ def _state(snapshot: Snapshot) -> str:
 def _listed(mark: str, listed: Sequence[PublishedFile]) -> Iterator[str]:
     yield from (f"  {mark} {escape(file.uri)} ({plural(file.rows, 'row')})" for file in listed[:SHOWN])
     if len(listed) > SHOWN:
-        yield f"  {mark} and {len(listed) - SHOWN} more; --json names them all"
+        yield f"  {mark} and {len(listed) - SHOWN:,} more; --json names them all"
 
 
 def _labelled(values: JsonMapping) -> Iterator[str]:
@@ -270,11 +288,14 @@ def snapshots(
     """List the kept snapshots of TABLE, newest first, and how each can be reached.
 
     `revert` undoes the newest switch at once, as long as Pinot keeps what it replaced; `re-publish`
-    pushes a snapshot's staged segments again. Changes nothing and takes no lease. Exits 0.
+    pushes a snapshot's staged segments again. Changes nothing and takes no lease.
+
+    Exits 0.
     """
     with open_driver(one_table(table, tables), "snapshots") as driver:
         ways = driver.rollback_plans(newest)
-    lines = map(escape, _ways(ways)) if ways else [f"{table} has never been published"]
+    shown = map(_way_row, ways)
+    lines = table_lines([_WAYS, *shown]) if ways else [f"{table} has never been published"]
     show_answer(as_json, [_plan_values(way) for way in ways], lines)
 
 
@@ -317,12 +338,13 @@ def rollback(
         counted = driver.count(snapshot)
     console.print(
         f"[green]rolled back[/]: {plural(len(snapshot.ledger), 'file')}, "
-        f"{plural(snapshot.rows, 'row')} are visible. "
-        f"What was taken back is held; let it in again with `pinot-assets resume {table}`"
+        f"{plural(snapshot.rows, 'row')} are visible"
     )
     for answer in counted:
         mark = "[green]✓[/]" if answer.matches else "[red]✗[/]"
         console.print(f"  {mark} {escape(str(answer))}")
+    console.print("What was taken back is held. This lets it in again:")
+    console.print(command_line(f"pinot-assets resume {table}"))
     raise typer.Exit(ExitCode.DONE if all(answer.matches for answer in counted) else ExitCode.REFUSED)
 
 
@@ -356,18 +378,15 @@ def _roll_back_silently(driver: Driver, to: str, way: RollbackPlan, dry_run: boo
     raise typer.Exit(ExitCode.DONE if all(answer.matches for answer in counted) else ExitCode.REFUSED)
 
 
-def _ways(ways: tuple[RollbackPlan, ...]) -> Iterator[str]:
-    rows = [("seq", "session", "mode", "published", "files", "rows", "reached by")]
-    for way in ways:
-        snapshot = way.target.snapshot
-        when = utc_text(snapshot.published_ms)
-        counts = str(len(snapshot.ledger)), f"{snapshot.rows:,}"
-        rows.append(
-            (str(snapshot.seq), snapshot.session, str(snapshot.mode), when, *counts, rollback_way_text(way))
-        )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+_WAYS = ("seq", "session", "mode", "published (UTC)", "files", "rows", "reached by")
+"""Header of `snapshots`."""
+
+
+def _way_row(way: RollbackPlan) -> tuple[str, ...]:
+    snapshot = way.target.snapshot
+    at, files = utc_text(snapshot.published_ms).removesuffix(" UTC"), f"{len(snapshot.ledger):,}"
+    mode, rows = str(snapshot.mode), f"{snapshot.rows:,}"
+    return (str(snapshot.seq), snapshot.session, mode, at, files, rows, rollback_way_text(way))
 
 
 def _plan_values(way: RollbackPlan) -> dict[str, object]:

@@ -107,8 +107,8 @@ def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> S
         else ""
     )
     context.note(
-        f"pushed {len(pushed.pushed)} of {plural(len(switch.segments_to), 'segment')}{how}, hidden; "
-        f"{len(switch.segments_from)} will be replaced"
+        f"pushed {len(pushed.pushed):,} of {plural(len(switch.segments_to), 'segment')}{how}, hidden; "
+        f"{len(switch.segments_from):,} will be replaced"
     )
     return session
 
@@ -139,7 +139,7 @@ def why_paused(
         return None
     return SwitchConflict(
         f"{context.table} is paused: somebody else replaced segments of this table",
-        why=f"{len(hidden)} published segments are hidden: {', '.join(sorted(hidden)[:5])}",
+        why=f"{len(hidden):,} published segments are hidden: {', '.join(sorted(hidden)[:5])}",
         hint="a merge or rollup task on this table? Turn it off, then swap the whole table once",
     )
 
@@ -212,7 +212,7 @@ def end_switch(context: TriggerContext, session: Session) -> Session:
         if gone := set(switch.segments_from) - context.pinot.visible_segments(context.table):
             raise SwitchConflict(
                 f"segments of {context.table} that were to be replaced have gone",
-                why=f"{len(gone)} of {len(switch.segments_from)}, first {min(gone)}",
+                why=f"{len(gone):,} of {len(switch.segments_from):,}, first {min(gone)}",
                 hint="the next trigger makes a new switch from what is visible then",
             )
         _require_its_entry(context, session, switch)

@@ -101,8 +101,9 @@ class ListingComparison:
         return bool(self.new or self.rewritten or self.deleted)
 
     def __str__(self) -> str:
-        restored = f", {len(self.restored)} no longer to be held back" if self.restored else ""
-        return f"{len(self.new)} new, {len(self.rewritten)} rewritten, {len(self.deleted)} deleted{restored}"
+        restored = f", {len(self.restored):,} no longer to be held back" if self.restored else ""
+        new, rewritten, deleted = len(self.new), len(self.rewritten), len(self.deleted)
+        return f"{new:,} new, {rewritten:,} rewritten, {deleted:,} deleted{restored}"
 
 
 def observe(store: SessionStore, staging: Staging) -> Observation:
@@ -378,7 +379,7 @@ def counts_text(session: Session) -> str:
     """Files by status, `5 files: 3 done, 2 failed`."""
     counts = dict(session.counts)
     files, removals = counts.pop("files", 0), counts.pop("removals", 0)
-    parts = [f"{n} {what}" for what, n in counts.items() if n]
+    parts = [f"{n:,} {what}" for what, n in counts.items() if n]
     if removals:
         parts.append(plural(removals, "removal"))
     return plural(files, "file") + (f": {', '.join(parts)}" if parts else "")

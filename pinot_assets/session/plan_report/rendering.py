@@ -114,7 +114,7 @@ def room_lines(plan: PlanReport) -> Iterator[Line]:
     for disk in room.disks[:SHOWN]:
         yield _disk_line(disk)
     if len(room.disks) > SHOWN:
-        yield Line("", f"and {len(room.disks) - SHOWN} more servers")
+        yield Line("", f"and {len(room.disks) - SHOWN:,} more servers")
     yield from _node_lines(switch, plan.planned.push)
 
 
@@ -185,7 +185,7 @@ def risk_lines(plan: PlanReport) -> Iterator[Line]:
         yield Line("shadow table", f"{planned.shadow}, which an audit left: deleted first")
     if plan.expiring:
         names = [f"cp{header.seq}" for header in plan.expiring]
-        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
         yield Line(
             "deletes",
             f"after the switch, {plural(len(names), 'snapshot')} with the tars that they alone need, for "
@@ -317,7 +317,7 @@ def preview(way: RollbackPlan, now_ms: int) -> Iterator[tuple[str, str]]:
         yield "way", "a revert that was left half way; it is finished"
     elif way.way is RollbackWay.REPUBLISH:
         size = f"{sum(o.tar_bytes for o in way.comes) / 1024**2:,.1f} MB"
-        yield "way", f"re-publish of {len(way.comes)} staged segments ({size}) under new names, no Spark"
+        yield "way", f"re-publish of {len(way.comes):,} staged segments ({size}) under new names, no Spark"
         if way.no_revert:
             yield "", f"no revert: {way.no_revert}"
     else:
@@ -347,5 +347,5 @@ def _files(files: Sequence[PublishedFile], segments: int) -> str:
     rows = sum(f.rows for f in files)
     text = f"{plural(len(files), 'file')}, {plural(rows, 'row')}, {plural(segments, 'segment')}"
     named = ", ".join(f.uri.rsplit("/", 1)[-1] for f in files[:FILES_SHOWN])
-    more = f" and {len(files) - FILES_SHOWN} more" if len(files) > FILES_SHOWN else ""
+    more = f" and {len(files) - FILES_SHOWN:,} more" if len(files) > FILES_SHOWN else ""
     return f"{text}: {named}{more}" if named else text
