@@ -142,6 +142,7 @@ def plan(table: TableName, tables: TablesOption = None, as_json: AsJson = False)
 def shown(plan: PlanReport) -> Iterator[Text]:
     """Yield the plan report, line by line; it ends on what a run would do, and its command."""
     planned = plan.planned
+    yield Text.assemble((planned.table, "bold"), f"  {planned.mode.lower()}, {planned.push.lower()} push")
     yield from _section("files", rendering.file_counts(plan))
     files = list(rendering.file_lines(plan))
     width = max((len(uri) for _, uri, _ in files), default=0)
@@ -153,7 +154,6 @@ def shown(plan: PlanReport) -> Iterator[Text]:
         yield from _section(title, part(plan))
     yield from _modes(plan)
     yield Text()
-    yield Text.assemble((planned.table, "bold"), f"  {planned.mode.lower()}, {planned.push.lower()} push")
     quiet = plan.decision.step in (PlannedAction.NOTHING, PlannedAction.HELD)
     yield Text(f"→ {headline(plan)}", "dim" if quiet else "bold green")
     yield Text("exactly this:")
