@@ -264,7 +264,7 @@ def _stays_out(
         # Append never takes rows away, so a deleted file is no work.
         if diff.new or diff.rewritten or (diff.deleted and spec.mode != "append") or diff.restored:
             return None
-        if hold.files or hold.removals:
+        if not hold.is_empty:
             held = f"{plural(len(hold.files), 'file version')} and {plural(len(hold.removals), 'removal')}"
             return Reason(
                 f"{held} held after a rollback until `pinot-assets resume {spec.name}`; {diff}", Standing.HELD
