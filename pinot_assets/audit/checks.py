@@ -50,13 +50,10 @@ class Finding(CheckResult):
         return self.severity is Severity.WARN
 
 
-FILES_BUILT: Final = "files_built"
-
-
 def files_built(planned: int, failures: Sequence[Failure]) -> Finding:
     """Check that every file of the session is built: all or none (I1)."""
     bad = [f"{base_name(f.uri)}: {f.code}: {f.reason}" for f in failures]
-    return finding_of(FILES_BUILT, planned, bad, "files are built")
+    return finding_of("files_built", planned, bad, "files are built")
 
 
 def rows_kept(receipts: Collection[Receipt]) -> Finding:

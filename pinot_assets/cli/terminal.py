@@ -60,7 +60,7 @@ _LONGEST_LABEL: Final = 32
 def wrapped(text: Text, width: int) -> Text:
     """Return the text with line breaks between words; a line goes on below its text, right of its label.
 
-    A word that is wider than the rest of the line stays whole, and so does a command: people copy both.
+    A word that fits no line stays whole where it is, and so does a command: people copy both.
 
     :param width: columns of the terminal.
     """
@@ -79,7 +79,8 @@ def _wrapped_line(line: Text, width: int) -> Iterable[Text]:
         indent = min(len(plain) - len(plain.lstrip()) + 2, width // 2)
     starts, begin, left = [], 0, width
     for word in re.finditer(r"\S+", plain):
-        if word.start() > max(indent, begin) and cell_len(plain[begin : word.end()]) > left:
+        fits_a_line = cell_len(word[0]) <= width - indent
+        if fits_a_line and word.start() > max(indent, begin) and cell_len(plain[begin : word.end()]) > left:
             starts.append(word.start())
             begin, left = word.start(), width - indent
     parts = list(line.divide(starts))

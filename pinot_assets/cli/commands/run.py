@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.text import Text
 
-from pinot_assets.audit.checks import FILES_BUILT, Finding
+from pinot_assets.audit.checks import Finding
 from pinot_assets.cli.driver import open_driver
 from pinot_assets.cli.options import AsJson, TableName, TablesOption, one_table
 from pinot_assets.cli.terminal import command_line, fields, new_console, show_answer, show_json, table_lines
@@ -37,6 +37,8 @@ from pinot_assets.table_spec import TableSpec
 
 SHOWN = 10
 """The most names shown of files that a run left out, and of files that failed so far."""
+FILES_BUILT = "files_built"
+"""The check that fails where files failed, each of which the end of a run names."""
 COUNTS = ("files", "done", "failed", "pending", "gone", "removals")
 STYLES = {"+": "green", "~": "yellow", "-": "red", "=": "dim", "h": "magenta", "…": "cyan"}
 """Colours of the marks before files."""

@@ -7,7 +7,7 @@ nothing and take no lease. `rollback` brings a table back to a kept snapshot; `r
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import chain, islice, tee, zip_longest
 from typing import Annotated
@@ -76,7 +76,7 @@ def why(
             hint="it may be staged and not published yet: `pinot-assets session show`",
         )
     output = stay.output(segment)
-    more = {
+    values = _stay_values(stay) | {
         "segment": segment,
         "segmentRows": output.rows,
         "crc": output.crc,
@@ -84,8 +84,7 @@ def why(
         "lineageEntry": (stay.since.lineage_entry_id or None) if stay.brought else None,
         "audit": stay.since.audit.get("summary") if stay.brought else None,
     }
-    lines = _labelled(_stay_values(stay, utc_text) | more)
-    show_answer(as_json, _stay_values(stay, utc_iso) | more, lines)
+    show_answer(as_json, values, _labelled(values | _times_in_words(stay)))
 
 
 def where(
@@ -106,16 +105,11 @@ def where(
             hint="name its URI, or the end of that from a / on; "
             f"`pinot-assets status {table}` tells what waits to be published",
         )
-
-    def rows(written: Callable[[int], str | None]) -> list[JsonObject]:
-        return [
-            _stay_values(stay, written) | {"segments": [one.segment for one in stay.file.outputs]}
-            for stay in stays
-        ]
-
-    lines = chain.from_iterable(["", *_labelled(row)] for row in rows(utc_text))
+    rows = [_stay_values(stay) | {"segments": [one.segment for one in stay.file.outputs]} for stay in stays]
+    shown = (row | _times_in_words(stay) for row, stay in zip(rows, stays, strict=True))
+    lines = chain.from_iterable(["", *_labelled(row)] for row in shown)
     next(lines)  # no blank line before the first one
-    show_answer(as_json, rows(utc_iso), lines)
+    show_answer(as_json, rows, lines)
 
 
 def history(
@@ -206,11 +200,7 @@ def _kept_text(kept: Iterable[Snapshot]) -> str:
     return f"{plural_are(len(published), 'snapshot')} kept, the oldest of {utc_text(published[-1])}"
 
 
-def _stay_values(stay: Stay, written: Callable[[int], str | None]) -> JsonObject:
-    """Return where a version of a file was published, and until when.
-
-    :param written: how times are written: for people or for other programs.
-    """
+def _stay_values(stay: Stay) -> JsonObject:
     file = stay.file
     return {
         "file": file.uri,
@@ -219,10 +209,15 @@ def _stay_values(stay: Stay, written: Callable[[int], str | None]) -> JsonObject
         "rows": file.rows,
         "badRows": file.bad_rows,
         "publishedBy": file.session,
-        "since": written(stay.since.published_ms),
-        "until": None if stay.until is None else written(stay.until.published_ms),
+        "since": utc_iso(stay.since.published_ms),
+        "until": None if stay.until is None else utc_iso(stay.until.published_ms),
         "replacedBy": None if stay.until is None else f"{stay.until.session} ({stay.until.mode})",
     }
+
+
+def _times_in_words(stay: Stay) -> JsonObject:
+    until = None if stay.until is None else utc_text(stay.until.published_ms)
+    return {"since": utc_text(stay.since.published_ms), "until": until}
 
 
 def _change(older: Snapshot | None, newer: Snapshot) -> JsonObject:
