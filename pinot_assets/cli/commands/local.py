@@ -195,7 +195,10 @@ def dev(yes: Yes = False) -> None:
             else "the Dagster UI runs already; Reload definitions, on its page Lineage, shows new tables"
         )
         console.print(f"[green]Dagster[/]     {ui.start(default_home(), Path.cwd())}")
-    console.print("Materialize a table there, or here:")
+    console.print(
+        "Sensors that only look run there; those that start runs are off, on the page Automation. "
+        "Materialize a table, or run it here:"
+    )
     console.print(command_line(f"pinot-assets run {SAMPLE}"))
     console.print("This stops all of it:")
     console.print(command_line("pinot-assets down"))

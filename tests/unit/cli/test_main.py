@@ -455,7 +455,7 @@ def test_status_says_all_there_is(seen: Any) -> None:
     values = json.loads(call("status", "flights", "--json").stdout)
     assert values["session"]["failed"][11] == f"{ODD}11: UNREADABLE: [torn]"
     assert values["session"]["files"] == {"files": 5, "done": 3, "failed": 2, "gone": 0}
-    assert values["published"]["at"] == "2023-11-14 22:13:20 UTC"
+    assert values["published"]["at"] == "2023-11-14T22:13:20Z"
     assert values["heldBack"] == {"files": 1, "removals": 1}
     assert values["leaseHolder"].startswith("run-me on host")
 
@@ -472,4 +472,14 @@ def test_progress_in_a_log_file_is_whole_lines() -> None:
         progress.built(Receipt(ODD, 1, 0, Fingerprint(1, 1), "", 1, 0, (), 0.1, "h/1"))
     lines = [line.rstrip() for line in file.getvalue().splitlines()]
     assert f"swept {ODD} {'x' * 100}" in lines
-    assert f"{ODD}: UNREADABLE: line 3: [/b]" in lines
+    assert "built 1 of 2 files, 1 failed, 1 row" in lines
+    assert "UNREADABLE" not in file.getvalue(), "the end of the command names it, once"
+
+
+@pytest.mark.parametrize(("text", "stands_out"), [(f"{report.WARNING} v: null", True), ("swept", False)])
+def test_a_warning_among_the_notes_stands_out(text: str, stands_out: bool) -> None:
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, color_system="standard", width=80)
+    with ConsoleProgress(console) as progress:
+        progress.note(text)
+    assert ("\x1b[33m" in file.getvalue()) == stands_out
