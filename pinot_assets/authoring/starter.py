@@ -9,6 +9,7 @@ from string import Template
 from typing import Final
 
 from pinot_assets.settings.local_stack import HOME
+from pinot_assets.table_spec.yaml.policy_file import project_folder
 from pinot_assets.table_spec.yaml.writer import in_line
 
 _OFFLINE: Final = Template(
@@ -143,8 +144,10 @@ def local_staging(name: str, out: Path) -> Path:
 
     :param out: path of the table spec.
     """
-    folder = out.parent.absolute()
-    project = Path.cwd() if folder.is_relative_to(Path.cwd()) else folder
+    folder, here = out.parent.absolute(), Path.cwd()
+    project = project_folder(folder)
+    if folder.is_relative_to(here) and not project.is_relative_to(here):
+        project = here  # the spec lies at the top of the project, and not in a folder of specs
     return project / HOME / "staging" / name
 
 

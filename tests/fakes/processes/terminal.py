@@ -37,6 +37,11 @@ class Seen:
     lines: tuple[str, ...]
 
     @property
+    def printed(self) -> list[str]:
+        """The lines as the command wrote them: the terminal has not cut those that are too wide."""
+        return _CONTROL.sub("", self.raw).replace("\r\n", "\n").splitlines()
+
+    @property
     def text(self) -> str:
         """All of it, one line after the other."""
         return "\n".join(self.lines)

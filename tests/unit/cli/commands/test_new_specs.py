@@ -68,6 +68,11 @@ def test_the_staging_area_lies_outside_of_the_specs_and_of_git(folder: Path, wor
     assert sorted(line[3:] for line in seen.splitlines()) == ['"clicks in/a.csv"', "tables/clicks.yaml"]
 
 
+def test_a_spec_at_the_top_of_a_project_has_its_staging_area_there(folder: Path) -> None:
+    assert call("clicks in", "--out", "c.yaml").exit_code == 0
+    assert "output.segment.dir.uri: .pinot-assets/staging/clicks_in" in (folder / "c.yaml").read_text()
+
+
 def test_what_git_sees_of_that_folder_is_left_to_who_said_it(folder: Path) -> None:
     (folder / ".pinot-assets").mkdir()
     (folder / ".pinot-assets" / ".gitignore").write_text("logs/\n")
@@ -78,8 +83,9 @@ def test_what_git_sees_of_that_folder_is_left_to_who_said_it(folder: Path) -> No
 def test_an_odd_value_that_decides_a_type_is_named_on_the_terminal_alone(folder: Path) -> None:
     """The spec is committed, and the value may be somebody's own."""
     users = ["n/a" if n == 16 else str(n) for n in range(3002)]
+    lines = (f"{user},{n}" for n, user in enumerate(users))
     (folder / "users").mkdir()
-    (folder / "users" / "users.csv").write_text("\n".join(["user,odd", *(f"{user},x" for user in users)]))
+    (folder / "users" / "users.csv").write_text("\n".join(["user,visits", *lines]))
     shown = call("users", "--json")
     doubts = json.loads(shown.stdout)["doubts"]
     assert doubts == {
