@@ -8,6 +8,7 @@ from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from pinot_assets.cli.terminal import new_console
 from pinot_assets.core.interrupts import saying
@@ -27,9 +28,10 @@ class ConsoleProgress:
         self._console = console
         self._bar = Progress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[pace]}"),
+            BarColumn(bar_width=20, table_column=Column(no_wrap=True)),
+            TimeElapsedColumn(table_column=Column(no_wrap=True)),
+            # Only this column goes on in a second line where the terminal is narrow.
+            TextColumn("{task.fields[pace]}", table_column=Column(no_wrap=False)),
             console=console,
             transient=True,
         )

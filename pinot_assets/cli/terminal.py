@@ -52,8 +52,8 @@ def new_console(*, stderr: bool = False) -> Console:
     return Terminal(stderr=stderr, soft_wrap=True, highlight=False)
 
 
-_BEFORE_TEXT: Final = re.compile(r" *(?:\S+(?: \S+)* {2,})?")
-"""The blanks that a line begins with, and a label with at least two blanks after it."""
+_BEFORE_TEXT: Final = re.compile(r" *(?:[^\w\s] +|\S+(?: \S+)* {2,})?")
+"""The blanks that a line begins with, and a mark of one character, or a label with two blanks after it."""
 _LONGEST_LABEL: Final = 32
 
 

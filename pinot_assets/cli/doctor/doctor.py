@@ -23,7 +23,7 @@ import typer
 from packaging.requirements import Requirement
 from packaging.version import Version
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from pinot_assets.cli.doctor.environment import PinotLook, check_environment, look_at_pinot, show_pinot
 from pinot_assets.cli.options import AsJson
@@ -112,7 +112,7 @@ def _looked_values(looked: PinotLook) -> JsonObject:
 
 
 def _show(checks: Iterable[CheckResult]) -> None:
-    table = Table("", "check", "found", box=None, header_style="bold")
+    table = Table("", "check", Column("found", overflow="fold"), box=None, header_style="bold")
     for check in checks:
         mark = check.pick("[green]ok[/]", "[yellow]warn[/]", "[bold red]fail[/]")
         table.add_row(mark, check.name, escape(check.description))

@@ -8,8 +8,10 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 from rich.text import Text
 
+from pinot_assets.cli.driver import ConsoleProgress
 from pinot_assets.cli.terminal import Terminal, command_line, fit_output, table_lines, wrapped
 from pinot_assets.printable import ASCII_STAND_INS, STAND_INS
 
@@ -22,6 +24,11 @@ def test_a_long_line_goes_on_below_its_text() -> None:
         "  way back     after the switch: by one revert for 20 h;",
         "               later by publishing the kept tars again",
     ]
+
+
+def test_what_follows_a_mark_goes_on_right_of_it() -> None:
+    lines = wrapped(Text("✗ row_change: half of the rows are gone"), 24).plain.split("\n")
+    assert lines == ["✗ row_change: half of", "  the rows are gone"]
 
 
 @given(st.lists(st.text("ab", min_size=1, max_size=30), min_size=1, max_size=30), st.integers(20, 90))
@@ -101,3 +108,15 @@ def test_marks_are_what_the_output_can_show(
 def test_only_this_module_ends_on_ascii() -> None:
     """`visible` writes out what steers; stand-ins do not bring it back."""
     assert not any(re.search(r"[\x00-\x1f]", stand_in) for stand_in in STAND_INS.values())
+
+
+def test_a_bar_fits_a_narrow_terminal_and_leaves_nothing_out() -> None:
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    with ConsoleProgress(console) as progress:
+        progress.building(dict.fromkeys(range(12_345), 1 << 20))
+        progress.moving(123_456_789)
+        with console.capture() as shown:
+            console.print(progress._bar.get_renderable())
+    lines = shown.get().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "0 of 12,345 files, 123,456,789 rows" in " ".join(" ".join(lines).split())
