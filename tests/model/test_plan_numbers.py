@@ -17,7 +17,7 @@ from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.plan_report.rendering import numbers
 
 PUBLISHED = {"A": "A1", "B": "B1 B2", "C": "C1"}
-CHANGES = {
+CHANGES: dict[str, dict[str, str | None]] = {
     "left alone": {},
     "rewritten": {"A": "A9"},
     "rewritten, more rows": {"A": "A8 A9"},

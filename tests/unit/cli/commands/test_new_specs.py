@@ -70,7 +70,8 @@ def test_the_staging_area_lies_outside_of_the_specs_and_of_git(folder: Path, wor
 
 def test_a_spec_at_the_top_of_a_project_has_its_staging_area_there(folder: Path) -> None:
     assert call("clicks in", "--out", "c.yaml").exit_code == 0
-    assert "output.segment.dir.uri: .pinot-assets/staging/clicks_in" in (folder / "c.yaml").read_text()
+    (line,) = [line for line in (folder / "c.yaml").read_text().splitlines() if "segment.dir.uri" in line]
+    assert line.split()[1].strip('"') == ".pinot-assets/staging/clicks_in"
 
 
 def test_what_git_sees_of_that_folder_is_left_to_who_said_it(folder: Path) -> None:
@@ -87,11 +88,9 @@ def test_an_odd_value_that_decides_a_type_is_named_on_the_terminal_alone(folder:
     (folder / "users").mkdir()
     (folder / "users" / "users.csv").write_text("\n".join(["user,visits", *lines]))
     shown = call("users", "--json")
-    doubts = json.loads(shown.stdout)["doubts"]
-    assert doubts == {
-        "column user": "STRING because of 1 value in 3,002, first in row 17 of users.csv; "
-        "the others are INT: 'n/a'"
-    }
+    assert json.loads(shown.stdout)["doubts"]["column user"] == (
+        "STRING because of 1 value in 3,002, first in row 17 of users.csv; the others are INT: 'n/a'"
+    )
     text = (folder / "tables" / "users.yaml").read_text()
     assert "In doubt: STRING because of 1 value in 3,002" in text
     assert "n/a" not in text
