@@ -271,7 +271,7 @@ def _stays_out(
                 f"{held} held after a rollback until `pinot-assets resume {spec.name}`; {diff}", Standing.HELD
             )
         return Reason(f"{diff} of {plural(diff.listed, 'file')} listed")
-    trouble = trouble_of(spec, observation)
+    trouble = retry_reason(spec, observation)
     if trouble and not spec.ingestion.sensor_retries:
         return Reason(
             f"{session.id} {trouble} and waits for the schedule or a run by hand "
@@ -307,7 +307,7 @@ def _not_yet(
     return None
 
 
-def trouble_of(spec: TableSpec, observation: Observation) -> str:
+def retry_reason(spec: TableSpec, observation: Observation) -> str:
     """Return why the next trigger would spend a retry of the open session or give it up; empty otherwise."""
     session = observation.session
     if session is None or session.mode is Mode.ROLLBACK:

@@ -117,7 +117,8 @@ def down(
     Exits 0.
     """
     with _reported() as progress:
-        Stack(home or default_home(), progress=progress).down(purge=purge)
+        stack = Stack(home or default_home(), progress=progress)
+        (stack.purge if purge else stack.down)()
     line = "The stack is down" + (" and its data are deleted." if purge else "; its data are kept.")
     show_answer(as_json, {"running": False, "dataKept": not purge}, [line])
 
