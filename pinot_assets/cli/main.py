@@ -11,6 +11,7 @@ from typing import Annotated, Final
 
 import typer
 
+from pinot_assets.cli.help import HELP
 from pinot_assets.cli.program import Entry, Program, run_program
 from pinot_assets.cli.version import version_line
 from pinot_assets.core.decision_log import LOG_FORMAT, LogFormat
@@ -128,6 +129,7 @@ class _AllCommands(Program):
 
 app = typer.Typer(
     cls=_AllCommands,
+    context_settings=HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Files into Apache Pinot, all or nothing: consistent push, retries and rollback.",

@@ -25,10 +25,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import typer
 from rich.markup import escape
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 from typer.main import get_group
 
-from pinot_assets.cli.terminal import new_console, show_json
+from pinot_assets.cli.help import Command, Group
+from pinot_assets.cli.terminal import fit_output, new_console, show_json
 from pinot_assets.core import interrupts
 from pinot_assets.core.exit_codes import ExitCode, code_of
 from pinot_assets.core.json_object import JsonObject
@@ -36,7 +37,8 @@ from pinot_assets.core.this_machine import convert_without_pandas
 from pinot_assets.errors import PinotAssetsError, TypedWrong
 
 if TYPE_CHECKING:  # typer keeps its Click private, so no code imports it when it runs
-    from typer._click.core import Command, Context
+    from typer._click.core import Command as ClickCommand
+    from typer._click.core import Context
     from typer._click.formatting import HelpFormatter
 
 JSON = "--json"
@@ -59,7 +61,7 @@ class Entry:
     home: str
     summary: str
 
-    def load(self, name: str, panel: str) -> Command:
+    def load(self, name: str, panel: str) -> ClickCommand:
         """Import it; return it as typer runs it."""
         module, _, attribute = self.home.partition(":")
         loaded = getattr(import_module(f"{_HOME}.{module}"), attribute)
@@ -76,8 +78,13 @@ class Entry:
 
 
 def reflow(app: typer.Typer) -> None:
-    """Remove single line breaks from the help texts, so that the terminal wraps them by its own width."""
+    """Remove single line breaks from the help texts, so that the terminal wraps them by its own width.
+
+    The commands become those of `pinot_assets.cli.help`.
+    """
+    app.info.cls = app.info.cls if isinstance(app.info.cls, type) else Group
     for command in app.registered_commands:
+        command.cls = Command
         text = command.help or inspect.getdoc(command.callback) or ""
         command.help = "\n\n".join(" ".join(part.split("\n")) for part in text.split("\n\n"))
     for group in app.registered_groups:
@@ -96,7 +103,7 @@ def _collect_garbage_from_now_on() -> None:
         gc.enable()
 
 
-class Program(TyperGroup):
+class Program(Group):
     """The group of all commands of the program.
 
     :cvar panels: each command by its name, in the panels of `--help`.
@@ -105,14 +112,14 @@ class Program(TyperGroup):
     panels: ClassVar[Mapping[str, Mapping[str, Entry]]] = {}
 
     @cached_property
-    def _loaded(self) -> dict[str, Command]:
+    def _loaded(self) -> dict[str, ClickCommand]:
         return {}
 
     def list_commands(self, _: Context) -> list[str]:
         """Return the names of all commands; imports none of them."""
         return [name for entries in self.panels.values() for name in entries]
 
-    def get_command(self, _: Context, cmd_name: str) -> Command | None:
+    def get_command(self, _: Context, cmd_name: str) -> ClickCommand | None:
         """Return one command, None if there is none of this name."""
         for panel, entries in self.panels.items():
             if cmd_name in entries and cmd_name not in self._loaded:
@@ -126,9 +133,7 @@ class Program(TyperGroup):
             for panel, entries in self.panels.items()
             for name, entry in entries.items()
         ]
-        shown = TyperGroup(
-            name=self.name, commands=listed, params=self.params, help=self.help, epilog=self.epilog
-        )
+        shown = Group(name=self.name, commands=listed, params=self.params, help=self.help, epilog=self.epilog)
         shown.format_help(ctx, formatter)
 
     def invoke(self, ctx: Context) -> object:
@@ -156,6 +161,7 @@ def run_program(app: typer.Typer) -> None:
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     # Kazoo logs each failed attempt; our own error reports it once, when all have failed.
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)
+    fit_output(os.environ)
     words = sys.argv[1:]
     try:
         code = _with_json(app) if JSON in words else _with_text(app)

@@ -11,8 +11,10 @@ from typing import Final
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from pinot_assets.session.values.progress import Count, Pace, RunPhase
+from pinot_assets.session.values.report import WARNING
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
 EVERY_S: Final = 10.0
@@ -31,9 +33,10 @@ class ConsoleProgress:
         self._live = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[how_far]}"),
+            BarColumn(bar_width=20, table_column=Column(no_wrap=True)),
+            TimeElapsedColumn(table_column=Column(no_wrap=True)),
+            # Only this column goes on in a second line where the terminal is narrow.
+            TextColumn("{task.fields[how_far]}", table_column=Column(no_wrap=False)),
             console=console,
             transient=True,
         )
@@ -56,7 +59,7 @@ class ConsoleProgress:
 
     def note(self, text: str) -> None:
         """Print one step as a line."""
-        self._show(text, "dim")
+        self._show(text, "yellow" if text.startswith(WARNING) else "dim")
 
     def begin(self, phase: RunPhase, total: int = 0) -> None:
         """Show a phase, and its bar if the total is known."""
@@ -100,11 +103,9 @@ class ConsoleProgress:
         self._update(str(self._pace), self._pace.done)
 
     def built(self, outcome: Receipt | Failure) -> None:
-        """Count a file; print it if it failed."""
+        """Count a file; the command names the failed ones at its end."""
         self._pace.built(outcome)
         self._update(str(self._pace), self._pace.done)
-        if isinstance(outcome, Failure):
-            self._show(f"{outcome.uri}: {outcome.code}: {outcome.reason}", "red")
         if self._pace.done == self._pace.files:
             self.rest()
             self._show(f"built {self._pace}", "dim")

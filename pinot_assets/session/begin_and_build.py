@@ -77,7 +77,7 @@ def begin(
     context.note(f"session {session.id} ({session.mode.lower()}): {plural(len(plan.rows), 'file')} to build")
     if context.mode is Mode.APPEND and changes.rewritten:
         context.note(
-            f"{len(changes.rewritten)} rewritten files are added beside their older versions (append)"
+            f"{len(changes.rewritten):,} rewritten files are added beside their older versions (append)"
         )
     return session, plan
 
@@ -150,7 +150,7 @@ def go_on(
     if taken:
         # After the write, so that no other driver uses this attempt's names.
         plan = renamed(context.staging, context.table, plan, taken)
-        context.note(f"{len(taken)} built files go on under new names; their files are not read again")
+        context.note(f"{len(taken):,} built files go on under new names; their files are not read again")
     what = f"retry {session.retry_count} of" if is_retry else "going on with"
     context.note(
         f"{what} session {session.id}: {plural(len(plan.done), 'file')} kept, {len(plan.to_build):,} to build"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
@@ -242,16 +242,17 @@ class Driver:
         expire(context)
         return snapshot
 
-    def gate_and_publish(self, report: TriggerReport, on_finding: Callable[[Finding], None]) -> RunOutcome:
+    def gate_and_publish(
+        self, report: TriggerReport, on_findings: Callable[[Sequence[Finding]], None]
+    ) -> RunOutcome:
         """Audit and publish what a trigger staged: the end of a run of `run` and `watch`.
 
-        :param on_finding: called with each finding of the audit before the switch.
+        :param on_findings: called with the findings of the audit before the switch.
         """
         if report.result not in (TriggerResult.STAGED, TriggerResult.FAILED):
             return RunOutcome(report, left_out=report.failed)
         _, findings = self.audit()
-        for finding in findings:
-            on_finding(finding)
+        on_findings(findings)
         try:
             snapshot = self.publish()
         except SnapshotIncomplete as error:

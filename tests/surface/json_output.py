@@ -19,6 +19,7 @@ from pinot_assets.cli.main import app
 from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.local.stack import PartStatus
+from pinot_assets.pinot import LineageEntry
 from pinot_assets.realtime.health import metrics
 from pinot_assets.realtime.operations import rebalance
 from pinot_assets.realtime.repair import model as repair
@@ -34,6 +35,7 @@ from tools.docs.cli_page import commands
 
 MEANINGS: JsonObject = {
     "cli.commands.run:outcome.values": driver.RunOutcome.values.fget,
+    "cli.doctor.doctor:entry": LineageEntry,
     "cli.doctor.doctor:looked": pinot.PinotLook,
     "cli.commands.local:part": PartStatus,
     "cli.commands.local:state": StackState,

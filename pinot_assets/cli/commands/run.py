@@ -12,15 +12,19 @@ from rich.text import Text
 from pinot_assets.audit.checks import Finding
 from pinot_assets.cli.driver import open_driver
 from pinot_assets.cli.options import AsJson, TableName, TablesOption, one_table
-from pinot_assets.cli.terminal import new_console, show_answer, show_json
+from pinot_assets.cli.terminal import command_line, new_console, show_answer, show_json
+from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
 from pinot_assets.session.decide.run_decision import PlannedAction
 from pinot_assets.session.plan_report import rendering
 from pinot_assets.session.plan_report.plan_report import PlanReport, headline, plan_values
 from pinot_assets.session.values.outcome import RunOutcome
+from pinot_assets.snapshot.manifest import Snapshot
 
 SHOWN = 10
-"""The most names shown of files that a run left out."""
+"""The most names shown of files that a run left out, and of files that failed so far."""
+FILES_BUILT = "files_built"
+"""The check that fails where files failed, each of which the end of a run names."""
 STYLES = {"+": "green", "~": "yellow", "-": "red", "=": "dim", "h": "magenta", "…": "cyan"}
 """Colours of the marks before files."""
 LABEL = 13
@@ -32,6 +36,9 @@ def run(
     plan: Annotated[
         str | None, typer.Option("--plan", help="Only what this plan showed (see `plan`).", metavar="HASH")
     ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show each check, those that passed too.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Bring TABLE up to its files: build what changed, gate it, switch to it at one instant.
@@ -42,39 +49,64 @@ def run(
     would do something else by now than that plan showed.
     """
     spec = one_table(table, tables)
+    show = _show_each if verbose else _show_checks
     with open_driver(spec, "run") as driver:
         # An empty hash, from a shell variable that is not set, must not run without a plan.
         report = driver.trigger() if plan is None else driver.trigger_planned(plan)
-        if not as_json:
-            new_console().print(escape(report.summary))
-        outcome = driver.gate_and_publish(report, (lambda _: None) if as_json else _show_finding)
+        outcome = driver.gate_and_publish(report, (lambda _: None) if as_json else show)
     if as_json:
         show_json({"table": spec.name_with_type, **outcome.values})
     else:
-        _show_end(outcome)
+        _show_end(table, outcome)
     raise typer.Exit(outcome.exit_code)
 
 
-def _show_finding(finding: Finding) -> None:
-    mark = finding.pick("[green]✓[/]", "[yellow]![/]", "[red]✗[/]")
-    new_console().print(f"  {mark} {escape(finding.name)}: {escape(finding.message)}")
+def _show_each(findings: Iterable[Finding]) -> None:
+    for finding in findings:
+        mark = finding.pick("[green]✓[/]", "[yellow]![/]", "[red]✗[/]")
+        new_console().print(f"{mark} {escape(finding.name)}: {escape(finding.message)}")
 
 
-def _show_end(outcome: RunOutcome) -> None:
-    err = new_console(stderr=True)
-    if outcome.refusal is not None:
-        err.print(
-            f"[red]not switched[/]: {escape(str(outcome.refusal))}\n  queries still see the former state"
-        )
+def _show_checks(findings: Iterable[Finding]) -> None:
+    """Show the checks that did not pass, and how many did. The end of the run names each failed file."""
+    checks = [finding for finding in findings if finding.passed or finding.name != FILES_BUILT]
+    _show_each(finding for finding in checks if not finding.passed)
+    passed = sum(finding.passed for finding in checks)
+    if checks and passed == len(checks):
+        new_console().print(f"[green]✓[/] {plural(passed, 'check')} passed")
+    elif checks:
+        new_console().print(f"{passed:,} of {plural(len(checks), 'check')} passed")
+
+
+def _show_end(table: str, outcome: RunOutcome) -> None:
+    out, err, report = new_console(), new_console(stderr=True), outcome.report
+    if outcome.findings:
+        out.print(escape(report.work))
+    else:
+        out.print(escape(report.summary))
+    for failure in outcome.failed[:SHOWN]:
+        err.print(f"[red]✗[/] {escape(f'{failure.uri}: {failure.code}: {failure.reason}')}")
+    if len(outcome.failed) > SHOWN:
+        err.print(f"  and {len(outcome.failed) - SHOWN:,} more; --json lists all")
     if (snapshot := outcome.snapshot) is not None:
-        new_console().print(
-            f"[green]switched[/]: {plural(len(snapshot.ledger), 'file')}, "
-            f"{plural(len(snapshot.segments), 'segment')}, {plural(snapshot.rows, 'row')} are visible"
-        )
+        out.print(f"[green]switched[/]: {escape(published_text(snapshot))}")
     if outcome.left_out:
         err.print(f"[red]{plural(len(outcome.left_out), 'file')} failed[/]; the others are published")
-    for failure in outcome.left_out[:SHOWN]:
-        err.print(f"  {escape(failure.uri)}: {escape(failure.reason)}")
+    if (refusal := outcome.refusal) is not None:
+        # A check that blocks, and a file that failed, is the reason, and is shown already.
+        is_shown = any(finding.blocks for finding in outcome.findings)
+        why = "" if is_shown or refusal.why is None else f": {refusal.why}"
+        err.print(f"[red]not switched[/], queries still see the former state: {escape(refusal.what + why)}")
+        if refusal.hint is not None:
+            err.print(f"  → {escape(refusal.hint)}")
+    if outcome.exit_code is not ExitCode.DONE:
+        err.print(command_line(f"pinot-assets run {table}"))
+
+
+def published_text(snapshot: Snapshot) -> str:
+    """Return what queries see of a snapshot: `2 files, 3 segments, 4 rows are visible`."""
+    files, segments = plural(len(snapshot.ledger), "file"), plural(len(snapshot.segments), "segment")
+    return f"{files}, {segments}, {plural(snapshot.rows, 'row')} are visible"
 
 
 # --- plan ----------------------------------------------------------------------------------------
@@ -86,6 +118,7 @@ def plan(table: TableName, tables: TablesOption = None, as_json: AsJson = False)
     Changes nothing and takes no lease. The decisions are those of the run itself. The last line runs
     exactly this: `run --plan` refuses, with exit code 2, when something that the plan rests on has
     changed. The first 8 digits of the hash are enough; all of them let the refusal say what changed.
+
     Exits 0.
     """
     with open_driver(one_table(table, tables), "plan") as driver:
@@ -94,14 +127,9 @@ def plan(table: TableName, tables: TablesOption = None, as_json: AsJson = False)
 
 
 def report_lines(plan: PlanReport) -> Iterator[Text]:
-    """Yield the plan report, line by line."""
+    """Yield the plan report, line by line; it ends on what a run would do, and its command."""
     planned = plan.planned
-    yield Text.from_markup(
-        f"[bold]{escape(planned.table)}[/]  {planned.mode.lower()}, {planned.push.lower()} push  "
-        f"[dim]plan {planned.plan_basis.hash}[/]"
-    )
-    quiet = plan.decision.step in (PlannedAction.NOTHING, PlannedAction.HELD)
-    yield Text(f"→ {headline(plan)}", "dim" if quiet else "bold green")
+    yield Text.assemble((planned.table, "bold"), f"  {planned.mode.lower()}, {planned.push.lower()} push")
     yield from _section("files", rendering.file_counts(plan))
     files = list(rendering.file_lines(plan))
     width = max((len(uri) for _, uri, _ in files), default=0)
@@ -113,7 +141,10 @@ def report_lines(plan: PlanReport) -> Iterator[Text]:
         yield from _section(title, part(plan))
     yield from _modes(plan)
     yield Text()
-    yield Text.assemble("exactly this: ", (rendering.command(plan), "bold"))
+    quiet = plan.decision.step in (PlannedAction.NOTHING, PlannedAction.HELD)
+    yield Text(f"→ {headline(plan)}", "dim" if quiet else "bold green")
+    yield Text("exactly this:")
+    yield command_line(rendering.command(plan))
 
 
 def _section(title: str, lines: Iterable[rendering.Line]) -> Iterator[Text]:
@@ -129,9 +160,6 @@ def _modes(plan: PlanReport) -> Iterator[Text]:
     rows = [("mode", "would build", "would remove", ""), *rendering.mode_lines(plan)]
     if len(rows) == 1:
         return
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     yield Text()
     yield Text("each mode, with this source", "bold cyan")
-    for number, row in enumerate(rows):
-        cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        yield Text(f"  {cells}", "dim" if number == 0 else "")
+    yield from (Text("  ").append_text(line) for line in table_lines(rows))

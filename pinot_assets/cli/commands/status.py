@@ -18,7 +18,7 @@ from pinot_assets.session.detect.observe import (
     observe,
 )
 from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
-from pinot_assets.session.values.state import utc_text
+from pinot_assets.session.values.state import utc_iso, utc_text
 from pinot_assets.session.values.trouble import again_ms, has_lasted, since_ms
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.source.readiness import unready_words
@@ -56,7 +56,7 @@ def status_values(spec: TableSpec, observation: Observation, listing: ListingCom
             "files": len(snapshot.ledger),
             "segments": len(snapshot.segments),
             "rows": snapshot.rows,
-            "at": utc_text(snapshot.published_ms),
+            "at": utc_iso(snapshot.published_ms),
             "lineageEntry": snapshot.lineage_entry_id,
         },
         "source": {
@@ -77,8 +77,8 @@ def status_values(spec: TableSpec, observation: Observation, listing: ListingCom
             "files": dict(session.counts),
             "lastError": session.last_error,
             "failed": [f"{f.uri}: {f.code}: {f.reason}" for f in observation.failures],
-            "troubleSince": utc_text(since_ms(session)) if observation.passing else None,
-            "triedAgainAt": utc_text(again_ms(session)) if observation.passing else None,
+            "troubleSince": utc_iso(since_ms(session)) if observation.passing else None,
+            "triedAgainAt": utc_iso(again_ms(session)) if observation.passing else None,
         },
         "heldBack": {"files": len(observation.hold.files), "removals": len(observation.hold.removals)},
         "leaseHolder": str(observation.holder) if observation.holder else None,
@@ -87,7 +87,7 @@ def status_values(spec: TableSpec, observation: Observation, listing: ListingCom
 
 def _counted(number: int, what: str) -> str:
     """Return number and word, as `1 file`, `2 done`."""
-    return plural(number, what.removesuffix("s")) if what.endswith("s") else f"{number} {what}"
+    return plural(number, what.removesuffix("s")) if what.endswith("s") else f"{number:,} {what}"
 
 
 def status_lines(
@@ -118,7 +118,7 @@ def status_lines(
         for failure in observation.failures[:SHOWN]:
             yield "", f"[red]{escape(f'{failure.uri}: {failure.code}: {failure.reason}')}[/]"
         if len(observation.failures) > SHOWN:
-            yield "", f"and {len(observation.failures) - SHOWN} more; --json lists all"
+            yield "", f"and {len(observation.failures) - SHOWN:,} more; --json lists all"
         if session.last_error and not observation.failures:
             yield "", f"[red]{escape(session.last_error)}[/]"
     if (hold := observation.hold).files or hold.removals:

@@ -52,7 +52,10 @@ def validate(
     tables: SpecsOption = DEFAULT_FOLDER,
     as_json: AsJson = False,
 ) -> None:
-    """Show every problem and every note of all table specs; exits 1 with problems, or without specs."""
+    """Show every problem and every note of all table specs.
+
+    Exits 1 with problems, or without specs.
+    """
     specs, problems, notes = check_named(paths or (), tables)
     if not specs and not problems:
         raise SpecError(f"there is no *.yaml in {tables}", hint=NO_DIRECTORY)
@@ -88,9 +91,7 @@ def apply(
     with open_pinot() as store, notes_to_stderr(as_json):
         console = new_console()
         fates = plan_each(chosen.specs, store)
-        for fate in fates:
-            if fate.plan is not None:
-                _show_plan(console, fate.plan)
+        show_plans(console, fates)
         fates = check_each(fates, store, _gate)
         if not dry_run and any(fate.due for fate in fates):
             if not yes:
@@ -98,9 +99,7 @@ def apply(
                 if not typer.confirm("Apply?"):
                     raise typer.Exit(ExitCode.ERROR)
             fates = apply_each(fates, store)
-        for fate in fates:
-            if fate.applied:
-                console.print(Text(f"applied {fate.name}", style="green"))
+        show_applied(console, fates)
     if len(fates) == 1 and not chosen.left_out and fates[0].error is not None:
         raise fates[0].error
     if as_json:
@@ -152,6 +151,20 @@ def _findings(
     for spec in specs:
         text = Text.assemble(("ok ", "bold green"), (spec.name, "bold"))
         yield text.append(f" ({spec.path}): {kind_of(spec)}")
+
+
+def show_plans(console: Console, fates: Iterable[ApplyOutcome]) -> None:
+    """Print what applying each table would make or change in Pinot, and what cannot be taken back."""
+    for fate in fates:
+        if fate.plan is not None:
+            _show_plan(console, fate.plan)
+
+
+def show_applied(console: Console, fates: Iterable[ApplyOutcome]) -> None:
+    """Print the name of each table that was applied."""
+    for fate in fates:
+        if fate.applied:
+            console.print(Text(f"applied {fate.name}", style="green"))
 
 
 def _show_plan(console: Console, plan: ApplyPlan) -> None:

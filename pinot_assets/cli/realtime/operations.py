@@ -266,7 +266,8 @@ def _lines(previewed: Preview, judgement: RebalancePlan) -> Iterator[str]:
         yield f"{'[red]REFUSE' if one.blocks else '[yellow]warn  '}[/] {one.name}: {escape(one.message)}"
         yield f"       → {escape(one.next_step)}"
     if judgement.upload_first:
-        yield f"{len(judgement.upload_first)} of them are not in the deep store: --upload-first uploads them"
+        lacking = f"{len(judgement.upload_first):,} of them are not in the deep store"
+        yield f"{lacking}: --upload-first uploads them"
     if judgement.moves and not judgement.refused:
         yield "nothing was done; to do it, add [bold]--apply[/]"
 

@@ -124,7 +124,7 @@ def _refuse_hasty(context: TriggerContext) -> None:
     second = list_source(context.spec, context.clients.source)
     if second.files:
         raise ListingFailed(
-            f"{where} listed no file, then {len(second.files)}",
+            f"{where} listed no file, then {len(second.files):,}",
             why="the two listings disagree",
             hint="nothing was changed; the next trigger lists again",
         )

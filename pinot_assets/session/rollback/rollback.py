@@ -81,7 +81,7 @@ def rollback(context: TriggerContext, to: str = "", shown: RollbackPlan | None =
         raise RollbackRefused(
             f"{context.table} is not rolled back: it changed since that was shown",
             why=f"it is at {way.current.snapshot.session} now, to be left by {way.way or 'no way'}: "
-            f"{plural(len(way.goes), 'segment')} would go, {len(way.comes)} come{dropped}",
+            f"{plural(len(way.goes), 'segment')} would go, {len(way.comes):,} come{dropped}",
             hint="look again",
         )
     session = context.active_session()

@@ -65,6 +65,11 @@ class RunOutcome:
     left_out: tuple[Failure, ...] = ()
 
     @property
+    def failed(self) -> tuple[Failure, ...]:
+        """The files that could not be built or published."""
+        return self.report.failed or self.left_out
+
+    @property
     def exit_code(self) -> ExitCode:
         """The exit code of the command: REFUSED if the gate stayed shut or files were left out."""
         return ExitCode.REFUSED if self.refusal is not None or self.left_out else ExitCode.DONE
@@ -87,7 +92,7 @@ class RunOutcome:
             },
             "failed": [
                 {"file": failure.uri, "code": failure.code, "reason": failure.reason}
-                for failure in (report.failed or self.left_out)
+                for failure in self.failed
             ],
             "notReady": [f"{unready.uri} {unready.why}" for unready in report.unready],
             "checks": [

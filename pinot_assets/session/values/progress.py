@@ -167,7 +167,7 @@ class Pace:
     def __str__(self) -> str:
         parts = [f"{self.done - self.failed:,} of {plural(self.files, 'file')}"]
         if self.failed:
-            parts.append(f"{self.failed} failed")
+            parts.append(f"{self.failed:,} failed")
         parts.append(plural(self.rows, "row"))
         if (rate := self.rows_per_s) is not None:
             parts.append(f"{rate:,.0f} rows/s")

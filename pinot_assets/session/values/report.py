@@ -61,10 +61,15 @@ class TriggerReport:
     paused: str = ""
 
     @property
+    def work(self) -> str:
+        """What changed in the source, and what was built of it, in one line."""
+        changes = f"{len(self.new):,} new, {len(self.rewritten):,} rewritten, {len(self.deleted):,} deleted"
+        kept = f", kept {self.kept:,}" if self.kept else ""
+        return f"{changes}; built {len(self.built):,} of {plural(self.listed, 'file')} listed{kept}"
+
+    @property
     def summary(self) -> str:
         """One line."""
-        changes = f"{len(self.new)} new, {len(self.rewritten)} rewritten, {len(self.deleted)} deleted"
-        built = f"built {len(self.built)} of {self.listed} files listed"
         listed = f"{plural(self.listed, 'file')} listed"
         match self.result:
             case TriggerResult.NOTHING:
@@ -76,13 +81,13 @@ class TriggerReport:
                     "held after a rollback: nothing is brought back until `resume` or a change of the source"
                 )
             case TriggerResult.NOOP:
-                return f"{changes}; {built}; no segment changes"
+                return f"{self.work}; no segment changes"
             case TriggerResult.FAILED:
-                return f"{changes}; {built}, kept {self.kept}{self._failed}"
+                return f"{self.work}{self._failed}"
             case TriggerResult.STAGED:
                 one_by_one = self.session is not None and self.session.push is PushKind.PLAIN
                 how = "to be published one by one" if one_by_one else "staged, hidden"
-                return f"{changes}; {built}, kept {self.kept}{self._failed}; {how}"
+                return f"{self.work}{self._failed}; {how}"
             case TriggerResult.WAITING:
                 return f"waiting, nothing was changed: {unready_words(self.unready)}"
             case TriggerResult.SETTLED:
@@ -108,10 +113,13 @@ class TriggerReport:
     def _failed(self) -> str:
         aside = f", {plural(self.bad_rows, 'bad row')} put aside" if self.bad_rows else ""
         names = ", ".join(f.uri.rsplit("/", 1)[-1] for f in self.failed[:3])
-        return (f", {len(self.failed)} failed ({names})" if self.failed else "") + aside
+        return (f", {len(self.failed):,} failed ({names})" if self.failed else "") + aside
 
 
 # --- on built files ------------------------------------------------------------------------------
+
+WARNING: Final = "warning:"
+"""How a note begins that a person should not pass over."""
 
 SMALL_BYTES: Final = 8 << 20
 """A segment whose tar is smaller costs Pinot more to manage than its rows cost to scan. Pinot recommends
@@ -131,25 +139,27 @@ def notes_on(receipts: Iterable[Receipt]) -> Iterator[str]:
     if bad := [r for r in receipts if r.bad_rows]:
         yield (
             f"{plural(sum(r.bad_rows for r in bad), 'bad row')} of {plural(len(bad), 'file')} put aside: "
-            f"{bad[0].bad_rows} of {bad[0].uri} in {bad[0].bad_rows_uri}{_and_more(bad)}"
+            f"{bad[0].bad_rows:,} of {bad[0].uri} in {bad[0].bad_rows_uri}{_and_more(bad)}"
         )
     if lacking := [r for r in receipts if r.missing]:
+        columns = lacking[0].missing
         yield (
-            f"{plural(len(lacking), 'file')} without values in columns of the table (null in all rows): "
-            f"{lacking[0].uri} has none for {', '.join(lacking[0].missing)}{_and_more(lacking)}"
+            f"{WARNING} {', '.join(columns)}: null in every row of {lacking[0].uri}{_and_more(lacking)}, "
+            "which has no such column, or no value in it. If it has another name there, write that name into "
+            "the table spec, or map it with `transforms`"
         )
     if len(tiny := small(receipts)) >= MANY:
         size = sum(r.outputs[0].tar_bytes for r in tiny)
         yield (
-            f"{len(tiny)} files are small: they cost {len(tiny)} segments of "
-            f"{size / len(tiny) / 1024:,.0f} KiB on average, where {-(-size // SMALL_BYTES)} would do; each "
-            "is an upload, a record in ZooKeeper, a folder on every replica and work in every query. "
+            f"{len(tiny):,} files are small: they cost {len(tiny):,} segments of "
+            f"{size / len(tiny) / 1024:,.0f} KiB on average, where {-(-size // SMALL_BYTES):,} would do; "
+            "each is an upload, a record in ZooKeeper, a folder on every replica and work in every query. "
             "Merge them upstream: a file per day, say, not one per minute"
         )
 
 
 def _and_more(receipts: Sequence[Receipt]) -> str:
-    return f", and {len(receipts) - 1} more" if len(receipts) > 1 else ""
+    return f", and {len(receipts) - 1:,} more" if len(receipts) > 1 else ""
 
 
 def small(receipts: Iterable[Receipt]) -> list[Receipt]:

@@ -259,6 +259,15 @@ def utc_text(ms: int) -> str:
         return f"{ms} ms, which is no time of this calendar"
 
 
+def utc_iso(ms: int | None) -> str | None:
+    """Return epoch milliseconds as ISO 8601 for other programs, `2026-11-24T10:00:00Z`; None for 0, for None
+    and for no time of the calendar."""
+    try:
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(ms / 1000)) if ms else None
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
 def new_session_id(seq: int) -> str:
     """`cp<seq>-<six random hex digits>` (rule R17)."""
     return f"cp{seq}-{secrets.token_hex(3)}"

@@ -274,53 +274,98 @@ def test_a_plan_that_does_not_hold_exits_2(
     assert driver.asked == ["pinot-assets run", "trigger_planned"]
 
 
-def test_run_that_switches(drive: Any) -> None:
-    finding = Finding("files_built", True, 1, 1, f"{ODD} is built")
-    answers = {"audit": (SESSION, (finding,)), "publish": SNAPSHOT, "last_failures": ()}
+CHECKED = tuple(Finding(f"check {n}", True, 1, 1, f"{ODD} is good") for n in range(1200))
+
+
+def test_run_that_switches_says_how_many_checks_passed_and_ends_on_what_queries_see(drive: Any) -> None:
+    answers = {"audit": (SESSION, CHECKED), "publish": SNAPSHOT, "last_failures": ()}
     drive(trigger=a_report(report.TriggerResult.STAGED), **answers)
     shown = call("run", "flights")
     assert shown.exit_code == 0
-    assert f"✓ files_built: {ODD} is built" in shown.stdout
-    assert "switched: 0 files, 0 segments, 0 rows are visible" in shown.stdout
+    assert shown.stdout.splitlines() == [
+        "✓ 1,200 checks passed",
+        a_report(report.TriggerResult.STAGED).work,
+        "switched: 0 files, 0 segments, 0 rows are visible",
+    ]
+
+
+@pytest.mark.parametrize("option", ["-v", "--verbose"])
+def test_a_verbose_run_shows_each_check(drive: Any, option: str) -> None:
+    answers = {"audit": (SESSION, CHECKED[:2]), "publish": SNAPSHOT, "last_failures": ()}
+    drive(trigger=a_report(report.TriggerResult.STAGED), **answers)
+    shown = call("run", "flights", option)
+    assert shown.stdout.splitlines()[:2] == [f"✓ check {n}: {ODD} is good" for n in range(2)]
 
 
 def test_an_assertion_is_shown_as_it_was_written(drive: Any) -> None:
     """Rich would end the run between the gate and the switch."""
     sql = "sql: SELECT COUNT(*) FROM t WHERE REGEXP_LIKE(code, '[/a-z]')"
-    answers = {"audit": (SESSION, (Finding(sql, True, 1, 1, "good"),)), "publish": SNAPSHOT}
+    warned = Finding(sql, False, 1, 0, "none", severity=Severity.WARN)
+    answers = {"audit": (SESSION, (*CHECKED[:2], warned)), "publish": SNAPSHOT}
     drive(trigger=a_report(report.TriggerResult.STAGED), **answers, last_failures=())
     shown = call("run", "flights")
     assert shown.exit_code == 0
-    assert f"✓ {sql}: good" in shown.stdout.replace("\n", " ")
+    assert shown.stdout.splitlines()[:2] == [f"! {sql}: none", "2 of 3 checks passed"]
 
 
-def test_a_plain_run_that_left_files_out_exits_2_and_names_them(drive: Any) -> None:
+def test_a_plain_run_that_left_files_out_exits_2_and_names_each_once(drive: Any) -> None:
     failures = (Failure(ODD, 0, 0, "UNREADABLE", "torn"), Failure("file:///b", 1, 0, "UNREADABLE", "cut"))
     finding = Finding("files_built", False, 3, 1, "1 of 3 files are built", severity=Severity.WARN)
     answers = {"audit": (SESSION, (finding,)), "publish": SNAPSHOT, "last_failures": failures}
     drive(trigger=a_report(report.TriggerResult.STAGED, *failures), **answers)
     shown = call("run", "flights")
     assert shown.exit_code == 2
-    assert "! files_built" in shown.stdout
     assert "2 files failed; the others are published" in shown.stderr
-    assert f"{ODD}: torn" in shown.stderr
+    for text in (f"✗ {ODD}: UNREADABLE: torn", "✗ file:///b: UNREADABLE: cut"):
+        assert shown.output.count(text) == shown.output.count(text.rpartition(": ")[2]) == 1
+    assert shown.stderr.splitlines()[-1] == "  pinot-assets run flights"
 
 
-def test_run_whose_gate_stays_shut_exits_2(drive: Any) -> None:
+def test_run_whose_files_failed_exits_2_and_says_it_once(drive: Any) -> None:
     failure = Failure(ODD, 0, 0, "UNREADABLE", "torn")
     finding = Finding("files_built", False, 2, 1, f"1 of 2 files are built: {ODD}: torn")
     drive(
         trigger=a_report(report.TriggerResult.FAILED, failure),
         audit=(SESSION, (finding,)),
-        publish=SnapshotIncomplete("nothing of flights is staged", why=f"{ODD} failed"),
+        publish=SnapshotIncomplete("files of flights could not be built", why=f"{ODD}: torn", hint="mend"),
     )
     shown = call("run", "flights")
     assert shown.exit_code == 2
-    assert "1 failed ([/red] a[1].csv)" not in shown.stdout  # the base name follows the last slash
-    assert "1 failed (red] a[1].csv)" in shown.stdout
-    assert f"✗ files_built: 1 of 2 files are built: {ODD}: torn" in shown.stdout
-    assert f"not switched: nothing of flights is staged: {ODD} failed" in shown.stderr
-    assert "queries still see the former state" in shown.stderr
+    assert shown.output.count("torn") == 1
+    assert shown.stderr.splitlines() == [
+        f"✗ {ODD}: UNREADABLE: torn",
+        "not switched, queries still see the former state: files of flights could not be built",
+        "  → mend",
+        "  pinot-assets run flights",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("findings", "why"),
+    [((Finding("row_change", False, 2, 1, "half is gone"),), ""), (CHECKED[:1], ": half is gone")],
+)
+def test_a_gate_that_is_shut_says_why_once(drive: Any, findings: tuple[Finding, ...], why: str) -> None:
+    """By the check that failed; by the refusal where no check did."""
+    drive(
+        trigger=a_report(report.TriggerResult.STAGED),
+        audit=(SESSION, findings),
+        publish=SnapshotIncomplete("the gate of flights is shut", why="half is gone"),
+    )
+    shown = call("run", "flights")
+    assert (shown.exit_code, shown.output.count("half is gone")) == (2, 1)
+    assert f"the former state: the gate of flights is shut{why}\n" in shown.stderr
+
+
+def test_many_failed_files_are_cut(drive: Any) -> None:
+    failures = tuple(Failure(f"file:///{n}", n, 0, "UNREADABLE", "torn") for n in range(1234))
+    drive(
+        trigger=a_report(report.TriggerResult.FAILED, *failures),
+        audit=(SESSION, (Finding("files_built", False, 2, 1, "1 of 2 files are built"),)),
+        publish=SnapshotIncomplete("files of flights could not be built"),
+    )
+    shown = call("run", "flights")
+    assert shown.stderr.count("torn") == 10
+    assert "and 1,224 more" in shown.stderr
 
 
 def test_ctrl_c_says_what_holds(drive: Any) -> None:
@@ -410,7 +455,7 @@ def test_status_says_all_there_is(seen: Any) -> None:
     values = json.loads(call("status", "flights", "--json").stdout)
     assert values["session"]["failed"][11] == f"{ODD}11: UNREADABLE: [torn]"
     assert values["session"]["files"] == {"files": 5, "done": 3, "failed": 2, "gone": 0}
-    assert values["published"]["at"] == "2023-11-14 22:13:20 UTC"
+    assert values["published"]["at"] == "2023-11-14T22:13:20Z"
     assert values["heldBack"] == {"files": 1, "removals": 1}
     assert values["leaseHolder"].startswith("run-me on host")
 
@@ -427,4 +472,14 @@ def test_progress_in_a_log_file_is_whole_lines() -> None:
         progress.built(Receipt(ODD, 1, 0, Fingerprint(1, 1), "", 1, 0, (), 0.1, "h/1"))
     lines = [line.rstrip() for line in file.getvalue().splitlines()]
     assert f"swept {ODD} {'x' * 100}" in lines
-    assert f"{ODD}: UNREADABLE: line 3: [/b]" in lines
+    assert "built 1 of 2 files, 1 failed, 1 row" in lines
+    assert "UNREADABLE" not in file.getvalue(), "the end of the command names it, once"
+
+
+@pytest.mark.parametrize(("text", "stands_out"), [(f"{report.WARNING} v: null", True), ("swept", False)])
+def test_a_warning_among_the_notes_stands_out(text: str, stands_out: bool) -> None:
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, color_system="standard", width=80)
+    with ConsoleProgress(console) as progress:
+        progress.note(text)
+    assert ("\x1b[33m" in file.getvalue()) == stands_out

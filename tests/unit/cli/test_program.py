@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ import pytest
 import typer
 from fakes.project import ROOT
 from fakes.tables import write_table
-from typer.main import get_command
+from typer.core import TyperGroup
+from typer.main import get_command, get_group
 from typer.testing import CliRunner
 
 from pinot_assets.cli import driver, main, program
@@ -370,3 +372,26 @@ def test_a_folder_without_specs_is_an_error(
     assert (code, "there is no *.yaml" in err) == (1, True)
     code, out, _ = type_in(monkeypatch, capsys, *words, "--json")
     assert (code, json.loads(out)["exit"]) == (1, 1)
+
+
+def everything(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words of every group and command."""
+    yield path
+    context = typer.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, TyperGroup):
+            yield from everything(command, (*path, name))
+        else:
+            yield (*path, name)
+
+
+@pytest.mark.parametrize("words", [*everything(get_group(main.app))], ids=" ".join)
+def test_each_help_is_short_to_ask_for_and_shows_no_type_of_flags(words: tuple[str, ...]) -> None:
+    """Lists of commands have one sentence each, and exit codes are in the command's own help."""
+    short = CliRunner().invoke(main.app, [*words, "-h"])
+    assert short.exit_code == 0
+    assert short.stdout == CliRunner().invoke(main.app, [*words, "--help"]).stdout
+    assert "<bool>" not in short.stdout
+    if "COMMAND" in short.stdout:
+        assert "Exits" not in short.stdout
