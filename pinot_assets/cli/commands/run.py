@@ -12,7 +12,7 @@ from rich.text import Text
 from pinot_assets.audit.checks import Finding
 from pinot_assets.cli.driver import open_driver
 from pinot_assets.cli.options import AsJson, TableName, TablesOption, one_table
-from pinot_assets.cli.terminal import command_line, new_console, show_answer, show_json
+from pinot_assets.cli.terminal import command_line, new_console, show_answer, show_json, table_lines
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
 from pinot_assets.session.decide.run_decision import PlannedAction
