@@ -14,7 +14,9 @@ from pinot_assets.cli.commands import local, partitions, run, session, snapshots
 from pinot_assets.cli.commands.gc import gc
 from pinot_assets.cli.commands.metrics import metrics
 from pinot_assets.cli.commands.new_specs import init
+from pinot_assets.cli.commands.query import query
 from pinot_assets.cli.commands.simulate import simulate
+from pinot_assets.cli.commands.status import status
 from pinot_assets.cli.commands.watch import watch
 from pinot_assets.cli.doctor.doctor import doctor
 from pinot_assets.cli.program import Program, arrange, reflow, run_program
@@ -68,7 +70,7 @@ def _program(
 
 for command in (
     *(doctor, init, simulate, metrics, gc, watch, local.dev),
-    *(run.run, run.plan, run.status),
+    *(run.run, run.plan, status, query),
     *(snapshots.snapshots, snapshots.why, snapshots.where, snapshots.history, snapshots.diff),
     *(snapshots.rollback, snapshots.resume),
 ):

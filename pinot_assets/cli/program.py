@@ -37,7 +37,7 @@ _INTERRUPTED = (ExitCode.INTERRUPTED, ExitCode.TERMINATED)
 PANELS = {
     "Set up": ("doctor", "local", "init", "tables"),
     "Publish files": ("plan", "run", "watch", "status", "session"),
-    "Ask what was published": ("snapshots", "history", "diff", "why", "where"),
+    "Ask what was published": ("query", "snapshots", "history", "diff", "why", "where"),
     "Go back, clear up": ("rollback", "resume", "gc", "state"),
     "REALTIME tables": ("realtime", "simulate"),
     "Dagster and monitoring": ("dev", "down", "partitions", "metrics"),

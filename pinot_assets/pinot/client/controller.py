@@ -87,7 +87,29 @@ class TableCalls(Closing):
         if self.connection.broker_urls:
             return self.connection.broker_urls
         brokers = self._get(f"/v2/brokers/tables/{quoted(table)}", type=kind, state="ONLINE")
-        return tuple(sorted(f"{self._scheme}://{one['host']}:{one['port']}" for one in brokers))
+        return self._urls(brokers)
+
+    def brokers_by_table(self) -> dict[str, tuple[str, ...]]:
+        """Return the base URLs of the brokers that serve each table now, by raw table name.
+
+        Assumes the controller's scheme (http or https) for brokers, unless `PinotConnection.broker_urls`
+        names them.
+        """
+        tables = self._get("/v2/brokers/tables", state="ONLINE")
+        return {
+            str(table): self.connection.broker_urls or self._urls(brokers)
+            for table, brokers in tables.items()
+        }
+
+    def all_brokers(self) -> tuple[str, ...]:
+        """Return the base URLs of all brokers of the cluster, as `brokers_by_table` does."""
+        if self.connection.broker_urls:
+            return self.connection.broker_urls
+        tenants = self._get("/v2/brokers/tenants", state="ONLINE")
+        return self._urls([broker for brokers in tenants.values() for broker in brokers])
+
+    def _urls(self, brokers: Sequence[JsonMapping]) -> tuple[str, ...]:
+        return tuple(sorted({f"{self._scheme}://{one['host']}:{one['port']}" for one in brokers}))
 
     @property
     def _scheme(self) -> str:
