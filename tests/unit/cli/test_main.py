@@ -17,8 +17,9 @@ from typer.testing import CliRunner, Result
 
 from pinot_assets.audit.checks import Finding
 from pinot_assets.cli import driver as driven
-from pinot_assets.cli import main
+from pinot_assets.cli import main, table_status
 from pinot_assets.cli.commands import run as run_command
+from pinot_assets.cli.commands import status as status_command
 from pinot_assets.cli.driver import ConsoleProgress
 from pinot_assets.core.check_result import Severity
 from pinot_assets.core.json_object import JsonObject
@@ -34,6 +35,8 @@ from pinot_assets.source import Fingerprint, Unready
 
 ODD = "file:///in/[/red] a[1].csv"
 """A file name that Rich would take for markup."""
+SETTINGS = SimpleNamespace(pinot=SimpleNamespace(controller_url="http://controller:9000"))
+CONSOLE = "http://controller:9000/#/query?query=SELECT+*+FROM+%22flights%22+LIMIT+10"
 SNAPSHOT = Snapshot(1, "t_OFFLINE", "cp1-aaaaaa", Mode.SYNC, "entry", None, "", "", 1_700_000_000_000, ())
 SESSION = Session(
     "cp2-bbbbbb",
@@ -118,8 +121,8 @@ def drive(monkeypatch: pytest.MonkeyPatch) -> Any:
             return driver
 
         monkeypatch.setattr(driven, "open_clients", clients)
-        pinot = SimpleNamespace(controller_url="http://controller:9000")
-        monkeypatch.setattr(driven, "load_settings", lambda: SimpleNamespace(pinot=pinot))
+        monkeypatch.setattr(driven, "load_settings", lambda: SETTINGS)
+        monkeypatch.setattr(run_command, "load_settings", lambda: SETTINGS)
         monkeypatch.setattr(driven, "Driver", made)
         return driver
 
@@ -281,7 +284,13 @@ def test_run_that_switches(drive: Any) -> None:
     shown = call("run", "flights")
     assert shown.exit_code == 0
     assert f"✓ files_built: {ODD} is built" in shown.stdout
-    assert "switched: 0 files, 0 segments, 0 rows are visible" in shown.stdout
+    assert shown.stdout.splitlines()[-3:] == [
+        "switched: 0 files, 0 segments, 0 rows are visible",
+        """  pinot-assets query 'SELECT * FROM "flights" LIMIT 10'""",
+        f"  {CONSOLE}",
+    ]
+    values = json.loads(call("run", "flights", "--json").stdout)
+    assert (values["query"], values["console"]) == ('SELECT * FROM "flights" LIMIT 10', CONSOLE)
 
 
 def test_an_assertion_is_shown_as_it_was_written(drive: Any) -> None:
@@ -320,6 +329,7 @@ def test_run_whose_gate_stays_shut_exits_2(drive: Any) -> None:
     assert "1 failed (red] a[1].csv)" in shown.stdout
     assert f"✗ files_built: 1 of 2 files are built: {ODD}: torn" in shown.stdout
     assert f"not switched: nothing of flights is staged: {ODD} failed" in shown.stderr
+    assert "pinot-assets query" not in shown.output, "there is nothing new to look at"
     assert "queries still see the former state" in shown.stderr
 
 
@@ -365,9 +375,9 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
         def store(*_: Any) -> Iterator[None]:
             yield None
 
-        monkeypatch.setattr(run_command, "open_session_store", store)
-        monkeypatch.setattr(run_command, "load_settings", lambda: None)
-        monkeypatch.setattr(run_command, "observe", lambda *_: Observation(**{**nothing, **fields}))
+        monkeypatch.setattr(status_command, "open_session_store", store)
+        monkeypatch.setattr(status_command, "load_settings", lambda: SETTINGS)
+        monkeypatch.setattr(table_status, "observe", lambda *_: Observation(**{**nothing, **fields}))
 
     return use
 
@@ -404,6 +414,8 @@ def test_status_says_all_there_is(seen: Any) -> None:
         "and 2 more",
         "1 file version, 1 removal after a rollback",
         "held by run-me on host (pid 7) since 2023-11-14 22:13:20 UTC",
+        """query      pinot-assets query 'SELECT * FROM "flights" LIMIT 10'\n""",
+        f"console    {CONSOLE}\n",
     ):
         assert text in shown.stdout
 
@@ -413,6 +425,8 @@ def test_status_says_all_there_is(seen: Any) -> None:
     assert values["published"]["at"] == "2023-11-14 22:13:20 UTC"
     assert values["heldBack"] == {"files": 1, "removals": 1}
     assert values["leaseHolder"].startswith("run-me on host")
+    assert (values["state"], values["source"]["behindSince"]) == ("failed", None)
+    assert (values["query"], values["console"]) == ('SELECT * FROM "flights" LIMIT 10', CONSOLE)
 
 
 # --- progress --------------------------------------------------------------------------------------
