@@ -73,6 +73,10 @@ def query(
     if as_json and as_csv:
         raise TypedWrong("--json and --csv exclude each other", hint="give one of them")
     text = of_name(_stdin() if sql == _STDIN else sql)
+    if not text.strip():
+        raise TypedWrong(
+            "there is no query", hint="give one, or the name of a table: `pinot-assets query TABLE`"
+        )
     if writes(text):
         raise TypedWrong(
             "query only reads, and an INSERT is not sent",
@@ -169,16 +173,19 @@ def _show(answer: BrokerAnswer) -> None:
             typer.echo(line)
         if table.is_cut:
             console.print("… marks a value that is cut; --json and --csv have it whole", style="dim")
-    console.print(escape(", ".join(_summary(answer))), style="dim")
+    for line in _summary(answer):
+        console.print(line, style="dim", markup=False)
 
 
 def _summary(answer: BrokerAnswer) -> Iterator[str]:
     """Yield where the rows come from."""
     yield f"{plural(len(answer.rows), 'row')} in {answer.time_ms:,} ms from {answer.broker}"
     if answer.servers:
-        yield f"{answer.servers_answered} of {plural(answer.servers, 'server')} answered"
-        yield plural(answer.segments, "segment")
-        yield f"{answer.docs_scanned:,} of {plural(answer.total_docs, 'document')} scanned"
+        yield (
+            f"{answer.servers_answered} of {plural(answer.servers, 'server')} answered, "
+            f"{plural(answer.segments, 'segment')}, "
+            f"{answer.docs_scanned:,} of {plural(answer.total_docs, 'document')} scanned"
+        )
 
 
 def _tell(answer: BrokerAnswer, trouble: PinotError | None, more: str | None) -> None:

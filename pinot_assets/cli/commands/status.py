@@ -15,7 +15,7 @@ from rich.markup import escape
 from pinot_assets.cli.first_query import first_query
 from pinot_assets.cli.options import AsJson, TablesOption, any_tables, one_table, table_names
 from pinot_assets.cli.program import error_values, of_system
-from pinot_assets.cli.result_table import ResultColumn, layout
+from pinot_assets.cli.result_table import Layout, ResultColumn, layout
 from pinot_assets.cli.table_status import TableCondition, read_status, status_lines, status_values
 from pinot_assets.cli.terminal import fields, new_console, show_answer, show_json
 from pinot_assets.core.exit_codes import code_of, worst
@@ -42,6 +42,8 @@ _COLUMNS: Final = (
     ResultColumn("behind"),
     ResultColumn("state"),
 )
+_LEAST: Final = ("seq", "files", "mode", "published")
+"""Columns that are left out, in this order, where not all fit the terminal."""
 STREAM: Final = "REALTIME"
 """Shown in the place of a mode."""
 _STYLES: Final = {
@@ -88,7 +90,8 @@ def status(
 
     Without TABLE, shows all tables, a line each: what was published when, what waits (+ new, ~ rewritten,
     - deleted) and since when, how many files failed, what a rollback holds back, and the state in a word. A
-    column that no table needs is left out. Of a REALTIME table it tells whether it consumes.
+    column is left out if no table needs it, or if the terminal is too narrow; `status TABLE` and `--json`
+    have everything. Of a REALTIME table it tells whether it consumes.
 
     Exits 0; without TABLE, 1 when a table cannot be read or its spec is wrong; the others are shown.
     """
@@ -118,22 +121,30 @@ def _show_all(tables: Path | None, as_json: bool) -> None:
 
 
 def _show_table(rows: Sequence[Sequence[str]]) -> None:
-    used = [place for place, _ in enumerate(_COLUMNS) if any(row[place] for row in rows)]
     console = new_console()
-    if not used:
+    if not rows:
         console.print("there is no table spec", style="dim")
         return
-    table = layout(
-        [_COLUMNS[place] for place in used],
-        [[row[place] for place in used] for row in rows],
-        console.width if console.is_terminal else None,
-    )
+    width = console.width if console.is_terminal else None
+    used = [place for place, _ in enumerate(_COLUMNS) if any(row[place] for row in rows)]
+    table = _laid_out(used, rows, width)
+    for name in _LEAST:
+        if table.head and not table.is_cut:
+            break
+        used = [place for place in used if _COLUMNS[place].name != name]
+        table = _laid_out(used, rows, width)
     if not table.head:
         console.print("\n".join(table.lines), markup=False)
         return
     console.print(table.head, style="bold", markup=False)
     for row, line in zip(rows, table.lines, strict=True):
         console.print(line, style=_STYLES.get(row[-1], ""), markup=False)
+
+
+def _laid_out(used: Sequence[int], rows: Sequence[Sequence[str]], width: int | None) -> Layout:
+    return layout(
+        [_COLUMNS[place] for place in used], [[row[place] for place in used] for row in rows], width
+    )
 
 
 # --- reading -------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 from pinot_assets.cli import table_status
 from pinot_assets.cli.commands import status as status_command
 from pinot_assets.cli.main import app
+from pinot_assets.cli.terminal import Terminal
 from pinot_assets.core.waiting import TABLES_AT_A_TIME
 from pinot_assets.errors import SessionError
 from pinot_assets.pinot import realtime as realtime_client
@@ -183,6 +184,31 @@ def test_a_few_tables_are_read_at_a_time(
     shown = call()
     assert shown.exit_code == 0, shown.output
     assert len(cells(shown)) == 1 + 2 * TABLES_AT_A_TIME
+
+
+EVERYTHING = (
+    *("events_of_the_day", "append", "3.4 days ago", "123", "12,345", "123,456,789"),
+    *("+12 ~1 -0", "3", "4", "3.2 days", "failed"),
+)
+
+
+@pytest.mark.parametrize(
+    ("width", "left_out"),
+    [(120, set()), (107, {"seq"}), (100, {"seq", "files"}), (80, {"seq", "files", "mode", "published"})],
+)
+def test_a_narrow_terminal_gets_what_counts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int, left_out: set[str]
+) -> None:
+    def screen() -> Terminal:
+        return Terminal(force_terminal=True, color_system=None, width=width, soft_wrap=True, highlight=False)
+
+    monkeypatch.setattr(status_command, "new_console", screen)
+    status_command._show_table([EVERYTHING])
+    head, line = capsys.readouterr().out.splitlines()
+    names = {column.name for column in status_command._COLUMNS}
+    assert names - set(head.split()) == left_out
+    assert line.endswith("failed")
+    assert "…" not in line
 
 
 def test_the_worst_is_shown_in_red(outside: Outside) -> None:
