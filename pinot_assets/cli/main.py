@@ -51,6 +51,7 @@ PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "session": Entry("commands.session:app", "The consistent-push sessions of a table."),
     },
     "Ask what was published": {
+        "query": Entry("commands.query:query", "Run SQL at a broker of Pinot and show its rows."),
         "snapshots": Entry(
             "commands.snapshots:snapshots",
             "List the kept snapshots of TABLE, newest first, and how each can be reached.",

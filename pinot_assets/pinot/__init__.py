@@ -9,7 +9,8 @@ from pinot_assets.core.late_names import late_names
 if TYPE_CHECKING:
     from pinot_assets.core.connections import BasicAuth, PinotConnection, Timeouts, Tls, TokenAuth
     from pinot_assets.pinot.api import PinotClient, PushMode, PushReport, ServerDisk, StagedObjects
-    from pinot_assets.pinot.client.broker import Broker, NoResult, QueryResult
+    from pinot_assets.pinot.client.broker import Broker, QueryResult
+    from pinot_assets.pinot.client.broker_answer import NoResult
     from pinot_assets.pinot.http_client import HttpPinotClient
     from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState, Replicas, SegmentMetadata
     from pinot_assets.pinot.push.upload_loop import wait_online
@@ -43,7 +44,7 @@ _HOMES = {
     "Lineage": "pinot_assets.pinot.lineage",
     "LineageEntry": "pinot_assets.pinot.lineage",
     "LineageState": "pinot_assets.pinot.lineage",
-    "NoResult": "pinot_assets.pinot.client.broker",
+    "NoResult": "pinot_assets.pinot.client.broker_answer",
     "PinotClient": "pinot_assets.pinot.api",
     "PinotConnection": "pinot_assets.core.connections",
     "PushMode": "pinot_assets.pinot.api",

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from pinot_assets.audit.checks import Finding
 from pinot_assets.cli.driver import open_driver
+from pinot_assets.cli.first_query import FirstQuery, first_query
 from pinot_assets.cli.options import AsJson, TableName, TablesOption, one_table
 from pinot_assets.cli.terminal import command_line, new_console, show_answer, show_json, table_lines
 from pinot_assets.core.exit_codes import ExitCode
@@ -19,6 +20,7 @@ from pinot_assets.session.decide.run_decision import PlannedAction
 from pinot_assets.session.plan_report import rendering
 from pinot_assets.session.plan_report.plan_report import PlanReport, headline, plan_values
 from pinot_assets.session.values.outcome import RunOutcome
+from pinot_assets.settings.environment import load_settings
 from pinot_assets.snapshot.manifest import Snapshot
 
 SHOWN = 10
@@ -49,15 +51,18 @@ def run(
     would do something else by now than that plan showed.
     """
     spec = one_table(table, tables)
+    rows = first_query(spec.name, load_settings().pinot.controller_url)
     show = _show_each if verbose else _show_checks
     with open_driver(spec, "run") as driver:
         # An empty hash, from a shell variable that is not set, must not run without a plan.
         report = driver.trigger() if plan is None else driver.trigger_planned(plan)
         outcome = driver.gate_and_publish(report, (lambda _: None) if as_json else show)
     if as_json:
-        show_json({"table": spec.name_with_type, **outcome.values})
+        show_json(
+            {"table": spec.name_with_type, **outcome.values, "query": rows.sql, "console": rows.console}
+        )
     else:
-        _show_end(table, outcome)
+        _show_end(table, outcome, rows)
     raise typer.Exit(outcome.exit_code)
 
 
@@ -78,7 +83,7 @@ def _show_checks(findings: Iterable[Finding]) -> None:
         new_console().print(f"{passed:,} of {plural(len(checks), 'check')} passed")
 
 
-def _show_end(table: str, outcome: RunOutcome) -> None:
+def _show_end(table: str, outcome: RunOutcome, rows: FirstQuery) -> None:
     out, err, report = new_console(), new_console(stderr=True), outcome.report
     if outcome.findings:
         out.print(escape(report.work))
@@ -99,6 +104,9 @@ def _show_end(table: str, outcome: RunOutcome) -> None:
         err.print(f"[red]not switched[/], queries still see the former state: {escape(refusal.what + why)}")
         if refusal.hint is not None:
             err.print(f"  → {escape(refusal.hint)}")
+    if outcome.snapshot is not None:
+        out.print(command_line(rows.command))
+        out.print(f"  {escape(rows.console)}")
     if outcome.exit_code is not ExitCode.DONE:
         err.print(command_line(f"pinot-assets run {table}"))
 

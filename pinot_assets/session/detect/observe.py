@@ -257,6 +257,20 @@ def compare_listing(
     )
 
 
+def behind_since_ms(
+    inventory: Inventory, listing: ListingComparison, snapshot: Snapshot | None
+) -> int | None:
+    """Return since when the oldest new or rewritten file waits, epoch milliseconds; None if none waits.
+
+    It waits since it was written, but no longer than the snapshot that lacks it exists: a copy may keep an
+    old date.
+    """
+    published_ms = snapshot.published_ms if snapshot is not None else 0
+    files = [inventory.files[uri] for uri in (*listing.new, *listing.rewritten)]
+    written_ms = min((file.fingerprint.mtime_us // 1000 for file in files), default=None)
+    return None if written_ms is None else max(written_ms, published_ms)
+
+
 # --- the kept sessions and their files, for people ---------------------------------------------------
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
@@ -88,6 +88,19 @@ def open_session_store(spec: TableSpec, settings: Settings) -> Iterator[SessionS
     """
     with _client(settings) as client:
         yield SessionStore(client, settings.cluster, spec.name_with_type, settings.waits)
+
+
+@contextmanager
+def open_session_stores(specs: Iterable[TableSpec], settings: Settings) -> Iterator[dict[str, SessionStore]]:
+    """Open the nodes of several tables by one client; by raw table name.
+
+    :raises SessionError: as `open_session_store`.
+    """
+    with _client(settings) as client:
+        yield {
+            spec.name: SessionStore(client, settings.cluster, spec.name_with_type, settings.waits)
+            for spec in specs
+        }
 
 
 @contextmanager

@@ -17,7 +17,8 @@ from typer.testing import CliRunner, Result
 
 from pinot_assets.audit.checks import Finding
 from pinot_assets.cli import driver as driven
-from pinot_assets.cli import main
+from pinot_assets.cli import main, table_status
+from pinot_assets.cli.commands import run as run_command
 from pinot_assets.cli.commands import status as status_command
 from pinot_assets.cli.progress import ConsoleProgress
 from pinot_assets.core.check_result import Severity
@@ -34,6 +35,8 @@ from pinot_assets.source import Fingerprint, Unready
 
 ODD = "file:///in/[/red] a[1].csv"
 """A file name that Rich would take for markup."""
+SETTINGS = SimpleNamespace(pinot=SimpleNamespace(controller_url="http://controller:9000"))
+CONSOLE = "http://controller:9000/#/query?query=SELECT+*+FROM+%22flights%22+LIMIT+10"
 SNAPSHOT = Snapshot(1, "t_OFFLINE", "cp1-aaaaaa", Mode.SYNC, "entry", None, "", "", 1_700_000_000_000, ())
 SESSION = Session(
     "cp2-bbbbbb",
@@ -118,8 +121,8 @@ def drive(monkeypatch: pytest.MonkeyPatch) -> Any:
             return driver
 
         monkeypatch.setattr(driven, "open_clients", clients)
-        pinot = SimpleNamespace(controller_url="http://controller:9000")
-        monkeypatch.setattr(driven, "load_settings", lambda: SimpleNamespace(pinot=pinot))
+        monkeypatch.setattr(driven, "load_settings", lambda: SETTINGS)
+        monkeypatch.setattr(run_command, "load_settings", lambda: SETTINGS)
         monkeypatch.setattr(driven, "Driver", made)
         return driver
 
@@ -286,7 +289,11 @@ def test_run_that_switches_says_how_many_checks_passed_and_ends_on_what_queries_
         "✓ 1,200 checks passed",
         a_report(report.TriggerResult.STAGED).work,
         "switched: 0 files, 0 segments, 0 rows are visible",
+        """  pinot-assets query 'SELECT * FROM "flights" LIMIT 10'""",
+        f"  {CONSOLE}",
     ]
+    values = json.loads(call("run", "flights", "--json").stdout)
+    assert (values["query"], values["console"]) == ('SELECT * FROM "flights" LIMIT 10', CONSOLE)
 
 
 @pytest.mark.parametrize("option", ["-v", "--verbose"])
@@ -338,6 +345,7 @@ def test_run_whose_files_failed_exits_2_and_says_it_once(drive: Any) -> None:
         "  → mend",
         "  pinot-assets run flights",
     ]
+    assert "pinot-assets query" not in shown.output, "there is nothing new to look at"
 
 
 @pytest.mark.parametrize(
@@ -411,8 +419,8 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
             yield None
 
         monkeypatch.setattr(status_command, "open_session_store", store)
-        monkeypatch.setattr(status_command, "load_settings", lambda: None)
-        monkeypatch.setattr(status_command, "observe", lambda *_: Observation(**{**nothing, **fields}))
+        monkeypatch.setattr(status_command, "load_settings", lambda: SETTINGS)
+        monkeypatch.setattr(table_status, "observe", lambda *_: Observation(**{**nothing, **fields}))
 
     return use
 
@@ -449,6 +457,8 @@ def test_status_says_all_there_is(seen: Any) -> None:
         "and 2 more",
         "1 file version, 1 removal after a rollback",
         "held by run-me on host (pid 7) since 2023-11-14 22:13:20 UTC",
+        """query      pinot-assets query 'SELECT * FROM "flights" LIMIT 10'\n""",
+        f"console    {CONSOLE}\n",
     ):
         assert text in shown.stdout
 
@@ -458,6 +468,8 @@ def test_status_says_all_there_is(seen: Any) -> None:
     assert values["published"]["at"] == "2023-11-14T22:13:20Z"
     assert values["heldBack"] == {"files": 1, "removals": 1}
     assert values["leaseHolder"].startswith("run-me on host")
+    assert (values["state"], values["source"]["behindSince"]) == ("failed", None)
+    assert (values["query"], values["console"]) == ('SELECT * FROM "flights" LIMIT 10', CONSOLE)
 
 
 # --- progress --------------------------------------------------------------------------------------

@@ -355,7 +355,8 @@ def test_ctrl_c_is_json_where_a_command_tells_people_itself(
     def interrupted(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(driver, "load_settings", lambda: None)
+    monkeypatch.setenv("PINOT_CONTROLLER_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("PINOT_ZOOKEEPER", "127.0.0.1:1")
     monkeypatch.setattr(driver, "open_clients", interrupted)
     code, out, err = type_in(monkeypatch, capsys, "run", "flights", "--json")
     told = json.loads(out)
