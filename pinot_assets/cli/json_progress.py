@@ -57,7 +57,7 @@ class JsonProgress:
     def built(self, outcome: Receipt | Failure) -> None:
         """Log a file: its rows and segments, or why it failed."""
         if isinstance(outcome, Failure):
-            said = {"file": outcome.uri, "error": outcome.code, "reason": outcome.reason}
+            said: dict[str, object] = {"file": outcome.uri, "error": outcome.code, "reason": outcome.reason}
         else:
             said = {"file": outcome.uri, "rows": outcome.rows, "segments": len(outcome.outputs)}
         log_decision("file", said)
