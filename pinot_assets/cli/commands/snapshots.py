@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import chain, islice, tee, zip_longest
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -26,19 +26,11 @@ from pinot_assets.cli.options import (
     kept_snapshots,
     one_table,
 )
-from pinot_assets.cli.terminal import (
-    command_line,
-    new_console,
-    show_answer,
-    show_json,
-    table_lines,
-    unanswered,
-)
+from pinot_assets.cli.terminal import command_line, new_console, show_answer, table_lines, unanswered
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import SessionError, SpecError
-from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.rendering import rollback_way_text, way_lines
 from pinot_assets.session.rollback.rollback_plan import RollbackPlan
 from pinot_assets.session.stores.clients import open_session_store, open_staging
@@ -322,29 +314,28 @@ def rollback(
     console = new_console()
     with open_driver(one_table(table, tables), "rollback") as driver:
         way = driver.rollback_plan(to)
-        if as_json:
-            if dry_run:
-                show_json(_rollback_values(way) | {"rolledBack": False})
-            else:
-                _roll_back_as_json(driver, to, way)
-            return
-        for label, text in way_lines(way, time.time_ns() // 1_000_000):
-            console.print(f"[bold]{label:<8}[/] {escape(text)}")
+        labelled = way_lines(way, time.time_ns() // 1_000_000)
+        shown = [f"[bold]{label:<8}[/] {escape(text)}" for label, text in labelled]
         if dry_run:
+            show_answer(as_json, _rollback_values(way) | {"rolledBack": False}, shown)
             return
+        for line in [] if as_json else shown:
+            console.print(line)
         if way.way is not None and not yes:
             typer.confirm(f"Take {table} back?", abort=True)
         snapshot = driver.rollback(to, way)
         counted = driver.count(snapshot)
-    console.print(
+    done = (
         f"[green]rolled back[/]: {plural(len(snapshot.ledger), 'file')}, "
         f"{plural(snapshot.rows, 'row')} are visible"
     )
-    for answer in counted:
-        mark = "[green]✓[/]" if answer.matches else "[red]✗[/]"
-        console.print(f"  {mark} {escape(str(answer))}")
-    console.print("What was taken back is held. This lets it in again:")
-    console.print(command_line(f"pinot-assets resume {table}"))
+    brokers = [asdict(answer) | {"right": answer.matches} for answer in counted]
+    marks = ["[green]✓[/]" if answer.matches else "[red]✗[/]" for answer in counted]
+    lines = (f"  {mark} {escape(str(answer))}" for mark, answer in zip(marks, counted, strict=True))
+    again = command_line(f"pinot-assets resume {table}")
+    held = ("What was taken back is held. This lets it in again:", again)
+    values = _rollback_values(way) | {"rolledBack": True, "brokers": brokers}
+    show_answer(as_json, values, [done, *lines, *held])
     raise typer.Exit(ExitCode.DONE if all(answer.matches for answer in counted) else ExitCode.REFUSED)
 
 
@@ -365,17 +356,6 @@ def _rollback_values(way: RollbackPlan) -> JsonObject:
         "target": _plan_values(way),
         "drops": {"session": way.drops.id, "files": dict(way.drops.counts)} if way.drops else None,
     }
-
-
-def _roll_back_as_json(driver: Driver, to: str, way: RollbackPlan) -> NoReturn:
-    """Roll back as the command does, and print JSON for other programs.
-
-    :raises typer.Exit: always, with the command's exit code.
-    """
-    counted = driver.count(driver.rollback(to, way))
-    brokers = [asdict(answer) | {"right": answer.matches} for answer in counted]
-    show_json(_rollback_values(way) | {"rolledBack": True, "brokers": brokers})
-    raise typer.Exit(ExitCode.DONE if all(answer.matches for answer in counted) else ExitCode.REFUSED)
 
 
 _WAYS = ("seq", "session", "mode", "published (UTC)", "files", "rows", "reached by")
