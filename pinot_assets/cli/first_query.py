@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from pinot_assets.pinot.query_text import console_url, first_rows
+from pinot_assets.pinot.query_text import console_url, first_rows_query
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,5 +26,5 @@ def first_query(table: str, controller_url: str) -> FirstQuery:
 
     :param table: raw name, or name with type.
     """
-    sql = first_rows(table)
+    sql = first_rows_query(table)
     return FirstQuery(sql, shlex.join(["pinot-assets", "query", sql]), console_url(controller_url, sql))

@@ -30,10 +30,10 @@ _LIMIT: Final = re.compile(
 def of_name(text: str) -> str:
     """Return a query for the first rows of a table if the text is only its name; any other text as it is."""
     name = text.strip()
-    return first_rows(name) if _NAME.fullmatch(name) else text
+    return first_rows_query(name) if _NAME.fullmatch(name) else text
 
 
-def first_rows(table: str) -> str:
+def first_rows_query(table: str) -> str:
     """Return a query for some rows of a table."""
     return f'SELECT * FROM "{table}" LIMIT {USUAL_LIMIT}'
 
@@ -51,7 +51,7 @@ def writes(sql: str) -> bool:
     return any(part.strip().upper().startswith("INSERT") for part in _bare(sql).split(";"))
 
 
-def words_of(sql: str) -> frozenset[str]:
+def named_in(sql: str) -> frozenset[str]:
     """Return all words of the query that may name a table, without `_OFFLINE` and `_REALTIME`."""
     return frozenset(
         word.removesuffix("_OFFLINE").removesuffix("_REALTIME")

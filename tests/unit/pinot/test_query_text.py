@@ -5,10 +5,10 @@ import pytest
 from pinot_assets.pinot.query_text import (
     console_url,
     explains,
-    first_rows,
+    first_rows_query,
     limit_of,
+    named_in,
     of_name,
-    words_of,
     writes,
 )
 
@@ -72,7 +72,7 @@ def test_the_limit_at_the_end(sql: str, limit: int | None) -> None:
 
 
 def test_every_word_may_be_a_table() -> None:
-    assert {"sales", "my-table", "clicks"} <= words_of(
+    assert {"sales", "my-table", "clicks"} <= named_in(
         'SELECT 1 FROM sales_OFFLINE, "my-table" JOIN clicks_REALTIME'
     )
 
@@ -86,6 +86,6 @@ def test_a_plan_is_no_selection(sql: str, does: bool) -> None:
 
 
 def test_the_console_opens_with_the_query() -> None:
-    assert console_url("http://c:9000/", first_rows("a-b")) == (
+    assert console_url("http://c:9000/", first_rows_query("a-b")) == (
         "http://c:9000/#/query?query=SELECT+*+FROM+%22a-b%22+LIMIT+10"
     )
