@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from model.world.lives import PUSHES, make_table, planned, run_now, run_planned
 from model.world.specs import losing_spec_of
 from model.world.table import MODES, TABLE, ModelTable
+from model.world.truth import Truth
 
 from pinot_assets.session.plan_report.plan_report import PlanReport
-from pinot_assets.session.plan_report.rendering import numbers
+from pinot_assets.session.plan_report.rendering import amounts
 
 PUBLISHED = {"A": "A1", "B": "B1 B2", "C": "C1"}
 CHANGES: dict[str, dict[str, str | None]] = {
@@ -43,7 +44,7 @@ def table_of(mode: str, release: str, is_published: bool) -> ModelTable:
     table.pinot = FakePinot(version=release)
     table.pinot.put_schema(table.spec.schema_json)
     table.pinot.create_table(table.spec.table_json)
-    table.truth.look = lambda: None  # type: ignore[method-assign]  # it watches the Pinot before this one
+    table.truth = Truth(TABLE, table.zookeeper, table.pinot)
     if is_published:
         change_files(table, PUBLISHED)
         run_now(table)
@@ -60,7 +61,7 @@ def change_files(table: ModelTable, files: Mapping[str, str | None]) -> None:
 
 def shown_segments(plan: PlanReport) -> list[int]:
     """Before, after, replaced, new: as people read them."""
-    text = next((line.text for line in numbers(plan) if line.label == "segments"), "")
+    text = next((line.text for line in amounts(plan) if line.label == "segments"), "")
     return [int(number) for number in re.findall(r"\d+", text)]
 
 

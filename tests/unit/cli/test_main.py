@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -105,8 +105,11 @@ class FakeDriver:
         return answer
 
 
+Drive = Callable[..., FakeDriver]
+
+
 @pytest.fixture
-def drive(monkeypatch: pytest.MonkeyPatch) -> Any:
+def drive(monkeypatch: pytest.MonkeyPatch) -> Drive:
     """`drive(trigger=…, audit=…)`: the next command drives this."""
 
     def use(**answers: Any) -> FakeDriver:
@@ -213,7 +216,7 @@ def test_a_directory_that_is_not_there(
 
 
 def test_what_is_refused_is_no_error_of_the_command(
-    drive: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    drive: Drive, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     drive(resume=PreflightRefused("the rebalance is refused", why="downtime", hint="leave it out"))
     code, said = program(monkeypatch, capsys, "resume", "flights")
@@ -221,7 +224,7 @@ def test_what_is_refused_is_no_error_of_the_command(
 
 
 def test_brackets_in_an_error_are_shown(
-    drive: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    drive: Drive, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     drive(resume=PinotAssetsError(f"{ODD} is wrong", why="[bold] is no number", hint="x" * 200))
     code, said = program(monkeypatch, capsys, "resume", "flights")
@@ -239,7 +242,7 @@ def a_report(result: report.TriggerResult, *failed: Failure) -> report.TriggerRe
 @pytest.mark.parametrize(
     "result", [report.TriggerResult.NOTHING, report.TriggerResult.HELD, report.TriggerResult.NOOP]
 )
-def test_run_with_nothing_to_do(drive: Any, result: report.TriggerResult) -> None:
+def test_run_with_nothing_to_do(drive: Drive, result: report.TriggerResult) -> None:
     driver = drive(trigger=a_report(result))
     shown = call("run", "flights")
     assert shown.exit_code == 0
@@ -247,7 +250,7 @@ def test_run_with_nothing_to_do(drive: Any, result: report.TriggerResult) -> Non
     assert driver.asked == ["pinot-assets run", "trigger"]
 
 
-def test_run_during_an_upload_changes_nothing_and_says_what_it_waits_for(drive: Any) -> None:
+def test_run_during_an_upload_changes_nothing_and_says_what_it_waits_for(drive: Drive) -> None:
     unready = (Unready(ODD, "is 3 s old, minFileAgeSec is 60"),)
     driver = drive(
         trigger=report.TriggerReport(report.TriggerResult.WAITING, SESSION, listed=5, unready=unready)
@@ -260,7 +263,7 @@ def test_run_during_an_upload_changes_nothing_and_says_what_it_waits_for(drive: 
     assert driver.asked == ["pinot-assets run", "trigger"]
 
 
-def test_a_planned_run_asks_for_that_plan(drive: Any) -> None:
+def test_a_planned_run_asks_for_that_plan(drive: Drive) -> None:
     driver = drive(trigger_planned=a_report(report.TriggerResult.NOTHING))
     assert call("run", "flights", "--plan", "0a1b2c3d").exit_code == 0
     assert driver.asked == ["pinot-assets run", "trigger_planned"]
@@ -268,7 +271,7 @@ def test_a_planned_run_asks_for_that_plan(drive: Any) -> None:
 
 @pytest.mark.parametrize("wanted", ["0a1b2c3d", ""])
 def test_a_plan_that_does_not_hold_exits_2(
-    drive: Any, wanted: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    drive: Drive, wanted: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Also one of a variable that was never set: that is no leave to run whatever comes."""
     driver = drive(trigger_planned=PlanOutdated("flights is another", why=f"{ODD} is new", hint="plan again"))
@@ -280,7 +283,7 @@ def test_a_plan_that_does_not_hold_exits_2(
 CHECKED = tuple(Finding(f"check {n}", True, 1, 1, f"{ODD} is good") for n in range(1200))
 
 
-def test_run_that_switches_says_how_many_checks_passed_and_ends_on_what_queries_see(drive: Any) -> None:
+def test_run_that_switches_says_how_many_checks_passed_and_ends_on_what_queries_see(drive: Drive) -> None:
     answers = {"audit": (SESSION, CHECKED), "publish": SNAPSHOT, "last_failures": ()}
     drive(trigger=a_report(report.TriggerResult.STAGED), **answers)
     shown = call("run", "flights")
@@ -297,14 +300,14 @@ def test_run_that_switches_says_how_many_checks_passed_and_ends_on_what_queries_
 
 
 @pytest.mark.parametrize("option", ["-v", "--verbose"])
-def test_a_verbose_run_shows_each_check(drive: Any, option: str) -> None:
+def test_a_verbose_run_shows_each_check(drive: Drive, option: str) -> None:
     answers = {"audit": (SESSION, CHECKED[:2]), "publish": SNAPSHOT, "last_failures": ()}
     drive(trigger=a_report(report.TriggerResult.STAGED), **answers)
     shown = call("run", "flights", option)
     assert shown.stdout.splitlines()[:2] == [f"✓ check {n}: {ODD} is good" for n in range(2)]
 
 
-def test_an_assertion_is_shown_as_it_was_written(drive: Any) -> None:
+def test_an_assertion_is_shown_as_it_was_written(drive: Drive) -> None:
     """Rich would end the run between the gate and the switch."""
     sql = "sql: SELECT COUNT(*) FROM t WHERE REGEXP_LIKE(code, '[/a-z]')"
     warned = Finding(sql, False, 1, 0, "none", severity=Severity.WARN)
@@ -315,7 +318,7 @@ def test_an_assertion_is_shown_as_it_was_written(drive: Any) -> None:
     assert shown.stdout.splitlines()[:2] == [f"! {sql}: none", "2 of 3 checks passed"]
 
 
-def test_a_plain_run_that_left_files_out_exits_2_and_names_each_once(drive: Any) -> None:
+def test_a_plain_run_that_left_files_out_exits_2_and_names_each_once(drive: Drive) -> None:
     failures = (Failure(ODD, 0, 0, "UNREADABLE", "torn"), Failure("file:///b", 1, 0, "UNREADABLE", "cut"))
     finding = Finding("files_built", False, 3, 1, "1 of 3 files are built", severity=Severity.WARN)
     answers = {"audit": (SESSION, (finding,)), "publish": SNAPSHOT, "last_failures": failures}
@@ -328,7 +331,7 @@ def test_a_plain_run_that_left_files_out_exits_2_and_names_each_once(drive: Any)
     assert shown.stderr.splitlines()[-1] == "  pinot-assets run flights"
 
 
-def test_run_whose_files_failed_exits_2_and_says_it_once(drive: Any) -> None:
+def test_run_whose_files_failed_exits_2_and_says_it_once(drive: Drive) -> None:
     failure = Failure(ODD, 0, 0, "UNREADABLE", "torn")
     finding = Finding("files_built", False, 2, 1, f"1 of 2 files are built: {ODD}: torn")
     drive(
@@ -352,7 +355,7 @@ def test_run_whose_files_failed_exits_2_and_says_it_once(drive: Any) -> None:
     ("findings", "why"),
     [((Finding("row_change", False, 2, 1, "half is gone"),), ""), (CHECKED[:1], ": half is gone")],
 )
-def test_a_gate_that_is_shut_says_why_once(drive: Any, findings: tuple[Finding, ...], why: str) -> None:
+def test_a_gate_that_is_shut_says_why_once(drive: Drive, findings: tuple[Finding, ...], why: str) -> None:
     """By the check that failed; by the refusal where no check did."""
     drive(
         trigger=a_report(report.TriggerResult.STAGED),
@@ -364,7 +367,7 @@ def test_a_gate_that_is_shut_says_why_once(drive: Any, findings: tuple[Finding, 
     assert f"the former state: the gate of flights is shut{why}\n" in shown.stderr
 
 
-def test_many_failed_files_are_cut(drive: Any) -> None:
+def test_many_failed_files_are_cut(drive: Drive) -> None:
     failures = tuple(Failure(f"file:///{n}", n, 0, "UNREADABLE", "torn") for n in range(1234))
     drive(
         trigger=a_report(report.TriggerResult.FAILED, *failures),
@@ -376,7 +379,7 @@ def test_many_failed_files_are_cut(drive: Any) -> None:
     assert "and 1,224 more" in shown.stderr
 
 
-def test_ctrl_c_says_what_holds(drive: Any) -> None:
+def test_ctrl_c_says_what_holds(drive: Drive) -> None:
     drive(trigger=KeyboardInterrupt())
     shown = call("run", "flights")
     assert shown.exit_code == 130
@@ -389,7 +392,7 @@ def test_ctrl_c_says_what_holds(drive: Any) -> None:
 @pytest.mark.parametrize(
     ("session", "says"), [(SESSION, "cp2-bbbbbb cleared"), (None, "flights has no open session")]
 )
-def test_session_clear(drive: Any, session: Session | None, says: str) -> None:
+def test_session_clear(drive: Drive, session: Session | None, says: str) -> None:
     driver = drive(clear=session)
     shown = call("session", "clear", "flights")
     assert shown.stdout.strip() == says
