@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import typer
 from rich.markup import escape
@@ -31,9 +31,13 @@ from typer.main import get_group
 from pinot_assets.cli.terminal import new_console, show_json
 from pinot_assets.core import interrupts
 from pinot_assets.core.exit_codes import ExitCode, code_of
-from pinot_assets.core.json_object import Foreign, JsonObject
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.this_machine import convert_without_pandas
 from pinot_assets.errors import PinotAssetsError, TypedWrong
+
+if TYPE_CHECKING:  # typer keeps its Click private, so no code imports it when it runs
+    from typer._click.core import Command, Context
+    from typer._click.formatting import HelpFormatter
 
 JSON = "--json"
 _WRONG_TYPING: type[Exception] = typer.BadParameter.__mro__[2]
@@ -55,7 +59,7 @@ class Entry:
     home: str
     summary: str
 
-    def load(self, name: str, panel: str) -> Foreign:
+    def load(self, name: str, panel: str) -> Command:
         """Import it; return it as typer runs it."""
         module, _, attribute = self.home.partition(":")
         loaded = getattr(import_module(f"{_HOME}.{module}"), attribute)
@@ -95,29 +99,27 @@ def _collect_garbage_from_now_on() -> None:
 class Program(TyperGroup):
     """The group of all commands of the program.
 
-    Arguments are `Foreign`, because typer's own types are private and differ between its releases.
-
     :cvar panels: each command by its name, in the panels of `--help`.
     """
 
     panels: ClassVar[Mapping[str, Mapping[str, Entry]]] = {}
 
     @cached_property
-    def _loaded(self) -> dict[str, Foreign]:
+    def _loaded(self) -> dict[str, Command]:
         return {}
 
-    def list_commands(self, _: Foreign) -> list[str]:
+    def list_commands(self, _: Context) -> list[str]:
         """Return the names of all commands; imports none of them."""
         return [name for entries in self.panels.values() for name in entries]
 
-    def get_command(self, _: Foreign, cmd_name: str) -> Foreign:
+    def get_command(self, _: Context, cmd_name: str) -> Command | None:
         """Return one command, None if there is none of this name."""
         for panel, entries in self.panels.items():
             if cmd_name in entries and cmd_name not in self._loaded:
                 self._loaded[cmd_name] = entries[cmd_name].load(cmd_name, panel)
         return self._loaded.get(cmd_name)
 
-    def format_help(self, ctx: Foreign, formatter: Foreign) -> None:
+    def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Show the help with the summaries of the commands; imports none of them."""
         listed = [
             TyperCommand(name, help=entry.summary, rich_help_panel=panel)
@@ -129,7 +131,7 @@ class Program(TyperGroup):
         )
         shown.format_help(ctx, formatter)
 
-    def invoke(self, ctx: Foreign) -> Foreign:
+    def invoke(self, ctx: Context) -> object:
         """Run a command; if it is interrupted, print one line on standard error."""
         try:
             return super().invoke(ctx)
@@ -158,17 +160,17 @@ def run_program(app: typer.Typer) -> None:
     try:
         code = _with_json(app) if JSON in words else _with_text(app)
     except PinotAssetsError as error:
-        code = tell(error, words)
+        code = print_error(error, words)
     except OSError as error:
         if error.errno == errno.EPIPE:  # the reader closed the pipe
             _close_output()
             code = ExitCode.ERROR
         else:
-            code = tell(of_system(error), words)
+            code = print_error(of_system(error), words)
     sys.exit(code)
 
 
-def tell(error: PinotAssetsError, words: Sequence[str]) -> ExitCode:
+def print_error(error: PinotAssetsError, words: Sequence[str]) -> ExitCode:
     """Print an error: on standard error, or with `--json` on standard output as well-formed JSON.
 
     :param words: the words of the command line.

@@ -17,7 +17,7 @@ from pinot_assets.core.text import plural
 from pinot_assets.session.decide.run_decision import PlannedAction
 from pinot_assets.session.driver import RunOutcome
 from pinot_assets.session.plan_report import rendering
-from pinot_assets.session.plan_report.plan_report import PlanReport, headline, values
+from pinot_assets.session.plan_report.plan_report import PlanReport, headline, plan_values
 
 SHOWN = 10
 """The most names shown of files that a run left out."""
@@ -90,10 +90,10 @@ def plan(table: TableName, tables: TablesOption = None, as_json: AsJson = False)
     """
     with open_driver(one_table(table, tables), "plan") as driver:
         planned = driver.plan()
-    show_answer(as_json, values(planned), shown(planned))
+    show_answer(as_json, plan_values(planned), report_lines(planned))
 
 
-def shown(plan: PlanReport) -> Iterator[Text]:
+def report_lines(plan: PlanReport) -> Iterator[Text]:
     """Yield the plan report, line by line."""
     planned = plan.planned
     yield Text.from_markup(
