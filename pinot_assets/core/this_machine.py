@@ -26,7 +26,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import IO, Final
 
@@ -66,13 +65,13 @@ def convert_without_pandas() -> None:
         sys.meta_path.remove(hidden)
 
 
-class _Hidden(MetaPathFinder):
+class _Hidden:
     """Lets imports of one package fail, as if it were not installed."""
 
     def __init__(self, package: str) -> None:
         self._package = package
 
-    def find_spec(self, fullname: str, path: object, target: object = None) -> None:  # noqa: ARG002
+    def find_spec(self, fullname: str, *_: object) -> None:
         if fullname == self._package:
             raise ModuleNotFoundError(f"{fullname} is hidden", name=fullname)
 

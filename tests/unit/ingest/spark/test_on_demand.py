@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -24,9 +24,7 @@ print(*{name.partition(".")[0] for name in sys.modules})
     assert {"pyspark", "py4j"}.isdisjoint(done.stdout.split())
 
 
-def test_files_are_built_on_the_spark_of_the_environment(
-    monkeypatch: pytest.MonkeyPatch, fakes: ModuleType
-) -> None:
+def test_files_are_built_on_the_spark_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[tuple[object, ...]] = []
 
     class Spark:
@@ -42,10 +40,11 @@ def test_files_are_built_on_the_spark_of_the_environment(
     monkeypatch.setattr(builder, "SparkBuilder", Spark)
     spark = SparkOnDemand()
     assert made == []
-    spark.build("spec", ["task"], print, len)  # type: ignore[arg-type, list-item]
+    given: Any = ("spec", ["task"], print, len)
+    spark.build(*given)
     assert made == [
         (environment.environment_session, environment.environment_context),
-        ("spec", ["task"], print, len),
+        given,
     ]
     assert spark.everywhere(lambda: 7) == [7]
     assert len(made) == 2, "one builder"
