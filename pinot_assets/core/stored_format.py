@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject, JsonValue
-from pinot_assets.core.untrusted import MOST_ROWS, OBJECT, UNPACKED, fitting
+from pinot_assets.core.untrusted import MOST_ROWS, OBJECT, UNPACKED, fitting, typed
 from pinot_assets.errors import NeedsNewerRelease
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def stored_keys(kind: type[Stored]) -> dict[str, str]:
 
 def with_keys(value: Stored) -> JsonObject:
     """Return the same as `plain`, with keys in camel case."""
-    said = plain(value)
+    said = typed(plain(value), dict)
     known = {key: said[name] for key, name in stored_keys(type(value)).items() if name in said}
     return known | marks(value.format) | dict(value.kept)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pinot_assets.core.stored_format import plain
 from pinot_assets.core.text import plural
+from pinot_assets.core.untrusted import typed
 from pinot_assets.errors import SwitchConflict
 from pinot_assets.ingest.contract.task_outputs import CUT_VALUES
 from pinot_assets.pinot.lineage import LineageState
@@ -88,7 +89,7 @@ def snapshot_of(
         config_fingerprint=session.config_fingerprint,
         published_ms=context.clients.now_ms(),
         files=files,
-        audit=plain(session.audit, session.format) if session.audit else {},
+        audit=typed(plain(session.audit, session.format), dict) if session.audit else {},
         owner=context.clients.store.owner(),
         format=session.format,
     )

@@ -38,7 +38,7 @@ from pinot_assets.core.stored_format import (
     table_of,
     with_keys,
 )
-from pinot_assets.core.untrusted import read_json, reading
+from pinot_assets.core.untrusted import fields_of_json, reading
 from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt
 
@@ -368,9 +368,7 @@ def header_from_bytes(data: bytes, what: str = "a snapshot header") -> JsonObjec
     :raises NeedsNewerRelease: its format is unknown to this release.
     :raises ValueError: not a snapshot header, or its mode is unknown although its format is known.
     """
-    header = read_json(data)
-    if not isinstance(header, dict):
-        raise ValueError("not a snapshot header")
+    header = fields_of_json(data)
     Marks.of(header).require_known(what)
     if missing := {"files", "mode"} - header.keys():
         raise ValueError(f"not a snapshot header: it lacks {min(missing)}")

@@ -27,9 +27,10 @@ from obstore.exceptions import (
     PermissionDeniedError,
     UnauthenticatedError,
 )
+from obstore.store import ObjectStore as Store
 
 from pinot_assets.core.installation_policy import Policy
-from pinot_assets.core.json_object import Foreign, JsonMapping
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.untrusted import OBJECT, ByteLimit
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
 from pinot_assets.snapshot.receipt import Fingerprint
@@ -232,11 +233,11 @@ class BucketObjectStore(RootedStore):
         return bucket_settings(self.root, self._props, self._policy)
 
     @cached_property
-    def _calls(self) -> Foreign:
+    def _calls(self) -> Store:
         return self.settings.client(CALL_TIMEOUT)
 
     @cached_property
-    def _transfers(self) -> Foreign:
+    def _transfers(self) -> Store:
         return self.settings.client(TRANSFER_TIMEOUT)
 
     def _full(self, key: str) -> str:

@@ -26,6 +26,7 @@ from fakes.waiting import until
 from pinot_assets.core.connections import Waits
 from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.core.json_object import JsonMapping, JsonObject
+from pinot_assets.core.untrusted import typed
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.stores.session_store import SessionStore
@@ -158,7 +159,7 @@ class CrashTable:
     def shown_by(self, broker: str) -> Rows:
         sql = f'SELECT v, COUNT(*) FROM "{self.name}" GROUP BY v LIMIT 5000'
         rows = self.pinot.broker(broker).query(sql).rows
-        return tuple(sorted(value for value, count in rows for _ in range(count)))
+        return tuple(sorted(str(value) for value, count in rows for _ in range(typed(count, int))))
 
     def troubles(self, expected: Rows) -> Iterator[str]:
         """What is not as it must be when all is quiet."""

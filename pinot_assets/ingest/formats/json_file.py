@@ -161,7 +161,7 @@ class _JsonReader:
         if not fields:
             return {}
         plan = [(field.name, converter(field, self._target)) for field in fields]
-        texts: dict[str, list[str | None]] = {name: [] for name, _ in plan}
+        texts: dict[str, list[JsonValue]] = {name: [] for name, _ in plan}
         for members in members_of(block.decode(errors="surrogateescape")):
             for name, convert in plan:
                 value = members.get(name)

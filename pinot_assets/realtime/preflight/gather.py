@@ -112,7 +112,7 @@ class _FactReading:
         if (config := self.pinot.get_table_config(self.table.removesuffix("_REALTIME"))) is None:
             return None
         scheme = setting(config, "segmentsConfig", "peerSegmentDownloadScheme")
-        return OfflineHalf(scheme or None, is_refresh(config))
+        return OfflineHalf(str(scheme) if scheme else None, is_refresh(config))
 
     def _commit_start(self, segments: Collection[LlcSegment]) -> CommitStart | None:
         """Estimate commitStart from timed reads through the controller, which also does the real ones."""

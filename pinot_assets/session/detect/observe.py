@@ -81,8 +81,7 @@ class ListingComparison:
     :ivar listing: digest of all listed files, ready or not.
     :ivar later: new files that are not ready yet.
     :ivar waiting: known files that are being rewritten; the table waits for them.
-    :ivar restored: held files on which source and table agree again; the next run ends the hold of
-        them.
+    :ivar restored: held files on which source and table agree again; the next run ends their hold.
     """
 
     listed: int

@@ -262,8 +262,7 @@ def catch_up(context: TriggerContext) -> None:
     If queries see a newer snapshot, that becomes the ledger. If Pinot was restored as well, the ledger stays,
     and the next session gets a number above all that were given.
 
-    :raises SessionError: queries see neither the pointer's nor a newer snapshot; the error says what to
-        do.
+    :raises SessionError: queries see neither the pointer's nor a newer snapshot; it says what to do.
     """
     if behind := catch_up_or_ask(context):
         raise stop(context.table, context.lease.pointer, behind.unknown, behind.newer)

@@ -202,7 +202,7 @@ def _failures(data: bytes, what: str) -> tuple[Failure, ...]:
     if isinstance(value, Mapping):
         Marks.of(value).require_known(what)
         value = value["failures"]
-    return tuple(structured(Failure, failure, what) for failure in listed(value))
+    return tuple(structured(Failure, failure, what) for failure in listed(value, dict))
 
 
 def _of_keys(kind: type[S], data: bytes, what: str) -> S:

@@ -17,6 +17,7 @@ from kazoo.client import KazooClient
 
 from pinot_assets.core.connections import PinotConnection
 from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.untrusted import typed
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.broker import Broker
 from pinot_assets.pinot.client.client_pool import ClientPool
@@ -88,7 +89,7 @@ class Rows:
                 )
             except PinotError:  # it has only just begun
                 return 0, 0
-        return int(count), int(total)
+        return typed(count, int), int(typed(total, float))
 
     def until_all_found(self, seconds: float = 180) -> None:
         """Wait until every row is found once, on every server that lives."""

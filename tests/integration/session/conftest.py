@@ -28,6 +28,7 @@ from pinot_assets.audit.checks import Finding
 from pinot_assets.core.connections import Waits
 from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.untrusted import typed
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
 from pinot_assets.ingest.task import build_file
 from pinot_assets.pinot import HttpPinotClient, PinotClient, PinotConnection
@@ -484,7 +485,7 @@ class RealWorld(SessionWorld):
         """The values that a query sees, each as often as it is there."""
         sql = f'SELECT v, COUNT(*) FROM "{self.table}" GROUP BY v LIMIT 1000'
         rows = cast(HttpPinotClient, self.pinot).broker(broker).query(sql).rows
-        return sorted(value for value, count in rows for _ in range(count))
+        return sorted(str(value) for value, count in rows for _ in range(typed(count, int)))
 
     @property
     def shown(self) -> list[tuple[str, ...]]:
