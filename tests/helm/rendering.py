@@ -52,6 +52,7 @@ class Pod:
     @property
     def container(self) -> JsonObject:
         """Its only container."""
+        container: JsonObject
         [container] = self.spec["containers"]
         return container
 
@@ -69,17 +70,19 @@ class Release:
 
     def data(self, config_map: str) -> JsonObject:
         """Return what a config map holds, by the end of its name."""
+        found: JsonObject
         [found] = [d["data"] for name, d in self.of_kind("ConfigMap").items() if name.endswith(config_map)]
         return found
 
     def dagster(self) -> JsonObject:
         """Return dagster.yaml."""
-        return yaml.safe_load(self.data("-instance")["dagster.yaml"])
+        read: JsonObject = yaml.safe_load(self.data("-instance")["dagster.yaml"])
+        return read
 
     def job(self, **tags: str) -> JsonObject:
         """Return the job that Dagster's launcher makes of a run with these tags."""
         config = process_config(K8sRunLauncher.config_type(), self.dagster()["run_launcher"]["config"])
-        assert config.success, config.errors
+        assert config.value is not None, config.errors
         launcher = K8sRunLauncher.from_config_value(None, {**config.value, "k8s_client_batch_api": object()})
         run = DagsterRun(job_name="flights_push", run_id=make_new_run_id(), tags=tags)
         context = launcher.get_container_context_for_run(run)
@@ -91,7 +94,8 @@ class Release:
             user_defined_k8s_config=context.run_k8s_config,
             labels={"dagster/run-id": run.run_id},
         )
-        return kubernetes.client.ApiClient().sanitize_for_serialization(job)
+        made: JsonObject = kubernetes.client.ApiClient().sanitize_for_serialization(job)
+        return made
 
     def deployed(self) -> dict[str, Pod]:
         """Return the pods of the deployments, by component."""

@@ -66,6 +66,7 @@ def test_the_storage_is_what_dagster_postgres_takes(tmp_path: Path, monkeypatch:
     data = InstanceRef.from_dir(str(tmp_path)).storage_data
     assert data is not None
     read = process_config(DagsterPostgresStorage.config_type(), yaml.safe_load(data.config_yaml))
+    assert read.value is not None, read.errors
     url = pg_url_from_config(read.value)
     assert url == get_conn_string(
         "dagster", "p@ss/word", "postgres.databases.svc", "ingest", "6432", {"sslmode": "verify-full"}
