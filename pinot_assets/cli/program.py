@@ -109,17 +109,17 @@ def run_program(app: typer.Typer) -> None:
     try:
         code = _with_json(app) if JSON in words else _with_text(app)
     except PinotAssetsError as error:
-        code = tell(error, words)
+        code = print_error(error, words)
     except OSError as error:
         if error.errno == errno.EPIPE:  # the reader closed the pipe
             _close_output()
             code = ExitCode.ERROR
         else:
-            code = tell(of_system(error), words)
+            code = print_error(of_system(error), words)
     sys.exit(code)
 
 
-def tell(error: PinotAssetsError, words: Sequence[str]) -> ExitCode:
+def print_error(error: PinotAssetsError, words: Sequence[str]) -> ExitCode:
     """Print an error: on standard error, or with `--json` on standard output as well-formed JSON.
 
     :param words: the words of the command line.

@@ -230,7 +230,7 @@ _OFFSET: Final = 4
 """Bytes that Arrow needs for the offset at which a text, or a list, begins."""
 
 
-def table_of(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
+def parquet_table(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
     """Read the rows with one thread.
 
     Arrow's pool would start threads for this. If a command ends while they start, C++ aborts it after its
@@ -345,7 +345,7 @@ def _plain_size(values: pa.Array) -> int:
     return int(values.nbytes)
 
 
-def metadata_of(data: bytes) -> dict[str, str]:
+def parquet_metadata(data: bytes) -> dict[str, str]:
     """Return the metadata of a Parquet object without reading its rows."""
     metadata = pq.read_schema(pa.BufferReader(data)).metadata or {}
     return {key.decode(): value.decode() for key, value in metadata.items()}

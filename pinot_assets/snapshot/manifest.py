@@ -29,13 +29,13 @@ from pinot_assets.core.stored_format import (
     keeping,
     kept_fields,
     marks,
-    metadata_of,
+    parquet_metadata,
     parquet_of,
+    parquet_table,
     plain,
     require_schema,
     require_values,
     structured,
-    table_of,
     with_keys,
 )
 from pinot_assets.core.untrusted import fields_of_json, reading
@@ -237,7 +237,7 @@ class PublishedFiles(Sequence[PublishedFile]):
         self._data = data
         self._address = address
         with self._reading():
-            Marks.of(metadata_of(data)).require_known(address)
+            Marks.of(parquet_metadata(data)).require_known(address)
             self._schema = pq.read_schema(pa.BufferReader(data))
             require_schema(self._schema, _FILES, added=_ADDED)
             self._count = pq.read_metadata(pa.BufferReader(data)).num_rows
@@ -247,7 +247,7 @@ class PublishedFiles(Sequence[PublishedFile]):
 
     def _table(self, columns: Sequence[str] | None = None) -> pa.Table:
         with self._reading():
-            table = table_of(self._data, columns)
+            table = parquet_table(self._data, columns)
             require_values(table, _FILES)
             return table
 

@@ -19,7 +19,7 @@ from obstore.store import ObjectStore as Store
 from pinot_assets.core.connections import s3_endpoint
 from pinot_assets.core.installation_policy import Policy
 from pinot_assets.errors import SettingError, SourceError
-from pinot_assets.source.settings import allow_http, resolve
+from pinot_assets.source.settings import allow_http, resolve_references
 from pinot_assets.source.uris import Root, adls_names
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def bucket_settings(root: Root, props: Mapping[str, str], policy: Policy) -> Buc
     :raises SettingError: a setting is unknown, malformed, half of a pair, or unsafe; never shows a value.
     :raises SourceError: no keys for S3 were found.
     """
-    values = resolve(root.scheme, props, policy)
+    values = resolve_references(root.scheme, props, policy)
     return {"s3": _s3, "gs": _gcs, "abfss": _adls}[root.scheme](root.bucket, values)
 
 

@@ -18,7 +18,7 @@ from pinot_assets.core.stored_format import Marks, require_schema
 from pinot_assets.core.untrusted import fields_of_json, fitting, listed
 from pinot_assets.snapshot.receipt import SourceFile
 from pinot_assets.source.file_patterns import PathPattern, compile_pattern, path_of_uri
-from pinot_assets.source.file_table import COLUMNS, FileTable, Page, files_of, page_of, text_of, without_root
+from pinot_assets.source.file_table import COLUMNS, FileTable, Page, files_of, page_of, raw_of, without_root
 from pinot_assets.source.object_store import ObjectStore
 from pinot_assets.source.uris import is_plain, key_below
 
@@ -253,7 +253,7 @@ class _Look:
         """Return which of the names below the root have to be looked at one by one; None: none of them."""
         if not self._root_is_plain:
             return pc.is_valid(below)
-        if not (_has_mark(text_of(below)) or any(pc.any(pc.ends_with(below, e)).as_py() for e in self._ends)):
+        if not (_has_mark(raw_of(below)) or any(pc.any(pc.ends_with(below, e)).as_py() for e in self._ends)):
             return None
         special = pc.match_substring_regex(below, _SPECIAL)
         return special if self._marker is None else pc.or_(special, pc.ends_with(below, f"/{self._marker}"))

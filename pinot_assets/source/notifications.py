@@ -18,7 +18,7 @@ from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import MESSAGE_BYTES, fields_of_json
 from pinot_assets.errors import SourceError
 from pinot_assets.source.allowed_places import props_of_queue, refused_queue
-from pinot_assets.source.settings import allow_http, resolve, resolve_env
+from pinot_assets.source.settings import allow_http, resolve_env, resolve_references
 from pinot_assets.source.uris import Root
 
 MOST: Final = 1000
@@ -134,7 +134,7 @@ class SqsHints:
         props = props_of_queue(self.url, self._props, self._policy)
         for refusal in refused_queue(self.url, props, self._policy):
             raise refusal.error("notificationQueue")
-        values = resolve("s3", props, self._policy)
+        values = resolve_references("s3", props, self._policy)
         parts = urlsplit(self.url)
         allow_http("SQS", self.url, values, "accessKey and secretKey")
         host = (parts.hostname or "").split(".")

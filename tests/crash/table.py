@@ -34,7 +34,7 @@ from pinot_assets.session.stores.staging import Staging
 from pinot_assets.settings.environment import Settings
 from pinot_assets.settings.local_stack import StackState
 from pinot_assets.source import ObjectStore, open_store
-from pinot_assets.zookeeper import close, connect
+from pinot_assets.zookeeper import close_client, connect
 
 WAITS = Waits(lease=12.0, pinot_write=8.0, second_look=1.0)
 """Short, so that a crash costs seconds; long enough for a machine that has much else to do."""
@@ -224,7 +224,7 @@ def open_table(stack: StackState, mode: str, folder: Path, waits: Waits = WAITS)
         brokers = [doors.enter_context(http_proxy(u, gate, names.of_broker)) for u in stack.broker_urls]
         store = doors.enter_context(http_proxy(stack.s3_endpoint, gate, names.of_store, reads.see))
         client = connect(stack.zookeeper)
-        doors.callback(close, client)
+        doors.callback(close_client, client)
         pinot = doors.enter_context(HttpPinotClient(PinotConnection(stack.controller_url)))
         connection = PinotConnection(
             controller.url, timeouts=waits.timeouts(), broker_urls=tuple(b.url for b in brokers)

@@ -17,7 +17,7 @@ import typer
 from rich.markup import escape
 from rich.text import Text
 
-from pinot_assets.authoring.importing.block import Secrets, block_of, spec_text
+from pinot_assets.authoring.importing.block import Secrets, block_of, imported_spec
 from pinot_assets.authoring.importing.settings_found import (
     Disposition,
     ImportNote,
@@ -287,7 +287,7 @@ def import_(
     target = out or (tables or tables_directory()) / f"{name}.yaml"
     held = typed(secrets.taken_out(held, "schema"), dict)
     key_notes = each_once(key_notes)
-    _write(target, spec_text(f"{imported.kind} of {name}", held, table, block, key_notes), "give --out")
+    _write(target, imported_spec(f"{imported.kind} of {name}", held, table, block, key_notes), "give --out")
     specs, problems, notes = check_files([target])
     keys = [{"fate": line.fate, "key": line.key, "why": line.why} for line in key_notes]
     show_answer(

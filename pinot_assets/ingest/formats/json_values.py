@@ -37,7 +37,7 @@ class Real:
         return self.text
 
 
-def parsed(text: str, position: int) -> tuple[JsonValue, int]:
+def parse_json(text: str, position: int) -> tuple[JsonValue, int]:
     """Return the JSON value at a position of a text, and where it ends. Numbers with a fraction are `Real`.
 
     :raises ValueError: there is no JSON value.

@@ -33,7 +33,7 @@ from pinot_assets.source import (
     Readiness,
     Rules,
     Unready,
-    judge,
+    judge_readiness,
     take_inventory,
 )
 from pinot_assets.source.allowed_places import require_all_data
@@ -219,7 +219,7 @@ def judge_listing(
             versions[uri].append(inventory.files[uri].fingerprint)
     # Append never removes rows. So the table does not wait for a file that was moved away after its build.
     removable = frozenset() if spec.mode == "append" else frozenset([*ledger, *planned])
-    return judge(inventory, rules, Known(versions, removable))
+    return judge_readiness(inventory, rules, Known(versions, removable))
 
 
 def compare_listing(
@@ -310,7 +310,7 @@ def kept_sessions(store: SessionStore) -> list[Session | UnreadableSession]:
     return sessions
 
 
-def files_of(staging: Staging, session: Session) -> Iterator[FileState]:
+def session_files(staging: Staging, session: Session) -> Iterator[FileState]:
     """Every file of a session as of its newest plan, in the plan's order, removals last.
 
     :raises SourceError: plan or failures cannot be read.

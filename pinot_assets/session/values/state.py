@@ -352,7 +352,7 @@ def published_audit(values: JsonMapping) -> AuditReceipt | None:
         return None  # only people read it: publishing does not depend on it
 
 
-def close(session: Session, outcome: Outcome, now_ms: int) -> Session:
+def ended(session: Session, outcome: Outcome, now_ms: int) -> Session:
     """Return the session with its outcome; its state becomes DONE only for PUBLISHED and NOOP."""
     state = State.DONE if outcome in (Outcome.PUBLISHED, Outcome.NOOP) else session.state
     return replace(session, state=state, outcome=outcome, done_ms=now_ms, trouble_since_ms=0)

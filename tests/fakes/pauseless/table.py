@@ -22,7 +22,7 @@ from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.broker import Broker
 from pinot_assets.pinot.client.client_pool import ClientPool
 from pinot_assets.pinot.realtime import RealtimePinot
-from pinot_assets.realtime.health.all_checks import examine
+from pinot_assets.realtime.health.all_checks import examine_state
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, SegmentStatus
 from pinot_assets.realtime.operations.pauseless import Action, Goal, PauselessChange
@@ -167,7 +167,7 @@ class Rows:
     @staticmethod
     def unwell(state: RealtimeState) -> list[str]:
         """What health finds wrong in what could be read."""
-        return [f"{one.name}: {one.message}" for one in examine(state) if one.known and not one.passed]
+        return [f"{one.name}: {one.message}" for one in examine_state(state) if one.known and not one.passed]
 
     # --- repair ----------------------------------------------------------------------------------------
 
