@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -40,7 +39,7 @@ def test_files_are_built_on_the_spark_of_the_environment(monkeypatch: pytest.Mon
     monkeypatch.setattr(builder, "SparkBuilder", Spark)
     spark = SparkOnDemand()
     assert made == []
-    given: Any = ("spec", ["task"], print, len)
+    given = ("spec", ["task"], print, len)
     spark.build(*given)
     assert made == [
         (environment.environment_session, environment.environment_context),
