@@ -115,7 +115,7 @@ def main() -> None:
             shell.publish()
             seconds = measure(shell, before, options.rounds)
         finally:
-            stack.down(purge=True)
+            stack.purge()
     head("command", "CPU s now", "before", "now / before")
     row("`python -c pass`", spread(seconds["empty", None]), "", "")
     for name in COMMANDS:
