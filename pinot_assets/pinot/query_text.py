@@ -51,7 +51,7 @@ def writes(sql: str) -> bool:
     return any(part.strip().upper().startswith("INSERT") for part in _bare(sql).split(";"))
 
 
-def named_in(sql: str) -> frozenset[str]:
+def possible_tables(sql: str) -> frozenset[str]:
     """Return all words of the query that may name a table, without `_OFFLINE` and `_REALTIME`."""
     return frozenset(
         word.removesuffix("_OFFLINE").removesuffix("_REALTIME")

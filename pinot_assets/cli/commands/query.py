@@ -24,7 +24,7 @@ from pinot_assets.core.untrusted import SPEC_BYTES
 from pinot_assets.errors import PinotError, TypedWrong
 from pinot_assets.pinot import HttpPinotClient, NoResult
 from pinot_assets.pinot.client.broker_answer import BrokerAnswer
-from pinot_assets.pinot.query_text import USUAL_LIMIT, explains, limit_of, named_in, of_name, writes
+from pinot_assets.pinot.query_text import USUAL_LIMIT, explains, limit_of, of_name, possible_tables, writes
 from pinot_assets.printable import visible
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec.yaml.document import did_you_mean
@@ -127,7 +127,7 @@ def _brokers(pinot: HttpPinotClient, sql: str, given: str | None) -> Sequence[st
                 hint="write http://host:port or https://host:port, without user and password",
             )
         return [given]
-    words, by_table = named_in(sql), pinot.brokers_by_table()
+    words, by_table = possible_tables(sql), pinot.brokers_by_table()
     named = [frozenset(brokers) for table, brokers in by_table.items() if table in words]
     brokers = sorted(frozenset.intersection(*named)) if named else pinot.all_brokers()
     if not brokers:
@@ -142,7 +142,9 @@ def _with_names(pinot: HttpPinotClient, sql: str, trouble: PinotError | None) ->
     if not isinstance(trouble, NoResult):
         return trouble
     tables = sorted(pinot.brokers_by_table())
-    meant = next((hint for word in sorted(named_in(sql)) if (hint := did_you_mean(word, tables))), None)
+    meant = next(
+        (hint for word in sorted(possible_tables(sql)) if (hint := did_you_mean(word, tables))), None
+    )
     return NoResult(trouble.what, why=trouble.why, hint=meant or f"there are: {', '.join(tables) or 'none'}")
 
 

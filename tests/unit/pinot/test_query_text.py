@@ -7,8 +7,8 @@ from pinot_assets.pinot.query_text import (
     explains,
     first_rows_query,
     limit_of,
-    named_in,
     of_name,
+    possible_tables,
     writes,
 )
 
@@ -72,7 +72,7 @@ def test_the_limit_at_the_end(sql: str, limit: int | None) -> None:
 
 
 def test_every_word_may_be_a_table() -> None:
-    assert {"sales", "my-table", "clicks"} <= named_in(
+    assert {"sales", "my-table", "clicks"} <= possible_tables(
         'SELECT 1 FROM sales_OFFLINE, "my-table" JOIN clicks_REALTIME'
     )
 
