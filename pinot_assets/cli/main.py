@@ -20,7 +20,7 @@ PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
     "Set up": {
         "doctor": Entry(
             "doctor.doctor:doctor",
-            "Check this machine, the installation and the local stack; exits 1 when something would fail.",
+            "Check this machine, the installation and the local stack.",
         ),
         "init": Entry(
             "commands.new_specs:init",
@@ -58,11 +58,11 @@ PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
         ),
         "history": Entry(
             "commands.snapshots:history",
-            "List what each switch of TABLE changed, newest first, as far as snapshots are kept. Exits 0.",
+            "List what each switch of TABLE changed, newest first, as far as snapshots are kept.",
         ),
         "diff": Entry(
             "commands.snapshots:diff",
-            "Show what lies between two published states of TABLE: files, segments, rows. Exits 0.",
+            "Show what lies between two published states of TABLE: files, segments, rows.",
         ),
         "why": Entry(
             "commands.snapshots:why",
@@ -82,7 +82,7 @@ PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
         ),
         "resume": Entry(
             "commands.snapshots:resume",
-            "Let in again what a rollback of TABLE holds back. Exits 0, also when nothing was held.",
+            "Let in again what a rollback of TABLE holds back.",
         ),
         "gc": Entry(
             "commands.gc:gc",
@@ -108,7 +108,7 @@ PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
         ),
         "down": Entry(
             "commands.local:down_with_ui",
-            "Stop the Dagster UI and the local stack; their data stay. Exits 0, also when nothing ran.",
+            "Stop the Dagster UI and the local stack; their data stay.",
         ),
         "metrics": Entry(
             "commands.metrics:metrics",
@@ -144,9 +144,14 @@ def _show_version(asked: bool) -> None:
         raise typer.Exit
 
 
+def _set_log_format(log_format: LogFormat | None) -> None:
+    if log_format is not None:
+        os.environ[LOG_FORMAT] = log_format.value
+
+
 @app.callback()
 def _program(
-    show_version: Annotated[  # noqa: ARG001  # its callback has answered
+    show_version: Annotated[
         bool,
         typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True),
     ] = False,
@@ -154,12 +159,11 @@ def _program(
         LogFormat | None,
         typer.Option(
             help=f"What a run writes on standard error: text, or JSON lines. {LOG_FORMAT} sets it, too.",
+            callback=_set_log_format,
         ),
     ] = None,
 ) -> None:
     """What may stand before a command."""
-    if log_format is not None:
-        os.environ[LOG_FORMAT] = log_format.value
 
 
 def main() -> None:

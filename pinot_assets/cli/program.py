@@ -117,14 +117,14 @@ class Program(Group):
 
     def list_commands(self, _: Context) -> list[str]:
         """Return the names of all commands; imports none of them."""
-        return [name for entries in self.panels.values() for name in entries]
+        return [name for entries in self.panels.values() for name in entries] or [*self.commands]
 
     def get_command(self, _: Context, cmd_name: str) -> ClickCommand | None:
         """Return one command, None if there is none of this name."""
         for panel, entries in self.panels.items():
             if cmd_name in entries and cmd_name not in self._loaded:
                 self._loaded[cmd_name] = entries[cmd_name].load(cmd_name, panel)
-        return self._loaded.get(cmd_name)
+        return self._loaded.get(cmd_name) or self.commands.get(cmd_name)
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Show the help with the summaries of the commands; imports none of them."""

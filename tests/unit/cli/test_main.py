@@ -119,7 +119,7 @@ def drive(monkeypatch: pytest.MonkeyPatch) -> Drive:
         def clients(*_: Any) -> Iterator[None]:
             yield None
 
-        def made(spec: Any, clients: Any, run_id: str, progress: Any) -> FakeDriver:
+        def made(spec: Any, clients: Any, run_id: str, progress: Any, asked_by: str) -> FakeDriver:
             driver.asked.append(run_id)
             return driver
 

@@ -112,7 +112,7 @@ def test_a_bar_fits_a_narrow_terminal_and_leaves_nothing_out() -> None:
         progress.building(dict.fromkeys(range(12_345), 1 << 20))
         progress.moving(123_456_789)
         with console.capture() as shown:
-            console.print(progress._bar.get_renderable())
+            console.print(progress._live.get_renderable())
     lines = shown.get().splitlines()
     assert max(map(len, lines)) <= 80
     assert "0 of 12,345 files, 123,456,789 rows" in " ".join(" ".join(lines).split())

@@ -202,7 +202,7 @@ def test_r25_a_file_that_moves_is_no_hang_and_one_that_stands_still_is(watch: An
     assert let_go == ["lease"]
 
 
-def test_a_step_can_be_ended_for_another_reason(watch: Any) -> None:
+def test_a_step_can_be_ended_for_another_reason(watch: Callable[[], tuple[Watchdog, list[str]]]) -> None:
     dog, let_go = watch()
     threading.Timer(0.2, lambda: dog.end_step("ZooKeeper has not answered for 35 s")).start()
     with pytest.raises(LeaseLost, match="ZooKeeper has not answered for 35 s"), dog.guard():
