@@ -150,6 +150,7 @@ def _details(spec: TableSpec, session: Session) -> Iterator[tuple[str, str]]:
         # A rollback builds nothing.
         ("attempt", attempt_ms and f"{session.attempt}, begun {_time(attempt_ms)}"),
         ("begun", _time(session.created_ms)),
+        ("asked by", escape(session.asked_by)),
         ("ended", session.done_ms and _time(session.done_ms)),
         ("files", counts_text(session)),
         ("switch", session.switch and f"{session.switch}, written {_time(session.switch_ms)}"),

@@ -221,6 +221,7 @@ def _change(older: Snapshot | None, newer: Snapshot) -> JsonObject:
         "session": newer.session,
         "mode": newer.mode,
         "publishedAt": utc_iso(newer.published_ms),
+        "askedBy": newer.asked_by or None,
         "filesAdded": len(changes.added),
         "filesRewritten": len(changes.rewritten),
         "filesRemoved": len(changes.removed),

@@ -367,6 +367,7 @@ def session_values(session: Session) -> JsonObject:
         "node": session.node,
         "id": session.id,
         "mode": session.mode,
+        "askedBy": session.asked_by or None,
         "state": session.state,
         "outcome": session.outcome,
         "retryCount": session.retry_count,
