@@ -13,7 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout, suppress
 from typing import Final, TextIO
 
 import typer
@@ -102,7 +102,8 @@ def fit_output(environment: Mapping[str, str]) -> None:
 
 def _fit(stream: TextIO, encoding: str | None) -> None:
     if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(encoding=encoding or stream.encoding, errors=ASCII_STAND_INS)
+        with suppress(OSError):  # Python asks a file for its position, which became a pipe meanwhile
+            stream.reconfigure(encoding=encoding or stream.encoding, errors=ASCII_STAND_INS)
 
 
 def show_json(values: object) -> None:

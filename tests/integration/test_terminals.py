@@ -83,7 +83,7 @@ def test_everything_fits_the_terminal(person: Person) -> None:
     assert plan.screen[-4].startswith(f"→ a new session builds {2} files")
     assert plan.screen[-1].startswith(f"  pinot-assets run {table} --plan ") or len(table) + 70 > COLUMNS
     run = person.sees(PLAIN, "run", table)
-    assert run.lines[-1] == "switched: 2 files, 2 segments, 3 rows are visible"
+    assert "switched: 2 files, 2 segments, 3 rows are visible" in run.lines
     assert re.search(r"^✓ \d+ checks passed$", run.text, re.MULTILINE)
     write_files(person.folder, F2="c d", F3="e")
     person.sees(COLOURS, "run", table, "--verbose")
