@@ -21,6 +21,7 @@ import pytest
 from pinot_assets.cli import main
 
 COLUMNS, LINES = 80, 24
+_TAKEN_AWAY = "\x1b[?25h\r\x1b[1A\x1b[2K"
 _CONTROL = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])")
 
 
@@ -38,8 +39,10 @@ class Seen:
 
     @property
     def printed(self) -> list[str]:
-        """The lines as the command wrote them: the terminal has not cut those that are too wide."""
-        return _CONTROL.sub("", self.raw).replace("\r\n", "\n").splitlines()
+        """The lines as the command wrote them: the terminal has not cut those that are too wide. Without the
+        progress that it showed before: a live line, which it took away at its end."""
+        _, _, kept = self.raw.rpartition(_TAKEN_AWAY)
+        return _CONTROL.sub("", kept).replace("\r\n", "\n").splitlines()
 
     @property
     def text(self) -> str:

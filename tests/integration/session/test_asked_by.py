@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import Any
 
 import pytest
 
@@ -13,8 +12,10 @@ from pinot_assets.core.decision_log import JsonLines
 pytestmark = pytest.mark.integration
 
 
-def test_the_newest_attempt_the_snapshot_and_a_rollback_say_who_asked(make_world: Any) -> None:
-    world = make_world("sync", consistentPushMaxRetries=3)
+def test_the_newest_attempt_the_snapshot_and_a_rollback_say_who_asked(
+    request: pytest.FixtureRequest,
+) -> None:
+    world = request.getfixturevalue("make_world")("sync", consistentPushMaxRetries=3)
     world.write("F1", "F2")
     world.builder.failing = {"F2"}
     with world.driver(asked_by="ann@host") as driver:
@@ -34,9 +35,9 @@ def test_the_newest_attempt_the_snapshot_and_a_rollback_say_who_asked(make_world
 
 
 def test_each_step_and_each_effect_is_one_line_of_json(
-    make_world: Any, caplog: pytest.LogCaptureFixture
+    request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = make_world("sync")
+    world = request.getfixturevalue("make_world")("sync")
     world.write("F1")
     with (
         caplog.at_level(logging.INFO, logger="pinot_assets.decisions"),

@@ -44,7 +44,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setattr(SparkSession.Builder, "getOrCreate", get)
     # Another test's JVM may be alive, and its properties would be the new configuration's defaults.
     monkeypatch.setattr(SparkContext, "_jvm", None)
-    monkeypatch.setattr(jvm, "start_jvm", lambda settings: None)
+    monkeypatch.setattr(jvm, "start_jvm", lambda settings, log: None)
 
     def get_context(conf: Any) -> str:
         found.update(conf.getAll())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -24,10 +25,10 @@ print(*{name.partition(".")[0] for name in sys.modules})
 
 
 def test_files_are_built_on_the_spark_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[tuple[object, ...]] = []
+    made: list[Any] = []
 
     class Spark:
-        def __init__(self, *factories: object) -> None:
+        def __init__(self, *factories: Callable[[], object]) -> None:
             made.append(factories)
 
         def build(self, *arguments: object) -> None:
@@ -41,9 +42,10 @@ def test_files_are_built_on_the_spark_of_the_environment(monkeypatch: pytest.Mon
     assert made == []
     given = ("spec", ["task"], print, len)
     spark.build(*given)
-    assert made == [
-        (environment.environment_session, environment.environment_context),
-        given,
-    ]
+    factories, built = made
+    assert built == given
+    for factory, name in zip(factories, ("environment_session", "environment_context"), strict=True):
+        monkeypatch.setattr(environment, name, lambda name=name, log=None: (name, log))
+        assert factory() == (name, None)
     assert spark.everywhere(lambda: 7) == [7]
     assert len(made) == 2, "one builder"
