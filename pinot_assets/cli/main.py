@@ -13,7 +13,7 @@ from typer.main import get_group
 from pinot_assets.cli.commands import local, partitions, run, session, snapshots, state, tables
 from pinot_assets.cli.commands.gc import gc
 from pinot_assets.cli.commands.metrics import metrics
-from pinot_assets.cli.commands.new_specs import init
+from pinot_assets.cli.commands.new_specs import init, scaffold
 from pinot_assets.cli.commands.simulate import simulate
 from pinot_assets.cli.commands.watch import watch
 from pinot_assets.cli.doctor.doctor import doctor
@@ -67,7 +67,7 @@ def _program(
 
 
 for command in (
-    *(doctor, init, simulate, metrics, gc, watch, local.dev),
+    *(doctor, scaffold, init, simulate, metrics, gc, watch, local.dev),
     *(run.run, run.plan, run.status),
     *(snapshots.snapshots, snapshots.why, snapshots.where, snapshots.history, snapshots.diff),
     *(snapshots.rollback, snapshots.resume),

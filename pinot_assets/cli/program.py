@@ -35,7 +35,7 @@ _WRONG_TYPING: type[Exception] = typer.BadParameter.__mro__[2]
 _INTERRUPTED = (ExitCode.INTERRUPTED, ExitCode.TERMINATED)
 
 PANELS = {
-    "Set up": ("doctor", "local", "init", "tables"),
+    "Set up": ("doctor", "local", "scaffold", "init", "tables"),
     "Publish files": ("plan", "run", "watch", "status", "session"),
     "Ask what was published": ("snapshots", "history", "diff", "why", "where"),
     "Go back, clear up": ("rollback", "resume", "gc", "state"),

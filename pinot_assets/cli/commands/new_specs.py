@@ -1,6 +1,7 @@
-"""`pinot-assets init`, `tables init` and `tables import`: write table specs.
+"""`pinot-assets init`, `tables init`, `tables import` and `scaffold`: write table specs and a project.
 
-They write a spec from a sample of files, an example to start from, or a spec from a Pinot config or job spec.
+They write a spec from a sample of files, an example to start from, a spec from a Pinot config or job spec, or
+the files around the specs.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.markup import escape
@@ -26,6 +27,7 @@ from pinot_assets.authoring.importing.settings_found import (
     in_table,
     table_and_schema,
 )
+from pinot_assets.authoring.scaffold import Scaffolded, write_project
 from pinot_assets.authoring.starter import BROKERS, TableType, starting_spec
 from pinot_assets.cli.commands.tables import DEFAULT_FOLDER, SpecsOption, app, findings_values, open_pinot
 from pinot_assets.cli.options import AsJson, TablesOption
@@ -368,3 +370,26 @@ def _import_lines(
 def json_schema() -> None:
     """Print the JSON Schema for editors. Exits 0."""
     sys.stdout.write(editor_schema())
+
+
+# --- a whole project ------------------------------------------------------------------------------
+
+_SAID: Final = {
+    Scaffolded.WRITTEN: "[green]wrote[/]",
+    Scaffolded.SAME: "[dim]there already[/]",
+    Scaffolded.KEPT: "[yellow]kept yours, which differs from this release's[/]",
+}
+
+
+def scaffold(
+    folder: Annotated[Path, typer.Argument(help="The project's folder; made if it is missing.")] = Path(),
+    as_json: AsJson = False,
+) -> None:
+    """Write the files of a project: workspace.yaml, dagster.yaml, a sample table, the schema for editors.
+
+    Also a policy to start from, alert rules for Prometheus and a dashboard for Grafana, below deploy/. A file
+    that is there stays as it is. Nothing is changed in Pinot. Exits 0.
+    """
+    fates = write_project(folder)
+    lines = [f"{_SAID[fate]} {escape(str(folder / name))}" for name, fate in fates.items()]
+    show_answer(as_json, [{"file": name, "is": fate} for name, fate in fates.items()], lines)
