@@ -49,13 +49,14 @@ def interpreters(folders: Sequence[Path], allowed: SpecifierSet) -> list[Interpr
     :param folders: where to look, in this order; the first one that works counts.
     :param allowed: `requires-python`.
     """
-    found: dict[tuple[int, int], Interpreter] = {}
+    found: dict[int, Interpreter] = {}
     for folder in folders:
         for path in sorted(folder.glob("python3.*")):
             named = re.fullmatch(r"python3\.(\d+)", path.name)
-            if named and (key := (3, int(named[1]))) not in found and (full := _version_of(path)):
-                if full in allowed:
-                    found[key] = Interpreter(f"3.{named[1]}", path)
+            if named is None or (minor := int(named[1])) in found:
+                continue
+            if (full := _version_of(path)) and full in allowed:
+                found[minor] = Interpreter(f"3.{minor}", path)
     return [found[key] for key in sorted(found)]
 
 
@@ -83,13 +84,12 @@ def install(uv: str, interpreter: Interpreter, wheel: Path, resolution: str, ven
     :param resolution: one of uv's.
     :raises subprocess.CalledProcessError: uv refuses.
     """
-    python = venv / "bin" / "python"
+    to = ["--quiet", "--python", str(venv / "bin" / "python")]
     sources = [word for name in BUILT_HERE for word in ("--no-binary", name)]
     for words in (
         ["venv", "--quiet", "--no-python-downloads", "--python", str(interpreter.path), str(venv)],
-        ["pip", "install", "--quiet", "--python", str(python), "--resolution", resolution]
-        + ["--only-binary", ":all:", *sources, str(wheel)],
-        ["pip", "check", "--quiet", "--python", str(python)],
+        ["pip", "install", *to, "--resolution", resolution, "--only-binary", ":all:", *sources, str(wheel)],
+        ["pip", "check", *to],
     ):
         subprocess.run([uv, *words], check=True)
 

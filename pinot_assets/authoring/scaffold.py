@@ -1,4 +1,4 @@
-"""The files of a new project: what the docs tell people to use, for those who have no clone of the repository.
+"""The files of a new project: what the docs tell people to use who have no clone of the repository.
 
 They are in the folder `project` beside this module. In the repository these are links to the files that
 `make dev` uses; in a wheel they are the files themselves.

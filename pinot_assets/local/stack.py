@@ -203,7 +203,7 @@ class Stack:
             _marker(record, part),
             f"@{self._class_path_file(part.jars)}",
             f"-XX:ErrorFile={self._log(part).with_suffix('.crash')}",
-            # Not the machine's: a killed JVM leaves files there (`.pinotAdminServer-….pid`) that nobody removes.
+            # Not the machine's: nobody removes what a killed JVM leaves there (`.pinotAdminServer-….pid`).
             f"-Djava.io.tmpdir={self._temporary(part)}",
             *part.arguments(Site(self.home, record)),
         ]

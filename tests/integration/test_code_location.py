@@ -11,11 +11,9 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-from fakes.project import ROOT
 from fakes.tables import write_table
 from fakes.waiting import until
 
-from pinot_assets.errors import LocalStackError
 from pinot_assets.local import ui
 from pinot_assets.settings.local_stack import StackState
 

@@ -152,10 +152,10 @@ def dev() -> None:
     """Start the local stack, sample data and the Dagster UI, and leave them running.
 
     Writes the sample's first 30 days of flights where tables/flights.yaml looks for them, unless files lie
-    there or the extra `sample` is not installed, and applies the table specs. Needs no workspace.yaml and no
-    dagster.yaml; those of the working directory count, if there are any. `pinot-assets down` stops everything again. Exits 0; 1 where a table
-    spec is wrong or could not be applied, which keeps nothing else from starting; 130 after Ctrl-C, when
-    what had started goes on.
+    there or the extra `sample` is not installed, and applies the table specs. Needs no workspace.yaml and
+    no dagster.yaml; those of the working directory count, if there are any. `pinot-assets down` stops
+    everything again. Exits 0; 1 where a table spec is wrong or could not be applied, which keeps nothing
+    else from starting; 130 after Ctrl-C, when what had started goes on.
     """
     if os.environ.get("PINOT_CONTROLLER_URL"):
         raise PinotAssetsError(
