@@ -68,8 +68,9 @@ def write_specs() -> None:
 def scaffold_a_project() -> None:
     """`scaffold` writes the files that the docs tell people to use, and they are usable."""
     _program("scaffold")
-    schema = _program("tables", "json-schema")
-    _require((HERE / "tables" / "table.schema.json").read_text() == schema, "an old schema is shipped")
+    printed = json.loads(_program("tables", "json-schema"))["properties"]
+    shipped = json.loads((HERE / "tables" / "table.schema.json").read_text())["properties"]
+    _require(shipped.keys() == printed.keys(), f"the shipped schema has {[*shipped]}, not {[*printed]}")
     _require("ok flights " in _program("tables", "validate"), "the sample is no table")
 
 
