@@ -1,4 +1,4 @@
-"""Start and stop the Dagster UI and daemon that `make dev` runs with the local stack."""
+"""Start and stop the Dagster UI and daemon that `pinot-assets dev` runs with the local stack."""
 
 from __future__ import annotations
 
