@@ -96,7 +96,7 @@ def build_a_segment() -> None:
 
     table = load_table(HERE / "tables" / "orders.yaml")
     source, staging = (HERE / "data" / "orders").as_uri(), HERE / "staging"
-    staging.mkdir()
+    (staging / "sessions" / "cp1-smoke").mkdir(parents=True)
     build_spec = BuildSpec(
         table="orders",
         session="cp1-smoke",

@@ -178,7 +178,9 @@ def dev() -> None:
             else "the Dagster UI runs already; Reload definitions, on its page Lineage, shows new tables"
         )
         new_console().print(f"[green]Dagster[/]     {ui.start(default_home(), Path.cwd())}")
-    new_console().print("materialize `flights` there, or `pinot-assets run flights`; stop with `pinot-assets down`")
+    new_console().print(
+        "materialize `flights` there, or `pinot-assets run flights`; stop with `pinot-assets down`"
+    )
     raise typer.Exit(exit_code_of(fates, chosen.left_out))
 
 
