@@ -22,7 +22,7 @@ CHANGELOG = """\
 ## [1.1.0] - 2026-11-01
 
 ### Added
-- Something ([guide](docs/a.md)).
+- Something ([guide](notes.md)).
 
 ### Fixed
 - Another thing.
@@ -36,7 +36,7 @@ RELEASE = Release("1.1.0", "https://git.example.org/x")
 
 def test_the_notes_are_the_section_without_its_heading() -> None:
     notes = notes_of(CHANGELOG, "1.1.0")
-    assert notes == "### Added\n- Something ([guide](docs/a.md)).\n\n### Fixed\n- Another thing.\n"
+    assert notes == "### Added\n- Something ([guide](notes.md)).\n\n### Fixed\n- Another thing.\n"
 
 
 @pytest.mark.parametrize(
