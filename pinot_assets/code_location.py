@@ -17,7 +17,7 @@ from dagster._utils.warnings import disable_dagster_warnings
 from dagster_aws.s3 import S3Resource
 
 from pinot_assets.assets.health import health_job, table_health
-from pinot_assets.assets.metadata import plain
+from pinot_assets.assets.metadata import escaped
 from pinot_assets.assets.operations import operations, plan_job
 from pinot_assets.assets.realtime import realtime_asset, realtime_health, realtime_jobs
 from pinot_assets.assets.runs import table_job
@@ -136,7 +136,7 @@ def _in_red(name: str, files: Sequence[LeftOut]) -> dg.Definitions:
     """
     key = dg.AssetKey([name])
     problems = dict.fromkeys(str(problem) for one in files for problem in one.problems)
-    listed = "\n".join(f"- {plain(visible(text))}" for text in problems)
+    listed = "\n".join(f"- {escaped(visible(text))}" for text in problems)
     mark = hashlib.sha256(listed.encode()).hexdigest()[:16]
     asset = dg.AssetSpec(
         key,

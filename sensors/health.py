@@ -25,9 +25,9 @@ from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import Late, Patience
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health import CHECKS, CheckResult, summary
-from pinot_assets.realtime.health.all_checks import RealtimeView, blind, look
+from pinot_assets.realtime.health.all_checks import RealtimeView, blind, view_of
 from pinot_assets.realtime.lease import open_operations
-from pinot_assets.realtime.repair.apply import preview
+from pinot_assets.realtime.repair.apply import preview_repair
 from pinot_assets.realtime.repair.model import SUBJECT, RepairLimits
 from pinot_assets.resources import PinotResource
 from pinot_assets.settings.environment import Settings
@@ -84,7 +84,9 @@ def realtime_sensor(spec: RealtimeTableSpec) -> dg.SensorDefinition:
         description=f"Looks at the health of {spec.name_with_type} and records it; {_repairs(spec)}.",
     )
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
-        looked = look_in_time(patience, spec.name_with_type, lambda: look(spec.name, pinot.settings), blind)
+        looked = look_in_time(
+            patience, spec.name_with_type, lambda: view_of(spec.name, pinot.settings), blind
+        )
         message = summary(looked.answers)
         context.log.info(message)
         due, holder = _due_repair(spec, looked, pinot.settings)
@@ -133,7 +135,7 @@ def _due_repair(
     try:
         with open_operations(settings(), spec.name_with_type) as operations:
             remembered, holder = operations.recall(SUBJECT), operations.holder()
-        steps = preview(looked.state, remembered, RepairLimits(steps=spec.dagster.repair_limit)).steps
+        steps = preview_repair(looked.state, remembered, RepairLimits(steps=spec.dagster.repair_limit)).steps
     except PinotAssetsError:
         return "", ""  # without the memory a step might start twice; checks report the cause
     due = f"{plural(len(steps), 'step')}, first: {steps[0]}" if steps else ""

@@ -13,7 +13,7 @@ import dagster as dg
 
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import TABLE_TAG, keys_of, pool_of
-from pinot_assets.assets.metadata import Metadata, cell, table_of
+from pinot_assets.assets.metadata import Metadata, cell, md_table
 from pinot_assets.assets.partition_events import Event
 from pinot_assets.assets.runs import RunLog, driver_of, job_name
 from pinot_assets.assets.snapshot import publication_by
@@ -33,7 +33,7 @@ from pinot_assets.session.plan_report.rendering import (
     file_counts,
     file_lines,
     mode_lines,
-    preview,
+    way_lines,
 )
 from pinot_assets.table_spec import AnyTableSpec, TableSpec, label_of
 
@@ -90,7 +90,7 @@ def operations(spec: TableSpec) -> tuple[dg.JobDefinition, ...]:
 
 def _rollback(driver: Driver, config: JsonMapping, log: dg.DagsterLogManager) -> str:
     way = driver.rollback_plan(config["to"])
-    shown = [f"{label}: {text}".lstrip(": ") for label, text in preview(way, time.time_ns() // 1_000_000)]
+    shown = [f"{label}: {text}".lstrip(": ") for label, text in way_lines(way, time.time_ns() // 1_000_000)]
     for line in shown:
         log.info(line)
     if config["dry_run"]:
@@ -210,7 +210,7 @@ def plan_job(spec: TableSpec) -> dg.JobDefinition:
         report = push.driver(spec, context.run.run_id, RunLog(context.log)).plan()
         for line in lines_of(report):
             context.log.info(line)
-        yield dg.AssetObservation(keys_of(spec).snapshot, metadata=metadata_of(report))
+        yield dg.AssetObservation(keys_of(spec).snapshot, metadata=plan_metadata(report))
 
     return job_of(
         plan,
@@ -238,7 +238,7 @@ def _labelled(lines: Iterable[Line]) -> Iterator[str]:
         yield f"{line.label}: {line.text}".lstrip(": ")
 
 
-def metadata_of(plan: PlanReport) -> Metadata:
+def plan_metadata(plan: PlanReport) -> Metadata:
     """Return the plan report as Markdown, and its numbers to plot."""
     return {
         "plan": dg.MetadataValue.md(_page(plan)),
@@ -257,10 +257,10 @@ def _page(plan: PlanReport) -> str:
     files = [(mark, cell(f"`{uri}`"), cell(text)) for mark, uri, text in file_lines(plan)]
     parts = [
         f"**{cell(headline(plan))}**",
-        table_of(("files", ""), _rows(file_counts(plan))),
-        table_of(("", "file", "version"), files),
-        *(table_of((title, ""), _rows(part(plan))) for title, part in SECTIONS.items()),
-        table_of(("each mode", "would build", "would remove", ""), (map(cell, m) for m in mode_lines(plan))),
+        md_table(("files", ""), _rows(file_counts(plan))),
+        md_table(("", "file", "version"), files),
+        *(md_table((title, ""), _rows(part(plan))) for title, part in SECTIONS.items()),
+        md_table(("each mode", "would build", "would remove", ""), (map(cell, m) for m in mode_lines(plan))),
         f"`{command(plan)}`",
     ]
     return "\n\n".join(filter(None, parts))

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 from fakes.tables import SYNC, write_table
 
-from pinot_assets.assets.health import freshness_policy, health_job, metadata_of, table_health
+from pinot_assets.assets.health import freshness_policy, health_job, result_metadata, table_health
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.runs import works_on
 from pinot_assets.core.check_result import unknown
@@ -78,7 +78,7 @@ def test_one_check_alone(spec: TableSpec) -> None:
 
 
 def test_what_is_not_known_plots_no_zeros() -> None:
-    assert set(metadata_of(unknown("x", "away", "wait"))) == {"next_step"}
+    assert set(result_metadata(unknown("x", "away", "wait"))) == {"next_step"}
 
 
 @pytest.mark.parametrize(("hours", "warn"), [(8, timedelta(hours=6)), (1 / 60, None)])

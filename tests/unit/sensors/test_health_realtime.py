@@ -16,7 +16,7 @@ from pinot_assets.assets.keys import TABLE_TAG
 from pinot_assets.assets.realtime import realtime_jobs
 from pinot_assets.assets.runs import WHY_TAG
 from pinot_assets.errors import SessionError
-from pinot_assets.realtime.health.all_checks import CHECKS, RealtimeView, examine
+from pinot_assets.realtime.health.all_checks import CHECKS, RealtimeView, examine_state
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors.health import realtime_sensor
 from pinot_assets.session.values.state import Owner
@@ -64,9 +64,9 @@ def fake(monkeypatch: pytest.MonkeyPatch, remembered: Remembered) -> FakeRealtim
 
     def seen(*_: object) -> RealtimeView:
         state = made.look()
-        return RealtimeView(state, examine(state))
+        return RealtimeView(state, examine_state(state))
 
-    monkeypatch.setattr("pinot_assets.sensors.health.look", seen)
+    monkeypatch.setattr("pinot_assets.sensors.health.view_of", seen)
     return made
 
 
@@ -161,7 +161,7 @@ def test_a_look_that_does_not_end_is_told_while_the_tick_still_counts(
     """Six brokers of Kafka behind a silent firewall take a minute; Dagster has ended the tick by then."""
     monkeypatch.setattr("pinot_assets.sensors.health.LOOK_S", 0.1)
     end = threading.Event()
-    monkeypatch.setattr("pinot_assets.sensors.health.look", lambda *_: end.wait(60))
+    monkeypatch.setattr("pinot_assets.sensors.health.view_of", lambda *_: end.wait(60))
     spec = write_realtime_table(tmp_path, dagster={"repairLimit": 3})
     with dg.DagsterInstance.ephemeral() as instance:
         result = tick(spec, instance)

@@ -128,7 +128,7 @@ def test_a_zookeeper_that_is_away_is_said_and_changes_nothing(sensor: Sensor) ->
     assert sensor.cursor == before
 
 
-class Shown:
+class PublicationWithoutFiles:
     """A publication of a snapshot without files; something happens while its partitions are told."""
 
     def __init__(self, sensor: Sensor, meanwhile: Callable[[], None]) -> None:
@@ -138,7 +138,7 @@ class Shown:
         pointer = replace(sensor.seen.pointer, current_snapshot=ref)
         sensor.seen = replace(sensor.seen, pointer=pointer, session=None, snapshot=snapshot)
 
-    def events(self, history: Any) -> Shown:
+    def events(self, history: Any) -> PublicationWithoutFiles:
         return self
 
     def publications(self, history: Any) -> Iterator[dg.AssetMaterialization]:
@@ -163,7 +163,7 @@ def test_an_older_snapshot_is_not_told_after_a_newer_one(
             pointer = replace(sensor.seen.pointer, current_snapshot=SnapshotRef("newer", "1"))
             sensor.seen = replace(sensor.seen, pointer=pointer)
 
-    shown = Shown(sensor, happens)
+    shown = PublicationWithoutFiles(sensor, happens)
     store = SimpleNamespace(pointer=lambda: sensor.seen.pointer)
     monkeypatch.setattr(module, "open_session_store", lambda spec, settings: nullcontext(store))
     monkeypatch.setattr(module, "publication", lambda *_: shown)

@@ -52,7 +52,10 @@ def test_what_has_no_notes_is_not_released(version: str, why: str) -> None:
     ("written", "released"),
     [
         ("![a](docs/ui/b.png)", "![a](https://git.example.org/x/raw/v1.1.0/docs/ui/b.png)"),
-        ("[a](docs/library.md#with-dg)", "[a](https://git.example.org/x/blob/v1.1.0/docs/library.md#with-dg)"),
+        (
+            "[a](docs/library.md#with-dg)",
+            "[a](https://git.example.org/x/blob/v1.1.0/docs/library.md#with-dg)",
+        ),
         ("[![a](b.svg)](c.md)", "[![a](https://git.example.org/x/raw/v1.1.0/b.svg)](c.md)"),
         ('<img alt="a" src="b.png">', '<img alt="a" src="https://git.example.org/x/raw/v1.1.0/b.png">'),
         ("[a](https://pinot.apache.org)", "[a](https://pinot.apache.org)"),
