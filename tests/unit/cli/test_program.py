@@ -195,7 +195,7 @@ def test_with_json_nobody_is_asked(
     assert "--yes" in json.loads(out)["hint"]
 
 
-ACTS = ("dev", "down", "doctor", "init", "local ", "metrics", "simulate", "tables ", "watch")
+ACTS = ("dev", "down", "doctor", "init", "local ", "metrics", "scaffold", "simulate", "tables ", "watch")
 """Commands that look at this machine first, or only; their own tests type wrong things at them."""
 
 
