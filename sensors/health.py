@@ -74,19 +74,17 @@ def _blind(why: str, next_step: str) -> tuple[CheckResult, ...]:
 
 def realtime_sensor(spec: RealtimeTableSpec) -> dg.SensorDefinition:
     """Return the health sensor of one REALTIME table."""
-    repair, patience = job_name(spec, "repair"), Patience()
+    repair, patience, name = job_name(spec, "repair"), Patience(), spec.name_with_type
 
     @dg.sensor(
         name=f"{spec.asset_name}_health",
         job_name=repair,
         minimum_interval_seconds=spec.dagster.health_interval_sec,
         default_status=dg.DefaultSensorStatus.STOPPED,
-        description=f"Looks at the health of {spec.name_with_type} and records it; {_repairs(spec)}.",
+        description=f"Looks at the health of {name} and records it; {_repairs(spec)}.",
     )
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
-        looked = look_in_time(
-            patience, spec.name_with_type, lambda: view_of(spec.name, pinot.settings), blind
-        )
+        looked = look_in_time(patience, name, lambda: view_of(spec.name, pinot.settings), blind)
         message = summary(looked.answers)
         context.log.info(message)
         due, holder = _due_repair(spec, looked, pinot.settings)
