@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -76,6 +77,19 @@ def imported_by(*words: str) -> set[str]:
 )
 def test_a_command_starts_without_what_others_need(words: list[str], heavy: frozenset[str]) -> None:
     assert not heavy & imported_by(*words)
+
+
+GROUPS = sorted({name.partition(" ")[0] for name in COMMANDS if " " in name})
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_has_all_its_commands_in_a_process_of_its_own(group: str) -> None:
+    """Some are in modules of their own, which other commands may have imported in this process."""
+    command = [sys.executable, "-m", "pinot_assets", group, "--help"]
+    wide = {**os.environ, "COLUMNS": "200"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, env=wide)
+    shown = {words[1] for line in done.stdout.splitlines() if len(words := line.split()) > 2}
+    assert shown >= {name.partition(" ")[2] for name in COMMANDS if name.startswith(f"{group} ")}
 
 
 def test_python_looks_for_garbage_once_the_command_is_imported() -> None:
