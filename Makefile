@@ -11,7 +11,7 @@ SPREAD := --numprocesses=4 --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo realtime-demo audit-demo test test-all oracle ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster bench-cli simulate-demo docs check dev down lock audit-deps clean
+.PHONY: help install demo realtime-demo audit-demo test test-all oracle ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster bench-cli simulate-demo docs check dev down lock audit-deps smoke smoke-lowest sbom release clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -150,5 +150,37 @@ audit-deps: ## Look for known vulnerabilities of the locked dependencies (asks P
 	@$(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1
 	@$(VENV)/audit/bin/pip-audit --strict --disable-pip --require-hashes --requirement requirements.lock
 
+# Programs of a release, in environments of their own, so that they are not among the locked dependencies.
+UV            := $(VENV)/uv/bin/uv
+RELEASE_TOOLS := $(VENV)/release/bin
+
+$(UV):
+	@$(PYTHON) -m venv $(VENV)/uv
+	@$(VENV)/uv/bin/python -m pip install --quiet --disable-pip-version-check uv==0.13.9
+
+$(RELEASE_TOOLS)/twine:
+	@$(PYTHON) -m venv $(VENV)/release
+	@$(RELEASE_TOOLS)/python -m pip install --quiet --disable-pip-version-check \
+	  build==1.6.1 cyclonedx-bom==7.5.0 setuptools==84.2.1 twine==7.0.0
+
+smoke smoke-lowest: $(DONE) $(UV)
+	@rm -rf build $(VENV)/wheel
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir $(VENV)/wheel .
+	@rm -rf build
+	@$(BIN)/python -m tools.smoke $(UV) $(if $(findstring lowest,$@),lowest,newest) $(VENV)/wheel/*.whl
+
+smoke: ## Install the wheel into a new environment of each Python that it allows and this machine has, and try it there
+smoke-lowest: ## The same with the lowest versions of the dependencies that pyproject.toml names
+
+sbom: $(RELEASE_TOOLS)/twine ## Write dist/sbom.cdx.json: the locked dependencies of the image, as CycloneDX
+	@mkdir -p dist
+	@$(RELEASE_TOOLS)/cyclonedx-py requirements deploy/requirements.lock --pyproject pyproject.toml \
+	  --output-reproducible --output-format JSON --output-file dist/sbom.cdx.json
+
+release: $(DONE) $(RELEASE_TOOLS)/twine ## Check, build and tag the version of pyproject.toml; wheel, sdist, SBOM and notes are in dist/
+	@$(BIN)/python -m tools.release check
+	@$(MAKE) --no-print-directory check sbom
+	@$(BIN)/python -m tools.release build $(RELEASE_TOOLS)
+
 clean: ## Remove the virtual environment and what tools left
-	@rm -rf $(VENV) build site .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info .mutants
+	@rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info .mutants

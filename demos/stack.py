@@ -5,6 +5,7 @@ It also has the failures for the realtime demo and for tests: the deep store fai
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import sys
@@ -39,19 +40,45 @@ rm -rf -- "$2"
 def own_stack(home: Path, console: Console, *, realtime: bool = False) -> Iterator[tuple[Stack, StackState]]:
     """Start a stack, and make this process and the commands that it starts use it.
 
+    Only one demo at a time uses the folder around `home`; a second one waits until the first has ended and
+    everything of it is removed, also if it was killed.
+
     :param home: folder for the stack and all other files of the demo; removed before and after.
     :param realtime: with Kafka, and with servers that copy committed segments to the deep store themselves.
     """
+    with _turn(home.parent, console) as lock:
+        yield from _run_stack(home, console, lock, is_realtime=realtime)
+
+
+@contextmanager
+def _turn(folder: Path, console: Console) -> Iterator[int]:
+    """Wait until no other demo uses the folder; yield the lock, an open file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            console.print(f"another demo is at work in {folder}, or is being removed; waiting for its end")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield lock
+    finally:
+        os.close(lock)
+
+
+def _run_stack(
+    home: Path, console: Console, lock: int, *, is_realtime: bool
+) -> Iterator[tuple[Stack, StackState]]:
     os.environ["PINOT_ASSETS_HOME"] = str(home / "stack")
     stack = Stack(home / "stack", progress=StartProgress(done=lambda text: console.print(text, style="dim")))
     stack.purge()
     shutil.rmtree(home, ignore_errors=True)
-    afterwards = deaf_shell(_AFTERWARDS, sys.executable, str(home))
+    afterwards = deaf_shell(_AFTERWARDS, sys.executable, str(home), held=(lock,))
     assert afterwards.stdin is not None
     try:
-        parts = "ZooKeeper, controller, 2 brokers, 2 servers" + (", Kafka" if realtime else "")
+        parts = "ZooKeeper, controller, 2 brokers, 2 servers" + (", Kafka" if is_realtime else "")
         console.print(f"starting the local stack: {parts}")
-        state = stack.up(kafka=realtime, segment_store=realtime)
+        state = stack.up(kafka=is_realtime, segment_store=is_realtime)
         for name in ("PINOT_BROKER_URLS", "PINOT_CA_BUNDLE", "PINOT_TOKEN", "PINOT_USER", "PINOT_PASSWORD"):
             os.environ.pop(name, None)
         os.environ["PINOT_CONTROLLER_URL"] = state.controller_url

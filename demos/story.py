@@ -17,6 +17,7 @@ from pathlib import Path
 
 import dagster as dg
 from dagster._core.definitions.data_version import DATA_VERSION_TAG
+from dagster._core.execution.plan.objects import StepFailureData
 from rich.console import Console
 from rich.table import Table
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
@@ -113,7 +114,7 @@ class Location:
         )
         checks = result.get_asset_check_evaluations()
         if not result.success and not checks:
-            failures = [e.step_failure_data.error_display_string for e in result.get_step_failure_events()]
+            failures = [_message(e.step_failure_data) for e in result.get_step_failure_events()]
             raise PinotAssetsError("the run failed", why=(failures or ["no step ran"])[0])
         return JobRun(
             success=result.success,
@@ -123,6 +124,12 @@ class Location:
             gate_text=(checks[0].description or "") if checks else "",
             snapshot=_values(made, "snapshot"),
         )
+
+
+def _message(failure: StepFailureData) -> str:
+    """Return why a step failed, without Dagster's frame around it and without the stack."""
+    error = failure.error
+    return (error.cause or error).message.strip() if error else failure.error_display_string
 
 
 def _values(events: Sequence[dg.AssetMaterialization | dg.AssetObservation], asset: str) -> JsonObject:

@@ -27,6 +27,11 @@ PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
             "Write the spec of a table for FILES: columns, types, time column and keys, as a sample shows "
             "them.",
         ),
+        "scaffold": Entry(
+            "commands.scaffold:scaffold",
+            "Write the files of a project: workspace.yaml, dagster.yaml, a sample table, the schema for "
+            "editors.",
+        ),
         "local": Entry("commands.local:app", "A real Pinot with its ZooKeeper on this machine."),
         "tables": Entry("commands.new_specs:app", "Table specs: check them, apply them to Pinot."),
     },

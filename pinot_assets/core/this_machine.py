@@ -119,12 +119,15 @@ def machine_memory(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
 _DEAF: Final = "trap '' INT TERM HUP QUIT\n"
 
 
-def deaf_shell(script: str, *arguments: str, stdin: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
+def deaf_shell(
+    script: str, *arguments: str, stdin: int = subprocess.PIPE, held: Sequence[int] = ()
+) -> subprocess.Popen[bytes]:
     """Start a shell that ignores signals. Keep the result open: its standard input is the pipe.
 
     :param script: for `/bin/sh`; when this process ends, the script sees the end of its standard input.
     :param arguments: `$1` and so on.
     :param stdin: the read end of another pipe, to use instead.
+    :param held: open files that it keeps open until it ends, such as a lock.
     """
     # It gets its own session, so that a signal to this process's group does not reach it.
     return subprocess.Popen(
@@ -133,6 +136,7 @@ def deaf_shell(script: str, *arguments: str, stdin: int = subprocess.PIPE) -> su
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        pass_fds=held,
     )
 
 

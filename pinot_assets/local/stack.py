@@ -139,7 +139,8 @@ class Stack:
         # Only what the stack wrote, because `data/` also contains the input files of the sample.
         data = self.home / "data"
         of_parts = [data / part.name for part in parts.ALL]
-        for folder in (self.home / "conf", self.home / "logs", data / "controller-temp", *of_parts):
+        own = [self.home / name for name in ("conf", "logs", "tmp")]
+        for folder in (*own, data / "controller-temp", *of_parts):
             shutil.rmtree(folder, ignore_errors=True)
         for file in ("state.json", ".state.new", "lock"):
             (self.home / file).unlink(missing_ok=True)
@@ -208,6 +209,8 @@ class Stack:
         self._progress.doing(f"{part.name} starts")
         for folder in (self.home / "logs", self.home / "data" / part.name):
             folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self._temporary(part), ignore_errors=True)  # what a killed JVM left
+        self._temporary(part).mkdir(parents=True)
         if part.jars == "pinot" and part.after and (dead := record.processes.get(part.name)):
             forget_instance(f"{LOOPBACK}:{record.ports['zookeeper']['client']}", dead.pid)
         command = [
@@ -215,6 +218,8 @@ class Stack:
             _marker(record, part),
             f"@{self._class_path_file(part.jars)}",
             f"-XX:ErrorFile={self._log(part).with_suffix('.crash')}",
+            # Not the machine's: nobody removes what a killed JVM leaves there (`.pinotAdminServer-….pid`).
+            f"-Djava.io.tmpdir={self._temporary(part)}",
             *part.arguments(Site(self.home, record)),
         ]
         record.processes[part.name] = processes.spawn(command, self._log(part))
@@ -299,6 +304,9 @@ class Stack:
 
     def _log(self, part: StackPart) -> Path:
         return self.home / "logs" / f"{part.name}.log"
+
+    def _temporary(self, part: StackPart) -> Path:
+        return self.home / "tmp" / part.name
 
     def _class_path_file(self, name: str) -> Path:
         return self.home / "conf" / f"{name}.class-path"

@@ -1,4 +1,4 @@
-"""Start and stop the Dagster UI and daemon that `make dev` runs with the local stack."""
+"""Start and stop the Dagster UI and daemon that `pinot-assets dev` runs with the local stack."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import httpx
 import psutil
 from pydantic import BaseModel, ValidationError
 
+from pinot_assets.authoring.scaffold import shipped_file
 from pinot_assets.core.waiting import MONOTONIC, Deadline, poll_until
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import processes
@@ -40,26 +41,20 @@ def start(home: Path, project: Path) -> str:
     """Start `dagster dev` for the project's workspace, unless it already runs, and return its URL.
 
     :param home: the stack's folder; the record, the log and DAGSTER_HOME are there.
-    :param project: the folder with workspace.yaml and dagster.yaml.
-    :raises LocalStackError: `project` lacks these files, or the UI does not start; shows the end of its log.
+    :param project: the folder of workspace.yaml and dagster.yaml; the shipped ones replace a missing one.
+    :raises LocalStackError: the UI does not start; shows the end of its log.
     """
-    for name in ("workspace.yaml", "dagster.yaml"):
-        if not (project / name).is_file():
-            raise LocalStackError(
-                "the Dagster UI is not started",
-                why=f"{project} has no {name}",
-                hint="run this in the root of the project",
-            )
     if (url := runs_at(home)) is not None:
         return url
     stop(home)  # a killed `dagster dev` leaves a daemon behind, which would also launch runs
     dagster_home = Path(_dagster_home(home))
     dagster_home.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(project / "dagster.yaml", dagster_home / "dagster.yaml")
+    shutil.copyfile(_own_or_shipped(project, "dagster.yaml"), dagster_home / "dagster.yaml")
     os.environ["DAGSTER_HOME"] = _dagster_home(home)
+    workspace = _own_or_shipped(project, "workspace.yaml")
     first = PREFERRED_PORT if processes.is_free_port(PREFERRED_PORT) else processes.free_port(())
     for port in (first, processes.free_port((first,))):
-        command = [sys.executable, "-m", "dagster", "dev", "-w", str(project / "workspace.yaml")]
+        command = [sys.executable, "-m", "dagster", "dev", "-w", str(workspace)]
         command += ["--host", LOOPBACK, "--port", str(port)]
         record = _UiRecord(process=processes.spawn(command, _log(home)), port=port)
         _path(home).write_text(record.model_dump_json())
@@ -83,6 +78,11 @@ def stop(home: Path) -> bool:
     processes.stop_processes(running.values(), grace=_GRACE_S)
     _path(home).unlink(missing_ok=True)
     return bool(running)
+
+
+def _own_or_shipped(project: Path, name: str) -> Path:
+    own = project / name
+    return own if own.is_file() else shipped_file(name)
 
 
 def _comes_up(record: _UiRecord) -> bool:

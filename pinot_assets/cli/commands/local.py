@@ -161,8 +161,11 @@ def dev(yes: Yes = False) -> None:
     """Start the local stack, sample data and the Dagster UI, and leave them running.
 
     Writes the sample's first 30 days of flights where tables/flights.yaml looks for them, unless files lie
-    there. Shows what the table specs would make or change in Pinot, and asks before it does that: with no as
-    the answer, nothing is made, and the UI starts all the same. `pinot-assets down` stops everything again.
+    there or the extra `sample` is not installed. Shows what the table specs would make or change in Pinot,
+    and asks before it does that: with no as the answer, nothing is made, and the UI starts all the same.
+    `pinot-assets down` stops everything again.
+
+    Needs no workspace.yaml and no dagster.yaml; those of the working directory count, if there are any.
 
     Exits 0; 1 where a table spec is wrong or could not be applied, which keeps nothing else from starting;
     130 after Ctrl-C, when what had started goes on.
@@ -209,8 +212,13 @@ def dev(yes: Yes = False) -> None:
 def _write_sample(spec: TableSpec) -> None:
     source = parse_root(spec.input_uri())
     folder = Path(source.path)
-    if source.scheme == "file" and not folder.exists():
+    if source.scheme != "file" or folder.exists():
+        return
+    try:
         write_days(folder, "csv", first_days(30))
+    except PinotAssetsError as error:
+        new_console().print(f"[yellow]no sample files[/]: {escape(str(error))}")
+    else:
         new_console().print(f"sample files are in {folder}")
 
 

@@ -251,13 +251,16 @@ def a_pipe(place: Place) -> There:
     return there
 
 
-def a_full_pipe(place: Place) -> There:
-    """It has written its file, and shows what it did to a reader that does not read."""
-    os.write(_small_pipe(place), b"\n" * _PIPE)
-    return lambda pid: (
-        (place.folder / "tables" / "orders.yaml").exists()
-        and (psutil.Process(pid).status() == psutil.STATUS_SLEEPING)
-    )
+def a_full_pipe(last: str) -> Callable[[Place], There]:
+    """It has written its last file, and shows what it did to a reader that does not read."""
+
+    def wait(place: Place) -> There:
+        os.write(_small_pipe(place), b"\n" * _PIPE)
+        return lambda pid: (
+            (place.folder / last).exists() and psutil.Process(pid).status() == psutil.STATUS_SLEEPING
+        )
+
+    return wait
 
 
 def _small_pipe(place: Place) -> int:
@@ -317,10 +320,11 @@ _OTHERS: Mapping[str, Middle] = {
     "realtime restart-from": Middle(
         "realtime restart-from clicks clicks__0__0__20260101T0000Z --confirm clicks", silence
     ),
+    "scaffold": Middle("scaffold", a_full_pipe("workspace.yaml")),
     "simulate": Middle("simulate --for 365d", work),
     "tables import": Middle("tables import --from-controller flights", silence),
     "query": Middle("query flights", silence),
-    "tables init": Middle("tables init orders", a_full_pipe),
+    "tables init": Middle("tables init orders", a_full_pipe("tables/orders.yaml")),
     "tables list": Middle("tables list", a_pipe_for_a_list),
     "tables json-schema": Middle("tables json-schema", a_pipe),
     "tables validate": Middle("tables validate", a_pipe_for_much),

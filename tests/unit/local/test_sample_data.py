@@ -91,10 +91,11 @@ def test_days_outside_the_sample_are_refused() -> None:
         sample_data.first_days(366)
 
 
-def test_a_missing_package_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(PinotAssetsError, match=r"pip install 'pinot-assets\[dev\]'"):
-        sample_data.flights(DAYS)
+    with pytest.raises(PinotAssetsError, match=r"pip install 'pinot-assets\[sample\]'"):
+        sample_data.write_days(tmp_path / "days", "csv", DAYS)
+    assert not (tmp_path / "days").exists(), "an empty folder would count as sample files"
 
 
 def test_command_line(

@@ -280,3 +280,15 @@ def test_two_ups_at_once_start_one_stack(toy: Any) -> None:
         thread.join()
     assert errors == []
     assert sorted(step for step in toy.order if step.startswith("start")) == sorted(f"start {n}" for n in ALL)
+
+
+def test_each_part_has_a_folder_of_its_own_for_temporary_files(toy: Any) -> None:
+    toy.stack().up()
+    for name, pid in toy.pids().items():
+        assert f"-Djava.io.tmpdir={toy.home / 'tmp' / name}" in psutil.Process(pid).cmdline()
+        (toy.home / "tmp" / name / "left").touch()
+    kill(toy, "controller")
+    toy.stack().up()
+    assert {path.parent.name for path in toy.home.glob("tmp/*/left")} == ALL - {"controller"}
+    toy.stack().purge()
+    assert not (toy.home / "tmp").exists()
