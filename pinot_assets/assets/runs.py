@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
@@ -45,23 +46,28 @@ def job_name(spec: AnyTableSpec, operation: str = "ingest") -> str:
 
 
 def table_job(spec: TableSpec) -> UnresolvedAssetJobDefinition:
-    """Return the table's job.
+    """Return the table's job, the same object each time: the sensor of all sessions has it as a target, too.
 
     Its run tags make its runs strictly serial. They also stop a Dagster instance that retries every failed
     run from spending the session's retries (rule R26): Dagster retries only a run whose worker died, and
     continues it from the failed step.
     """
     keys = keys_of(spec)
+    return _table_job(job_name(spec), spec.name, (keys.segments, keys.snapshot))
+
+
+@cache
+def _table_job(name: str, table: str, keys: tuple[dg.AssetKey, ...]) -> UnresolvedAssetJobDefinition:
     return dg.define_asset_job(
-        job_name(spec),
-        selection=dg.AssetSelection.assets(keys.segments, keys.snapshot),
+        name,
+        selection=dg.AssetSelection.assets(*keys),
         executor_def=dg.in_process_executor,
         tags={
-            TABLE_TAG: spec.name,
+            TABLE_TAG: table,
             "dagster/retry_on_asset_or_op_failure": "false",
             "dagster/retry_strategy": "FROM_FAILURE",
         },
-        description=f"One trigger of {spec.name}: build what changed, gate it, switch to it. "
+        description=f"One trigger of {table}: build what changed, gate it, switch to it. "
         f"Choose the partition `{ALL_FILES}`; any other does the same.",
     )
 

@@ -33,7 +33,7 @@ from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import before
 from pinot_assets.session.values.state import Checked, published_audit
 from pinot_assets.settings.environment import Settings
-from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.table_spec import TableSpec
 
 
@@ -42,6 +42,7 @@ class Publication:
     """A published snapshot with its metadata for Dagster."""
 
     spec: TableSpec
+    ref: SnapshotRef
     snapshot: Snapshot
     metadata: Metadata
 
@@ -84,7 +85,7 @@ def publication(
         # The snapshot is published even if Pinot does not answer at this moment.
         metadata = {**of_snapshot(snapshot, session, manifest, None), "rollback_until": "not known"}
     console = f"{settings.pinot.controller_url}/#/tenants/table/{spec.name_with_type}"
-    return Publication(spec, snapshot, {**metadata, "pinot_console": dg.MetadataValue.url(console)})
+    return Publication(spec, ref, snapshot, {**metadata, "pinot_console": dg.MetadataValue.url(console)})
 
 
 def _revert_until_ms(spec: TableSpec, pinot: PinotClient, staging: Staging, snapshot: Snapshot) -> int | None:
@@ -105,7 +106,7 @@ def data_version_of(snapshot: Snapshot) -> str:
 
 
 _COUNTED = ("files_built", "rows_kept")
-"""Checks that `_gate_again` does not list as warnings: failed files and bad rows have their own sentences."""
+"""Checks that `gate_again` does not list as warnings: failed files and bad rows have their own sentences."""
 
 
 def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
@@ -134,7 +135,7 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
         if ask_if_alone(context.instance, spec, context.run.run_id):
             events.forget_gone(history)
         yield shown.event(keys_of(spec).table)
-        yield _gate_again(context.instance, shown, len(driver.last_failures()))
+        yield gate_again(context.instance, shown, len(driver.last_failures()))
         yield dg.MaterializeResult(
             metadata=shown.metadata,
             data_version=dg.DataVersion(shown.data_version),
@@ -157,7 +158,7 @@ def snapshot_condition(spec: TableSpec) -> dg.AutomationCondition[dg.AssetKey | 
     )
 
 
-def _gate_again(instance: dg.DagsterInstance, shown: Publication, failed: int) -> dg.AssetCheckEvaluation:
+def gate_again(instance: dg.DagsterInstance, shown: Publication, failed: int) -> dg.AssetCheckEvaluation:
     """Return the gate's evaluation again, for the events of the published segments.
 
     The gate checked the hidden segments; without this, Dagster would show the published ones as not checked.

@@ -89,6 +89,16 @@ def open_session_store(spec: TableSpec, settings: Settings) -> Iterator[SessionS
 
 
 @contextmanager
+def open_session_stores(settings: Settings) -> Iterator[Callable[[TableSpec], SessionStore]]:
+    """Open the nodes of many tables by one client; the value returns those of a table.
+
+    :raises SessionError: as `open_session_store`.
+    """
+    with _client(settings) as client:
+        yield lambda spec: SessionStore(client, settings.cluster, spec.name_with_type, settings.waits)
+
+
+@contextmanager
 def open_known_stores(settings: Settings) -> Iterator[list[SessionStore]]:
     """Open the nodes of every table that has some in this ZooKeeper, even without a table spec.
 
