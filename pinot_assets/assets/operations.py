@@ -12,13 +12,14 @@ from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
+from pinot_assets.assets.health import AssetEvent
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.location_jobs import TableChoice, claim, location_job, writing_job
 from pinot_assets.assets.metadata import Metadata, cell, table_of
-from pinot_assets.assets.partition_events import Event
 from pinot_assets.assets.runs import RunLog, driver_of
 from pinot_assets.assets.snapshot import publication_by
+from pinot_assets.assets.status import status_after, status_evaluation
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
 from pinot_assets.gc.collect import collect, lines
@@ -162,7 +163,7 @@ def _act_once(context: dg.OpExecutionContext, operation: _JobWork, driver: Drive
 
 
 def _job(tables: TableChoice[TableSpec], operation: _JobWork) -> dg.JobDefinition:
-    def act(context: dg.OpExecutionContext, push: ConsistentPushResource) -> Iterator[Event]:
+    def act(context: dg.OpExecutionContext, push: ConsistentPushResource) -> Iterator[AssetEvent]:
         spec = tables.chosen(context)
         claim(context, spec)
         driver = driver_of(context, spec, push)
@@ -175,6 +176,7 @@ def _job(tables: TableChoice[TableSpec], operation: _JobWork) -> dg.JobDefinitio
             yield from shown.events(history).publications(history)
             yield shown.event(keys_of(spec).snapshot)
             yield shown.event(keys_of(spec).table)
+        yield status_evaluation(context.instance, spec, status_after(driver))
 
     return writing_job(operation.name, operation.description, tables, act, operation.config)
 

@@ -13,7 +13,7 @@ import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from dagster._core.storage.tags import PARTITION_NAME_TAG, RETRY_NUMBER_TAG
 
-from pinot_assets.assets.keys import TABLE_TAG, keys_of, partitions_name, pool_of
+from pinot_assets.assets.keys import TABLE_TAG, TableKeys, keys_of, partitions_name, pool_of
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import Clock, Deadline, poll_until
@@ -53,14 +53,17 @@ def table_job(spec: TableSpec) -> UnresolvedAssetJobDefinition:
     continues it from the failed step.
     """
     keys = keys_of(spec)
-    return _table_job(job_name(spec), spec.name, (keys.segments, keys.snapshot))
+    return _table_job(job_name(spec), spec.name, keys)
 
 
 @cache
-def _table_job(name: str, table: str, keys: tuple[dg.AssetKey, ...]) -> UnresolvedAssetJobDefinition:
+def _table_job(name: str, table: str, keys: TableKeys) -> UnresolvedAssetJobDefinition:
+    made = dg.AssetSelection.assets(keys.segments, keys.snapshot, keys.table)
+    # Not the health checks: they list the source, and the sensor of all tables looks after each run.
+    checks = dg.AssetSelection.checks_for_assets(keys.table)
     return dg.define_asset_job(
         name,
-        selection=dg.AssetSelection.assets(*keys),
+        selection=made - checks,
         executor_def=dg.in_process_executor,
         tags={
             TABLE_TAG: table,

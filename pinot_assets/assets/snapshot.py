@@ -20,6 +20,7 @@ from pinot_assets.assets.metadata import Metadata, of_checks, of_snapshot
 from pinot_assets.assets.partition_events import Event, PartitionEvents
 from pinot_assets.assets.partitions import digest
 from pinot_assets.assets.runs import ask_if_alone, driver_of
+from pinot_assets.assets.status import status_after, status_evaluation
 from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
@@ -110,16 +111,26 @@ _COUNTED = ("files_built", "rows_kept")
 
 
 def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
-    """Return the asset whose materialization is one atomic switch of Pinot's segment lineage."""
+    """Return the assets of one atomic switch of Pinot's segment lineage: the switch, and the Pinot table.
 
-    @dg.asset(
-        key=keys_of(spec).snapshot,
-        deps=[keys_of(spec).segments],
-        automation_condition=snapshot_condition(spec),
+    Dagster knows of the table that a run makes it. So a table that was never published is missing there, and
+    one whose run failed is red.
+    """
+
+    @dg.multi_asset(
+        name=f"{spec.asset_name}__snapshot",
+        specs=[
+            dg.AssetSpec(
+                keys_of(spec).snapshot,
+                deps=[keys_of(spec).segments],
+                automation_condition=snapshot_condition(spec),
+                **asset_attributes(
+                    spec, f"One atomic switch of {spec.name}: all of the new segments, or none.", "pinot"
+                ),
+            ),
+            table_asset(spec),
+        ],
         pool=pool_of(spec),
-        **asset_attributes(
-            spec, f"One atomic switch of {spec.name}: all of the new segments, or none.", "pinot"
-        ),
     )
     def snapshot(
         context: dg.AssetExecutionContext, push: ConsistentPushResource
@@ -134,13 +145,19 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
         yield from events.publications(history)
         if ask_if_alone(context.instance, spec, context.run.run_id):
             events.forget_gone(history)
-        yield shown.event(keys_of(spec).table)
         yield gate_again(context.instance, shown, len(driver.last_failures()))
         yield dg.MaterializeResult(
+            asset_key=keys_of(spec).snapshot,
             metadata=shown.metadata,
             data_version=dg.DataVersion(shown.data_version),
             tags=history.switched_tags(),
         )
+        yield dg.MaterializeResult(
+            asset_key=keys_of(spec).table,
+            metadata=shown.metadata,
+            data_version=dg.DataVersion(shown.data_version),
+        )
+        yield status_evaluation(context.instance, spec, status_after(driver))
 
     return snapshot
 
