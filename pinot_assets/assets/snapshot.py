@@ -131,6 +131,7 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
             table_asset(spec),
         ],
         pool=pool_of(spec),
+        can_subset=True,  # whoever picks the switch alone gets it; the table's event then comes beside it
     )
     def snapshot(
         context: dg.AssetExecutionContext, push: ConsistentPushResource
@@ -146,17 +147,16 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
         if ask_if_alone(context.instance, spec, context.run.run_id):
             events.forget_gone(history)
         yield gate_again(context.instance, shown, len(driver.last_failures()))
-        yield dg.MaterializeResult(
-            asset_key=keys_of(spec).snapshot,
-            metadata=shown.metadata,
-            data_version=dg.DataVersion(shown.data_version),
-            tags=history.switched_tags(),
-        )
-        yield dg.MaterializeResult(
-            asset_key=keys_of(spec).table,
-            metadata=shown.metadata,
-            data_version=dg.DataVersion(shown.data_version),
-        )
+        for key, tags in ((keys_of(spec).snapshot, history.switched_tags()), (keys_of(spec).table, {})):
+            if key not in context.selected_asset_keys:
+                yield shown.event(key)
+                continue
+            yield dg.MaterializeResult(
+                asset_key=key,
+                metadata=shown.metadata,
+                data_version=dg.DataVersion(shown.data_version),
+                tags=tags,
+            )
         yield status_evaluation(context.instance, spec, status_after(driver))
 
     return snapshot

@@ -117,18 +117,20 @@ class Location:
         assert answer["__typename"] == "LaunchRunSuccess", answer
         return str(answer["run"]["runId"])
 
-    def start_session_sensor(self) -> None:
-        answer = self.ask(START_SENSOR, selector=self._sensor)
-        assert answer["__typename"] == "Sensor", answer
+    def start_sensors(self) -> None:
+        """That of all sessions, and that of the table's files, without which it leaves the table alone."""
+        for name in (f"{self.spec.asset_name}_files", "pinot_sessions"):
+            answer = self.ask(START_SENSOR, selector={**REPOSITORY, "sensorName": name})
+            assert answer["__typename"] == "Sensor", answer
 
     def ticks(self) -> list[str]:
-        """What the session sensor said, the last first."""
+        """What the sensor of all sessions said, the last first."""
         ticks = self.ask(TICKS, selector=self._sensor)["sensorState"]["ticks"]
         return [tick["skipReason"] or "" for tick in ticks]
 
     @property
     def _sensor(self) -> dict[str, str]:
-        return {**REPOSITORY, "sensorName": f"{self.spec.asset_name}_session"}
+        return {**REPOSITORY, "sensorName": "pinot_sessions"}
 
     def runs(self) -> JsonObject:
         return {run["runId"]: run for run in self.ask(RUNS)["results"]}
@@ -196,7 +198,7 @@ def test_runs_of_one_table_are_strictly_serial(location: Location) -> None:
 
 def test_after_its_worker_was_killed_a_session_goes_on(location: Location) -> None:
     """Found by Dagster, gone on with by nobody's hand, nothing built twice, no retry spent."""
-    location.start_session_sensor()
+    location.start_sensors()
     write_files(location.folder, F1="a", F2="b", F3="c")
     location.hold("F2")
     run = location.trigger()

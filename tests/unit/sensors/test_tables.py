@@ -1,5 +1,5 @@
-"""The sensor of all tables: every look becomes history of the checks, a slow table keeps no other one waiting,
-and what was published without Dagster is shown once."""
+"""The sensor of all tables: looks become history of the checks, a slow table keeps no other one waiting, and
+what was published without Dagster is shown once."""
 
 from __future__ import annotations
 
@@ -196,7 +196,12 @@ def test_a_look_that_does_not_end_is_told_once(sensor: Sensor, monkeypatch: pyte
     monkeypatch.setattr(module, "QUICK_S", 0.0)
     monkeypatch.setattr(module, "LOOK_S", 0.0)
     end = threading.Event()
-    sensor.views = {name: lambda: view() if end.wait(60) else view() for name in sensor.specs}
+
+    def endless() -> OfflineView:
+        end.wait(60)
+        return view()
+
+    sensor.views = dict.fromkeys(sensor.specs, endless)
     events = sensor.tick().asset_events
     end.set()
     assert len(events) == 2 * (1 + len(CHECKS))
