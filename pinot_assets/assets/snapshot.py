@@ -116,20 +116,24 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
     Dagster knows of the table that a run makes it. So a table that was never published is missing there, and
     one whose run failed is red.
     """
+    keys = keys_of(spec)
+    switch = dg.AssetSpec(
+        keys.snapshot,
+        automation_condition=snapshot_condition(spec),
+        **asset_attributes(
+            spec, f"One atomic switch of {spec.name}: all of the new segments, or none.", "pinot"
+        ),
+    )
 
     @dg.multi_asset(
         name=f"{spec.asset_name}__snapshot",
-        specs=[
-            dg.AssetSpec(
-                keys_of(spec).snapshot,
-                deps=[keys_of(spec).segments],
-                automation_condition=snapshot_condition(spec),
-                **asset_attributes(
-                    spec, f"One atomic switch of {spec.name}: all of the new segments, or none.", "pinot"
-                ),
-            ),
-            table_asset(spec),
-        ],
+        # Named outputs: Dagster takes some names of tables for no name of an output.
+        outs={
+            name: dg.AssetOut.from_spec(one, dagster_type=dg.Nothing, is_required=False)
+            for name, one in (("switch", switch), ("pinot_table", table_asset(spec)))
+        },
+        deps=[keys.segments],
+        internal_asset_deps={"switch": {keys.segments}, "pinot_table": {keys.snapshot}},
         pool=pool_of(spec),
         can_subset=True,  # whoever picks the switch alone gets it; the table's event then comes beside it
     )
@@ -147,7 +151,7 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
         if ask_if_alone(context.instance, spec, context.run.run_id):
             events.forget_gone(history)
         yield gate_again(context.instance, shown, len(driver.last_failures()))
-        for key, tags in ((keys_of(spec).snapshot, history.switched_tags()), (keys_of(spec).table, {})):
+        for key, tags in ((keys.snapshot, history.switched_tags()), (keys.table, {})):
             if key not in context.selected_asset_keys:
                 yield shown.event(key)
                 continue
@@ -219,7 +223,6 @@ def table_asset(spec: TableSpec) -> dg.AssetSpec:
     """Return the asset of the table as queries see it; each switch or rollback makes a new data version."""
     return dg.AssetSpec(
         keys_of(spec).table,
-        deps=[keys_of(spec).snapshot],
         freshness_policy=freshness_policy(spec),
         **asset_attributes(
             spec,

@@ -79,7 +79,7 @@ def gate_of_session(
     session = seen.session
     if session is None or seen.holder is not None or not (seen.failures or session.audit):
         return None
-    if _is_told(instance, spec, session):
+    if _ask_if_told(instance, spec, session):
         return None
     said, passed = session.last_error, False
     if seen.failures:
@@ -111,7 +111,7 @@ def of_gate(session: Session) -> Metadata:
     return {"session": session.id, "attempt": session.attempt}
 
 
-def _is_told(instance: dg.DagsterInstance, spec: TableSpec, session: Session) -> bool:
+def _ask_if_told(instance: dg.DagsterInstance, spec: TableSpec, session: Session) -> bool:
     records = instance.event_log_storage.get_asset_check_execution_history(
         dg.AssetCheckKey(keys_of(spec).segments, GATE),
         limit=1,
