@@ -10,7 +10,7 @@ SPREAD := --numprocesses=4 --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo realtime-demo audit-demo test test-all oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster simulate-demo docs check dev down lock audit-deps clean
+.PHONY: help install demo realtime-demo audit-demo test test-all oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster bench-location simulate-demo docs check dev down lock audit-deps clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,6 +95,9 @@ bench-push: $(DONE) ## Measure a push in batches against one upload a segment, o
 
 bench-dagster: $(DONE) ## Measure Dagster with thousands of files: the figures of docs/scale.md (a quarter of an hour)
 	@PYTHONPATH=tests $(BIN)/python -W ignore benchmarks/dagster_scale.py
+
+bench-location: $(DONE) ## Measure a code location of 500 tables against one of plain Dagster (half an hour)
+	@PYTHONPATH=tests $(BIN)/python -W ignore benchmarks/location_scale.py $(ARGS)
 
 simulate-demo: $(DONE) ## Simulate a day of 100 REALTIME tables with an outage of the deep store; plots in docs/simulate
 	@$(BIN)/pinot-assets simulate --plots docs/simulate

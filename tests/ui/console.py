@@ -62,6 +62,11 @@ class Console:
         self.page.keyboard.press("Escape")
         dialog.get_by_role("button", name="Launch 1 run").click()
 
+    def choose_partition(self, name: str) -> None:
+        """In the launchpad: it then writes config and tags of this partition."""
+        self.page.get_by_text("Partition", exact=False).first.click()
+        self.page.get_by_role("menuitem", name=name).click()
+
     def show_tags(self) -> None:
         """Of the event on this page; Dagster remembers when they were asked for once."""
         button = self.page.get_by_role("button", name=re.compile("(Show|Hide) tags"))
