@@ -227,7 +227,7 @@ def _in_red(item: tuple[str, str]) -> dg.Definitions:
 
 
 def left_out_sensor(left_out: Iterable[LeftOut], taken: Collection[str] = ()) -> dg.Definitions:
-    """Return the sensor `pinot_left_out`, if a table is left out.
+    """Return the sensor pinot_left_out, if a table is left out.
 
     It records the failed check of each such table once, and again when the table's problems change. It runs
     by default: Dagster shows a check that never ran in grey, so the problem would not be visible.

@@ -2,7 +2,7 @@
 
 It looks at a table every `healthIntervalSec`. If a check fails and a repair can do something now, it starts
 the repair job with the spec's limit, unless that job runs for the table already or another operation holds
-the table. It records nothing: the sensor `pinot_tables` does that.
+the table. It records nothing: the sensor pinot_tables does that.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
@@ -40,7 +40,7 @@ TABLE_S = 15.0
 
 
 def repairs_sensor(specs: Sequence[RealtimeTableSpec]) -> dg.SensorDefinition | None:
-    """Return the sensor `pinot_realtime_repairs`; None if no table may be repaired without a person."""
+    """Return the sensor pinot_realtime_repairs; None if no table may be repaired without a person."""
     tables = {label_of(spec): spec for spec in specs if spec.dagster.repair_limit}
     if not tables:
         return None

@@ -1,6 +1,6 @@
 """The sensor of all sessions and a table's schedule, which start a table's job without looking at its files.
 
-`pinot_sessions` continues sessions whose driver died: once, then less and less often. It takes the tables in
+pinot_sessions continues sessions whose driver died: once, then less and less often. It takes the tables in
 turn, within a time budget, and reads ZooKeeper and the staging area only; the files sensor reads the files.
 It touches only tables that somebody has switched on in Dagster. The schedule runs Pinot's `schedule`.
 """
@@ -45,7 +45,7 @@ TABLE_S = 5.0
 
 
 def sessions_sensor(specs: Sequence[TableSpec]) -> dg.SensorDefinition:
-    """Return the sensor `pinot_sessions` of these tables."""
+    """Return the sensor pinot_sessions of these tables."""
     by_name = {spec.asset_name: spec for spec in specs}
     patience = {name: Patience() for name in by_name}
 

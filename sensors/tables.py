@@ -57,7 +57,7 @@ LATE_HINT = (
 
 
 def tables_sensor(specs: Sequence[AnyTableSpec]) -> dg.SensorDefinition:
-    """Return the sensor `pinot_tables` of these tables."""
+    """Return the sensor pinot_tables of these tables."""
     rounds = _Rounds({label_of(spec): spec for spec in specs})
 
     @dg.sensor(

@@ -1,6 +1,6 @@
 """One look at a table of either kind, and what Dagster gets to know of it.
 
-Runs of the job `pinot_health` and the sensor `pinot_tables` look in the same way. A look reads Pinot,
+Runs of the job pinot_health and the sensor pinot_tables look in the same way. A look reads Pinot,
 ZooKeeper, source and staging area, takes no lease and writes nothing there; Dagster gets its evaluations.
 """
 
@@ -125,7 +125,7 @@ def table_health(spec: TableSpec) -> dg.AssetChecksDefinition:
 
 
 def health_job(tables: TableChoice[AnyTableSpec]) -> dg.JobDefinition:
-    """Return the job `pinot_health`, with which a person looks at one table once."""
+    """Return the job pinot_health, with which a person looks at one table once."""
 
     def look_once(context: dg.OpExecutionContext, pinot: PinotResource) -> Iterator[AssetEvent]:
         spec = tables.chosen(context)

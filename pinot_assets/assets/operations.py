@@ -61,7 +61,7 @@ class _JobWork:
 
 
 def operation_jobs(tables: TableChoice[TableSpec]) -> tuple[dg.JobDefinition, ...]:
-    """Return the jobs `pinot_rollback`, `pinot_resume`, `pinot_clear`, `pinot_gc` and `pinot_plan`."""
+    """Return the jobs pinot_rollback, pinot_resume, pinot_clear, pinot_gc and pinot_plan."""
     jobs = tuple(_job(tables, operation) for operation in (_ROLLBACK, _RESUME, _CLEAR, _GC))
     return (*jobs, plan_job(tables))
 
@@ -182,7 +182,7 @@ def _job(tables: TableChoice[TableSpec], operation: _JobWork) -> dg.JobDefinitio
 
 
 def plan_job(tables: TableChoice[TableSpec]) -> dg.JobDefinition:
-    """Return the job `pinot_plan` of the plan report, which only reads."""
+    """Return the job pinot_plan of the plan report, which only reads."""
 
     def plan(context: dg.OpExecutionContext, push: ConsistentPushResource) -> Iterator[dg.AssetObservation]:
         spec = tables.chosen(context)

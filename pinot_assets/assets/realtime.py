@@ -1,6 +1,6 @@
 """A REALTIME table in Dagster: an external asset, observations of its segments, its checks and its jobs.
 
-Pinot's servers fill the table, without a run. Each look at the table, by a run or by `sensors/health.py`,
+Pinot's servers fill the table, without a run. Each look at the table, by a run or by `sensors/tables.py`,
 records one observation with numbers to plot, and one evaluation of each check.
 
 Each operation has a job of the code location, whose launch names the table. One runs at a time on a table
@@ -379,7 +379,7 @@ OPERATIONS = (
 
 
 def realtime_jobs(tables: TableChoice[RealtimeTableSpec]) -> tuple[dg.JobDefinition, ...]:
-    """Return a job for each of `OPERATIONS`: `pinot_realtime_preflight` and so on."""
+    """Return a job for each of `OPERATIONS`: pinot_realtime_preflight and so on."""
     return tuple(_job(tables, operation) for operation in OPERATIONS)
 
 

@@ -103,7 +103,7 @@ def is_asked_for(run: dg.DagsterRun) -> bool:
     return SENSOR_TAG not in run.tags
 
 
-def runs_under_way(instance: dg.DagsterInstance, spec: TableSpec) -> list[dg.DagsterRun]:
+def runs_under_way(instance: dg.DagsterInstance, spec: AnyTableSpec) -> list[dg.DagsterRun]:
     """Return the runs that work on the table or wait in the queue, newest first."""
     runs = instance.get_runs(dg.RunsFilter(statuses=UNDER_WAY))
     return [run for run in runs if works_on(run, spec)]

@@ -179,7 +179,7 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
         if not result.passed:  # else the switch follows, and says what the table is then
             with suppress(PinotAssetsError):  # the sensor of all tables looks after the run, too
                 status = status_after(driver_of(context, spec, push))
-                context.op_execution_context.log_event(status_evaluation(context.instance, spec, status))
+                context.instance.report_runless_asset_event(status_evaluation(context.instance, spec, status))
         return result
 
     def judge(context: dg.AssetCheckExecutionContext, push: ConsistentPushResource) -> dg.AssetCheckResult:

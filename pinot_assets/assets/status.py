@@ -1,6 +1,6 @@
 """The check `status` of a table's asset, and the gate of a session that something outside Dagster drove.
 
-Every run of the table evaluates its status when it ends, and the sensor `pinot_tables` does in between. So
+Every run of the table evaluates its status when it ends, and the sensor pinot_tables does in between. So
 each page of the table says in one sentence what it is, why, and what to do.
 """
 

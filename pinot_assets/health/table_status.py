@@ -267,7 +267,7 @@ def _waiting(facts: StatusFacts, now_ms: int) -> TableStatus | None:
     else:
         since = max(session.created_ms, session.attempt_started_ms, session.switch_ms)
         what = f"waits: {session.id} is open in {session.state.value}, and no run works on it"
-        do = "the sensor `pinot_sessions` goes on with it, or go on at once"
+        do = "the sensor pinot_sessions goes on with it, or go on at once"
     return TableStatus(
         table,
         Standing.WAITING,

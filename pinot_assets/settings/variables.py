@@ -127,8 +127,8 @@ VARIABLES: Final = {
         Variable(
             "PINOT_ASSETS_DOCS_URL",
             "URL",
-            "Where you serve the site that `make docs` builds: a table's check `status` then links to what is "
-            "to be done.",
+            "Where you serve the site that `make docs` builds: the check `status` then links to what is to "
+            "be done.",
         ),
         Variable(
             "PINOT_ASSETS_PUSHGATEWAY",
