@@ -18,7 +18,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, JavaObject, launch
 from samples import Sample
 
 from pinot_assets.core.this_machine import find_java
-from pinot_assets.local.jars import resolve
+from pinot_assets.local.jars import resolve_jars
 
 HERE = Path(__file__).parent
 SPARK_JARS = Path(pyspark.__file__).with_name("jars")
@@ -29,7 +29,7 @@ NAME = "bench_0"
 
 def pinot_jars() -> list[Path]:
     """Of Pinot 1.5.1's segment library, which Maven fetches the first time."""
-    return resolve(HERE.parent / "tests" / "oracle" / "pinot-segment.xml")
+    return resolve_jars(HERE.parent / "tests" / "oracle" / "pinot-segment.xml")
 
 
 def compiled(folder: Path) -> Path:

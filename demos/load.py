@@ -23,12 +23,11 @@ FLIGHTS_SQL: Final = (
     "SELECT carrier, COUNT(*), SUM(distance) FROM flights GROUP BY carrier ORDER BY carrier LIMIT 100"
 )
 
-Cell = str | int | float
-QueryAnswer = tuple[tuple[Cell, ...], ...]
+QueryAnswer = tuple[tuple[object, ...], ...]
 """Rows in the order of the query. Integers compare equal to the floats that Pinot may return for them."""
 
 
-def answer(rows: Iterable[Sequence[Cell]]) -> QueryAnswer:
+def answer(rows: Iterable[Sequence[object]]) -> QueryAnswer:
     """Return the rows as a value that can be compared. The query must order its rows."""
     return tuple(tuple(row) for row in rows)
 

@@ -25,7 +25,7 @@ from pinot_assets.cli.realtime.table import open_work
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local.stack import Stack
 from pinot_assets.pinot import HttpPinotClient
-from pinot_assets.realtime.health.all_checks import examine
+from pinot_assets.realtime.health.all_checks import examine_state
 from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
 from pinot_assets.realtime.operations.drill import Drill, Lengths, sample_of
 from pinot_assets.realtime.operations.table_operation import TableOperation
@@ -260,7 +260,7 @@ class DrillStory:
             "every replica is as it should be",
             lambda s: all(r.ideal == r.external for segment in s.segments for r in segment.replicas),
         )
-        answers = examine(end)
+        answers = examine_state(end)
         for answer in answers:
             if not answer.passed:
                 self._console.print(f"   [red]✗[/] {answer.name}: {answer.message}", highlight=False)
@@ -393,4 +393,4 @@ def _all_serve(state: RealtimeState) -> bool:
 
 
 def _failing(state: RealtimeState) -> list[str]:
-    return [answer.name for answer in examine(state) if not answer.passed]
+    return [answer.name for answer in examine_state(state) if not answer.passed]

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from pinot_assets.core.this_machine import deaf_shell
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local.processes import forget
+from pinot_assets.local.processes import forget_instance
 from pinot_assets.local.stack import Stack, StartProgress
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.model.state import SegmentStatus
@@ -44,7 +44,7 @@ def own_stack(home: Path, console: Console, *, realtime: bool = False) -> Iterat
     """
     os.environ["PINOT_ASSETS_HOME"] = str(home / "stack")
     stack = Stack(home / "stack", progress=StartProgress(done=lambda text: console.print(text, style="dim")))
-    stack.down(purge=True)
+    stack.purge()
     shutil.rmtree(home, ignore_errors=True)
     afterwards = deaf_shell(_AFTERWARDS, sys.executable, str(home))
     assert afterwards.stdin is not None
@@ -59,7 +59,7 @@ def own_stack(home: Path, console: Console, *, realtime: bool = False) -> Iterat
         os.environ["PINOT_CLUSTER"] = state.cluster
         yield stack, state
     finally:
-        stack.down(purge=True)
+        stack.purge()
         shutil.rmtree(home, ignore_errors=True)
         afterwards.communicate(b"over\n")
         console.print("the local stack is down, nothing is left running", style="dim")
@@ -96,7 +96,7 @@ def kill(stack: Stack, state: StackState, server: str) -> None:
     if (pid := next(part.pid for part in stack.status() if part.name == server)) is None:
         raise LocalStackError(f"{server} does not run")
     end_process(pid)
-    forget(state.zookeeper, pid)
+    forget_instance(state.zookeeper, pid)
 
 
 def lose_disk(state: StackState, server: str) -> None:
@@ -122,7 +122,7 @@ def kill_committer(stack: Stack, pinot: RealtimePinot, table: str, seconds: floa
             raise LocalStackError(f"{server} does not run")
         end_process(pid)
         if pinot.segment_node(table, segment).simple["segment.realtime.status"] == SegmentStatus.IN_PROGRESS:
-            forget(state.zookeeper, pid)
+            forget_instance(state.zookeeper, pid)
             return server, segment
         state = stack.up()
     raise LocalStackError(f"no committer of {table} was caught", why=f"{_TRIES} commits were over before")

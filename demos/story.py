@@ -28,6 +28,7 @@ from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.core.files import temporary_folder
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.this_machine import run_child
+from pinot_assets.core.untrusted import typed
 from pinot_assets.definitions import build_definitions
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot import HttpPinotClient, PushMode, wait_online
@@ -280,7 +281,7 @@ class FlightsStory(Story[StoryLine]):
             seconds = time.monotonic() - start
             self._require_answer(after)
         self._answers.append(after)
-        rows = sum(int(count) for _, count, _ in after)
+        rows = sum(typed(count, int) for _, count, _ in after)
         self._steps.append(StoryLine(key, title, seconds, "".join(built), rows))
         files = "".join(f"{one} files built; " for one in built)
         self._console.print(f"   {files}{rows:,} rows, {seconds:.1f} s")

@@ -21,7 +21,7 @@ from dagster_aws.s3 import S3Resource
 
 from pinot_assets.assets.location_jobs import TableChoice
 from pinot_assets.assets.looks import health_job, table_health
-from pinot_assets.assets.metadata import plain
+from pinot_assets.assets.metadata import escaped
 from pinot_assets.assets.operations import operation_jobs
 from pinot_assets.assets.realtime import realtime_asset, realtime_health, realtime_jobs
 from pinot_assets.assets.runs import table_job
@@ -191,7 +191,7 @@ def _problems_by_asset(left_out: Iterable[LeftOut], taken: Collection[str]) -> d
             free += "_left_out"
         used.add(free)
         problems = dict.fromkeys(str(problem) for one in files for problem in one.problems)
-        listed[free] = "\n".join(f"- {plain(visible(text))}" for text in problems)
+        listed[free] = "\n".join(f"- {escaped(visible(text))}" for text in problems)
     return listed
 
 

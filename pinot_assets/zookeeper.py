@@ -80,7 +80,7 @@ def connect(
     try:
         client.start(timeout=timeout_s)
     except KazooTimeoutError as error:
-        close(client)
+        close_client(client)
         raise SessionError(
             f"ZooKeeper at {hosts} does not answer",
             why=f"no connection within {timeout_s:.0f} s",
@@ -89,7 +89,7 @@ def connect(
     return client
 
 
-def close(client: KazooClient) -> None:
+def close_client(client: KazooClient) -> None:
     """Stop the client and free its sockets."""
     client.stop()
     client.close()
@@ -194,7 +194,7 @@ def cluster_client(
             require_cluster(client, cluster)
         yield client
     finally:
-        close(client)
+        close_client(client)
 
 
 def require_cluster(client: KazooClient, cluster: str) -> None:

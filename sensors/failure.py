@@ -138,7 +138,7 @@ def _notice(
         json.dumps(made, allow_nan=False)
     except Exception as error:
         context.log.exception(f"the notice of run {run.run_id} could not be made: please report it")
-        return notice.least(run, label_of(spec), base_url, repr(error))
+        return notice.minimal(run, label_of(spec), base_url, repr(error))
     return made
 
 
@@ -149,7 +149,7 @@ def _served(spec: AnyTableSpec, pinot: PinotResource) -> JsonObject:
         with open_session_store(spec, pinot.settings()) as store:
             return notice.of_table(observe(store, open_staging(spec)))
     except PinotAssetsError as error:
-        return notice.unknown(str(error))
+        return notice.without_table(str(error))
 
 
 def _skip(message: str, cursor: FailureCursor) -> dg.SensorResult:

@@ -46,7 +46,7 @@ def of_run(
 ) -> JsonObject:
     """Return the notice of a failed run, as JSON.
 
-    :param served: the result of `of_table`, `of_stream_table` or `unknown`.
+    :param served: the result of `of_table`, `of_stream_table` or `without_table`.
     :param base_url: URL of Dagster's UI, empty if not known.
     """
     events = [
@@ -72,7 +72,7 @@ def of_run(
     }
 
 
-def least(run: dg.DagsterRun, table: str, base_url: str, why: str) -> JsonObject:
+def minimal(run: dg.DagsterRun, table: str, base_url: str, why: str) -> JsonObject:
     """Return a minimal notice, for when `of_run` fails.
 
     :param why: why it failed.
@@ -119,7 +119,7 @@ def of_stream_table() -> JsonObject:
     return {"text": "its servers consume without a run", "session": None, "snapshot": None}
 
 
-def unknown(reason: str) -> JsonObject:
+def without_table(reason: str) -> JsonObject:
     """Return what replaces `of_table` if ZooKeeper or the staging area fails, perhaps the run's own cause."""
     return {"text": f"what is served is not known: {_shorten(reason)}", "session": None, "snapshot": None}
 

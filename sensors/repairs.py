@@ -22,9 +22,9 @@ from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import Late, Patience
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health import summary
-from pinot_assets.realtime.health.all_checks import RealtimeView, blind, look
+from pinot_assets.realtime.health.all_checks import RealtimeView, blind, view_of
 from pinot_assets.realtime.lease import open_operations
-from pinot_assets.realtime.repair.apply import preview
+from pinot_assets.realtime.repair.apply import preview_repair
 from pinot_assets.realtime.repair.model import SUBJECT, RepairLimits
 from pinot_assets.resources import PinotResource
 from pinot_assets.scheduling.rounds import due
@@ -79,7 +79,7 @@ def _look_in_time(
     patience: Patience, spec: RealtimeTableSpec, settings: Callable[[], Settings]
 ) -> RealtimeView:
     try:
-        return patience.wait_for(lambda: look(spec.name, settings), TABLE_S)
+        return patience.wait_for(lambda: view_of(spec.name, settings), TABLE_S)
     except Late as late:
         return blind(f"the look at {spec.name_with_type} does not come to its end ({late})", LATE_HINT)
 
@@ -128,7 +128,7 @@ def _due_repair(
     try:
         with open_operations(settings(), spec.name_with_type) as operations:
             remembered, holder = operations.recall(SUBJECT), operations.holder()
-        steps = preview(looked.state, remembered, RepairLimits(steps=spec.dagster.repair_limit)).steps
+        steps = preview_repair(looked.state, remembered, RepairLimits(steps=spec.dagster.repair_limit)).steps
     except PinotAssetsError:
         return "", ""  # without the memory a step might start twice; checks report the cause
     due_steps = f"{plural(len(steps), 'step')}, first: {steps[0]}" if steps else ""

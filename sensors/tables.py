@@ -21,7 +21,7 @@ from dagster._grpc.utils import default_sensor_grpc_timeout
 from pinot_assets.assets.health import AssetEvent
 from pinot_assets.assets.history import TICK_S, Budget, TableHistory
 from pinot_assets.assets.keys import keys_of, table_key
-from pinot_assets.assets.looks import AnyView, OfflineView, blind_view, look_and_compare, recorded, text_of
+from pinot_assets.assets.looks import AnyView, OfflineView, blind_view, look_and_compare, recorded, view_text
 from pinot_assets.assets.runs import runs_under_way
 from pinot_assets.assets.snapshot import Publication, gate_again
 from pinot_assets.core.background import BackgroundCalls
@@ -30,7 +30,7 @@ from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import Late, Patience
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health.table_status import Standing
-from pinot_assets.realtime.health.all_checks import look
+from pinot_assets.realtime.health.all_checks import view_of
 from pinot_assets.resources import PinotResource
 from pinot_assets.scheduling.rounds import due
 from pinot_assets.session.stores.clients import open_session_store, open_session_stores
@@ -158,7 +158,7 @@ class _Rounds:
     def _look_at(self, name: str, tick: _TablesTick) -> Callable[[], AnyView]:
         spec = self.specs[name]
         if not isinstance(spec, TableSpec):
-            return lambda: look(spec.name, tick.settings)
+            return lambda: view_of(spec.name, tick.settings)
         known = TableHistory(tick.instance, spec).published()
         return lambda: look_and_compare(spec, tick.settings, known)
 
@@ -175,7 +175,7 @@ class _Rounds:
 
     def _tell(self, tick: _TablesTick, name: str, view: AnyView) -> None:
         spec = self.specs[name]
-        tick.said[name] = "" if _is_well(view) else f"{name}: {text_of(view)}"
+        tick.said[name] = "" if _is_well(view) else f"{name}: {view_text(view)}"
         shown = view.shown if isinstance(view, OfflineView) else None
         if isinstance(spec, TableSpec) and shown is not None and not _show_published(tick, spec, shown):
             self.marks[name] = ""  # the next tick goes on with it

@@ -66,7 +66,7 @@ def logging_as_it_was() -> Iterator[None]:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """The workers have ended: so does the stack that they shared."""
     if not hasattr(session.config, "workerinput") and (home := _home_of_the_stack(session.config)).exists():
-        Stack(home).down(purge=True)
+        Stack(home).purge()
 
 
 def _home_of_the_stack(config: pytest.Config) -> Path:
@@ -102,7 +102,7 @@ def kafka_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         own.up(kafka=True, segment_store=True)
         yield own.home
     finally:
-        own.down(purge=True)
+        own.purge()
 
 
 @pytest.fixture

@@ -90,7 +90,7 @@ def evaluations(
             passed=answer.passed,
             severity=dg.AssetCheckSeverity(answer.severity.value),
             description=answer.description,
-            metadata=metadata_of(answer),
+            metadata=result_metadata(answer),
             target_materialization_data=target,
             blocking=False,
         )
@@ -98,7 +98,7 @@ def evaluations(
     ]
 
 
-def metadata_of(answer: CheckResult) -> Metadata:
+def result_metadata(answer: CheckResult) -> Metadata:
     """Return numbers to plot and the next step. An unknown result has no numbers: zeros would be wrong."""
     values: dict[str, dg.MetadataValue | str | int | float] = {}
     if answer.known:

@@ -22,9 +22,9 @@ from pinot_assets.health import CHECKS, summary
 from pinot_assets.health.all_checks import look_at
 from pinot_assets.health.status_look import STATUS, status_from
 from pinot_assets.health.table_probe import TableProbe
-from pinot_assets.health.table_status import TableStatus, not_known
+from pinot_assets.health.table_status import TableStatus, unknown_status
 from pinot_assets.pinot import HttpPinotClient
-from pinot_assets.realtime.health.all_checks import RealtimeView, blind, look
+from pinot_assets.realtime.health.all_checks import RealtimeView, blind, view_of
 from pinot_assets.resources import PinotResource
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.stores.clients import open_session_store, open_staging
@@ -80,13 +80,13 @@ def _observed(probe: TableProbe) -> Observation | None:
 def blind_offline(spec: TableSpec, why: str, next_step: str) -> OfflineView:
     """Return the result of a look that could not be made."""
     answers = tuple(unknown(check.name, why, next_step) for check in CHECKS)
-    return OfflineView(answers, not_known(spec.name, why, next_step))
+    return OfflineView(answers, unknown_status(spec.name, why, next_step))
 
 
 AnyView = OfflineView | RealtimeView
 
 
-def text_of(view: AnyView) -> str:
+def view_text(view: AnyView) -> str:
     """Return one line: the status of an OFFLINE table, and which checks failed."""
     said = summary(view.answers)
     return f"{view.status.sentence}; {said}" if isinstance(view, OfflineView) else said
@@ -132,9 +132,9 @@ def health_job(tables: TableChoice[AnyTableSpec]) -> dg.JobDefinition:
         view = (
             look_at_offline(spec, pinot.settings)
             if isinstance(spec, TableSpec)
-            else look(spec.name, pinot.settings)
+            else view_of(spec.name, pinot.settings)
         )
-        context.log.info(text_of(view))
+        context.log.info(view_text(view))
         yield from recorded(context.instance, spec, view)
 
     what = "One look at the health of a table: its status and each of its checks. Changes nothing."

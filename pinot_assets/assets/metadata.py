@@ -68,7 +68,7 @@ def of_report(report: TriggerReport) -> Metadata:
             ("file", "code", "reason"), report.failed, lambda f: (cell(f.uri), cell(f.code), cell(f.reason))
         )
     if report.notes:
-        values["notes"] = dg.MetadataValue.md("\n".join(f"- {plain(n)}" for n in report.notes))
+        values["notes"] = dg.MetadataValue.md("\n".join(f"- {escaped(n)}" for n in report.notes))
     return values
 
 
@@ -162,10 +162,10 @@ def first_rows(
 ) -> dg.MetadataValue:
     """Return the first `SHOWN` items as a table, and the number of the others."""
     more = f"\n\nand {len(items) - SHOWN} more" if len(items) > SHOWN else ""
-    return dg.MetadataValue.md(table_of(head, map(row_of, items[:SHOWN])) + more)
+    return dg.MetadataValue.md(md_table(head, map(row_of, items[:SHOWN])) + more)
 
 
-def table_of(head: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:
+def md_table(head: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:
     """Return a Markdown table of cells; an empty text if there are no rows."""
     lines = [f"| {' | '.join(row)} |" for row in rows]
     if not lines:
@@ -175,9 +175,9 @@ def table_of(head: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:
 
 def cell(text: str) -> str:
     """Return the text as one cell of a Markdown table."""
-    return plain(" ".join(text.split())).replace("|", "\\|")
+    return escaped(" ".join(text.split())).replace("|", "\\|")
 
 
-def plain(text: str) -> str:
+def escaped(text: str) -> str:
     """Escape Markdown, so that `COUNT(*)` does not start italics; text in backticks stays code."""
     return re.sub(r"(`[^`]*`)|([\\*_<\[\]])", lambda match: match[1] or f"\\{match[2]}", text)

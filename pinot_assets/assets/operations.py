@@ -16,7 +16,7 @@ from pinot_assets.assets.health import AssetEvent
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.location_jobs import TableChoice, claim, location_job, writing_job
-from pinot_assets.assets.metadata import Metadata, cell, table_of
+from pinot_assets.assets.metadata import Metadata, cell, md_table
 from pinot_assets.assets.runs import RunLog, driver_of
 from pinot_assets.assets.snapshot import publication_by
 from pinot_assets.assets.status import status_after, status_evaluation
@@ -36,7 +36,7 @@ from pinot_assets.session.plan_report.rendering import (
     file_counts,
     file_lines,
     mode_lines,
-    preview,
+    way_lines,
 )
 from pinot_assets.table_spec import TableSpec
 
@@ -68,7 +68,7 @@ def operation_jobs(tables: TableChoice[TableSpec]) -> tuple[dg.JobDefinition, ..
 
 def _rollback(driver: Driver, config: JsonMapping, log: dg.DagsterLogManager) -> str:
     way = driver.rollback_plan(config["to"])
-    shown = [f"{label}: {text}".lstrip(": ") for label, text in preview(way, time.time_ns() // 1_000_000)]
+    shown = [f"{label}: {text}".lstrip(": ") for label, text in way_lines(way, time.time_ns() // 1_000_000)]
     for line in shown:
         log.info(line)
     if config["dry_run"]:
@@ -189,7 +189,7 @@ def plan_job(tables: TableChoice[TableSpec]) -> dg.JobDefinition:
         report = push.driver(spec, context.run.run_id, RunLog(context.log)).plan()
         for line in lines_of(report):
             context.log.info(line)
-        yield dg.AssetObservation(keys_of(spec).snapshot, metadata=metadata_of(report))
+        yield dg.AssetObservation(keys_of(spec).snapshot, metadata=plan_metadata(report))
 
     return location_job(
         "plan",
@@ -219,7 +219,7 @@ def _labelled(lines: Iterable[Line]) -> Iterator[str]:
         yield f"{line.label}: {line.text}".lstrip(": ")
 
 
-def metadata_of(plan: PlanReport) -> Metadata:
+def plan_metadata(plan: PlanReport) -> Metadata:
     """Return the plan report as Markdown, and its numbers to plot."""
     return {
         "plan": dg.MetadataValue.md(_page(plan)),
@@ -238,10 +238,10 @@ def _page(plan: PlanReport) -> str:
     files = [(mark, cell(f"`{uri}`"), cell(text)) for mark, uri, text in file_lines(plan)]
     parts = [
         f"**{cell(headline(plan))}**",
-        table_of(("files", ""), _rows(file_counts(plan))),
-        table_of(("", "file", "version"), files),
-        *(table_of((title, ""), _rows(part(plan))) for title, part in SECTIONS.items()),
-        table_of(("each mode", "would build", "would remove", ""), (map(cell, m) for m in mode_lines(plan))),
+        md_table(("files", ""), _rows(file_counts(plan))),
+        md_table(("", "file", "version"), files),
+        *(md_table((title, ""), _rows(part(plan))) for title, part in SECTIONS.items()),
+        md_table(("each mode", "would build", "would remove", ""), (map(cell, m) for m in mode_lines(plan))),
         f"`{command(plan)}`",
     ]
     return "\n\n".join(filter(None, parts))

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 
 from pinot_assets.snapshot.manifest import Snapshot, tokens_of, versions_of
 from pinot_assets.source.diff import differing
-from pinot_assets.source.file_table import files_of, in_order, text_of, without_root
+from pinot_assets.source.file_table import files_of, in_order, raw_of, without_root
 from pinot_assets.source.uris import unquote_key
 from pinot_assets.table_spec import TableSpec
 
@@ -224,7 +224,7 @@ class SourceRows:
         """Return versions by partition key, as `by_partition`."""
         # Append never removes rows, so in this mode a deleted file keeps its published version.
         kept = self.spec.mode == "append"
-        rows = self._rows(kept)
+        rows = self._rows_with_deleted() if kept else self._rows()
         gone = dict.fromkeys([] if kept else self.deleted, DELETED)
         if partitioning.name != "directory":
             paths = (path_of(self.spec, uri) for uri in rows.column("uri").to_pylist())
@@ -233,7 +233,7 @@ class SourceRows:
         by_key = by_partition(gone, partitioning.key_of)
         return by_key | _by_directory(self._lines(rows), partitioning) if rows.num_rows else by_key
 
-    def _rows(self, with_deleted: bool) -> pa.Table:
+    def _rows(self) -> pa.Table:
         """Return `uri` and `version` of each file in the source, in the order of URIs."""
         changed, beside = self.differing
         uris = self.listed.column("uri")
@@ -249,15 +249,17 @@ class SourceRows:
         place[~is_other] = np.arange(len(same))
         place[is_other] = len(same) + np.arange(len(tokens))
         versions = pa.concat_arrays([*same.chunks, pa.array(tokens, pa.string())])
-        rows = pa.table({"uri": uris, "version": versions.take(pa.array(place))})
-        if with_deleted and self.deleted:
-            gone = pc.invert(_are_in(self.ledger, self.listed))
-            rows = pa.concat_tables([rows, self.ledger.filter(gone)]).sort_by("uri")
-        return rows
+        return pa.table({"uri": uris, "version": versions.take(pa.array(place))})
+
+    def _rows_with_deleted(self) -> pa.Table:
+        if not self.deleted:
+            return self._rows()
+        gone = pc.invert(_are_in(self.ledger, self.listed))
+        return pa.concat_tables([self._rows(), self.ledger.filter(gone)]).sort_by("uri")
 
     def _lines(self, rows: pa.Table) -> _VersionLines:
         paths = without_root(rows.column("uri"), len(self.spec.input_uri()) + 1).cast(pa.binary())
-        if escaped := b"%" in bytes(text_of(paths)):
+        if escaped := b"%" in bytes(raw_of(paths)):
             raw = (path_of(self.spec, uri).encode(errors="surrogatepass") for uri in rows["uri"].to_pylist())
             paths = pa.array(raw, pa.binary())
         ends = pc.binary_join_element_wise(rows.column("version").cast(pa.binary()), b"", _LINE_END)
@@ -273,8 +275,8 @@ class _VersionLines:
 
     def __init__(self, paths: pa.BinaryArray, lines: pa.BinaryArray) -> None:
         self.paths, self._count = paths, len(lines)
-        self._codes = np.frombuffer(text_of(paths), np.uint8)
-        self._text = text_of(lines)
+        self._codes = np.frombuffer(raw_of(paths), np.uint8)
+        self._text = raw_of(lines)
         self._starts, self._line_starts = _offsets(paths), _offsets(lines)
 
     def __len__(self) -> int:
@@ -325,7 +327,7 @@ def _by_directory(lines: _VersionLines, partitioning: FilePartitioning) -> dict[
 
 
 def _offsets(texts: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    """Return where each text begins in `text_of`, and where the last one ends."""
+    """Return where each text begins in `raw_of`, and where the last one ends."""
     offsets: np.ndarray[tuple[int], np.dtype[np.int32]] = np.frombuffer(texts.buffers()[1], np.int32)
     mine = offsets[texts.offset : texts.offset + len(texts) + 1].copy()
     mine -= mine[0]

@@ -31,21 +31,20 @@ from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, SpecDrift, SpecError
 from pinot_assets.pinot.realtime import RealtimePinot
-from pinot_assets.realtime.health.all_checks import CHECKS, RealtimeView, look
+from pinot_assets.realtime.health.all_checks import CHECKS, RealtimeView, view_of
 from pinot_assets.realtime.health.metrics import numbers, segment_rows
 from pinot_assets.realtime.model.settings import table_settings
 from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.operations.drill import Drill, Lengths, runs
 from pinot_assets.realtime.operations.pauseless import Do, Goal, PauselessChange
-from pinot_assets.realtime.operations.rebalance import End, Rebalance
-from pinot_assets.realtime.operations.rebalance import preview as preview_rebalance
+from pinot_assets.realtime.operations.rebalance import End, Rebalance, preview_rebalance
 from pinot_assets.realtime.operations.rebalance_plan import Request
-from pinot_assets.realtime.operations.restart import Restart, restart_from
+from pinot_assets.realtime.operations.restart import Restart, plan_restart
 from pinot_assets.realtime.operations.table_operation import TableOperation
 from pinot_assets.realtime.preflight.gather import gather
-from pinot_assets.realtime.preflight.judge import before_drain, judge, refuse_unless_safe, summary, verdict
+from pinot_assets.realtime.preflight.judge import before_drain, recap, refuse_unless_safe, run_rules, verdict
 from pinot_assets.realtime.read.reading import open_deep_store
-from pinot_assets.realtime.repair.apply import preview
+from pinot_assets.realtime.repair.apply import preview_repair
 from pinot_assets.realtime.repair.model import SUBJECT, USUAL_LIMITS, RepairLimits, RepairPlan, manual
 from pinot_assets.resources import PinotResource
 from pinot_assets.settings.environment import Settings
@@ -79,7 +78,7 @@ def realtime_health(spec: RealtimeTableSpec) -> dg.AssetChecksDefinition:
     """Return the health checks of the table."""
 
     def look_at(instance: dg.DagsterInstance, pinot: PinotResource) -> list[AssetEvent]:
-        looked = look(spec.name, pinot.settings)
+        looked = view_of(spec.name, pinot.settings)
         return [*observations(spec, looked), *evaluations(instance, spec, looked.answers)]
 
     what = f"What should hold of {spec.name_with_type} at any time. Reads only."
@@ -152,12 +151,12 @@ class Operation:
 def _preflight(work: OperationInputs) -> str:
     with RealtimePinot(work.settings.pinot) as pinot:
         facts = gather(pinot, work.table, work.spec.table_json)
-    answers = judge(facts)
+    answers = run_rules(facts)
     for answer in answers:
         fix = f" → {answer.next_step}" if answer.next_step else ""
         work.log.info(f"{verdict(answer)}: {answer.name}: {answer.message}{fix}")
     refuse_unless_safe(facts.table, answers)
-    return summary(answers)
+    return recap(answers)
 
 
 def _repair(work: OperationInputs) -> str:
@@ -165,7 +164,7 @@ def _repair(work: OperationInputs) -> str:
     with work.open() as table:
         if not work.config["apply"]:
             remembered = table.recall(SUBJECT)
-            plan = preview(table.read(), remembered, limits)
+            plan = preview_repair(table.read(), remembered, limits)
             _tell(work.log, plan)
             if plan.all_well:
                 return "nothing to mend"
@@ -256,7 +255,7 @@ def _restart(work: OperationInputs) -> str:
     named = work.config["segments"]
     with work.open() as table:
         if not _is_confirmed(work):
-            restart = restart_from(table.read(), named)
+            restart = plan_restart(table.read(), named)
             for segment in restart.going:
                 work.log.info(f"would be deleted: {segment.name}")
             for said in (*restart.refusals, *restart.warnings):
@@ -389,6 +388,6 @@ def _job(tables: TableChoice[RealtimeTableSpec], operation: Operation) -> dg.Job
         claim(context, spec)
         work = OperationInputs(spec, pinot.settings(), run, context.op_config, context.log)
         context.log.info(operation.act(work))
-        yield from observations(spec, look(spec.name, pinot.settings))
+        yield from observations(spec, view_of(spec.name, pinot.settings))
 
     return writing_job(f"realtime_{operation.name}", operation.description, tables, act, operation.config)

@@ -189,7 +189,7 @@ def driver_of(
     return driver
 
 
-def trigger(driver: Driver, run: dg.DagsterRun) -> TriggerReport:
+def trigger_once(driver: Driver, run: dg.DagsterRun) -> TriggerReport:
     """Make a trigger; it may spend a retry only if the schedule or a person started the run."""
     return driver.trigger() if is_asked_for(run) else driver.trigger_without_retry()
 

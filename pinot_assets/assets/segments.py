@@ -30,7 +30,7 @@ from pinot_assets.assets.keys import (
 )
 from pinot_assets.assets.metadata import of_findings, of_report, served
 from pinot_assets.assets.partition_events import Event, PartitionEvents
-from pinot_assets.assets.runs import RunLog, ask_if_alone, driver_of, job_name, trigger
+from pinot_assets.assets.runs import RunLog, ask_if_alone, driver_of, job_name, trigger_once
 from pinot_assets.assets.status import of_gate, status_after, status_evaluation
 from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.audit.checks import Finding
@@ -127,7 +127,7 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
             driver.report_to(
                 RunLog(context.log, on_building=lambda: _tag_run(context, spec, driver.observe().session))
             )
-            report = trigger(driver, context.run)
+            report = trigger_once(driver, context.run)
             context.log.info(report.summary)
             _tag_run(context, spec, report.session)
             metadata = of_report(report)

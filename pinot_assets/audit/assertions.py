@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import add
 from typing import Final
@@ -13,11 +14,11 @@ from pinot_assets.core.check_result import Severity
 from pinot_assets.core.json_object import JsonValue
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.broker import QueryResult
-from pinot_assets.pinot.client.data_table import DataTable, Scalar
+from pinot_assets.pinot.client.data_table import DataTable
 from pinot_assets.table_spec.blocks.assertion import MOST_GROUPS, Question, Side
 from pinot_assets.table_spec.blocks.audit import Assertion
 
-Group = tuple[Scalar, ...]
+Group = tuple[JsonValue, ...]
 Tally = Mapping[Group, tuple[float, ...]]
 """Values of a question's aggregates, in its order, by the values of its keys; by `()` if it has none."""
 
@@ -100,10 +101,10 @@ def _broker_value(value: JsonValue, fold: str) -> float:
     handles nulls has no value; this returns what others answer: 0, or an infinity (for AVG, too)."""
     if value is None:
         return _OF_NO_ROWS.get(fold, -math.inf)
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise PinotError(f"a broker answered {str(value)[:80]!r}, which is no number") from None
+    with suppress(ValueError):
+        if isinstance(value, str | int | float):
+            return float(value)
+    raise PinotError(f"a broker answered {str(value)[:80]!r}, which is no number")
 
 
 def joined(question: Question, *parts: Tally) -> Tally:

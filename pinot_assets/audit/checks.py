@@ -11,6 +11,7 @@ These findings concern the data: a file that was rewritten since is read again, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -205,8 +206,9 @@ class RowsSeen:
 
     @property
     def percent(self) -> float:
-        """Return the change in percent; `now` must not be 0."""
-        return 100 * (self.after - self.now) / self.now
+        """Return the change in percent, `inf` if there were no rows and there are some."""
+        gained = self.after - self.now
+        return 100 * gained / self.now if self.now else math.inf if gained else 0.0
 
 
 def row_change(bound: RowChange, counts: Mapping[str, RowsSeen]) -> Finding:
@@ -235,8 +237,9 @@ def row_change(bound: RowChange, counts: Mapping[str, RowsSeen]) -> Finding:
 
 
 def row_words(rows: RowsSeen) -> str:
-    """Return the change in words; `rows.now` must not be 0."""
-    return f"goes from {rows.now:,} to {rows.after:,} rows ({rows.percent:+.3g}%)"
+    """Return the change in words, with its percentage if there were rows."""
+    share = f" ({rows.percent:+.3g}%)" if rows.now else ""
+    return f"goes from {rows.now:,} to {rows.after:,} rows{share}"
 
 
 MOST_PERCENT: Final = 90

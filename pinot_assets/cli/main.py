@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from importlib.metadata import version
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.core import TyperGroup
@@ -18,7 +18,9 @@ from pinot_assets.cli.commands.simulate import simulate
 from pinot_assets.cli.commands.watch import watch
 from pinot_assets.cli.doctor.doctor import doctor
 from pinot_assets.cli.program import Program, arrange, reflow, run_program
-from pinot_assets.core.json_object import Foreign
+
+if TYPE_CHECKING:  # typer keeps its Click private, so no code imports it when it runs
+    from typer._click.core import Command, Context
 
 app = typer.Typer(
     cls=Program,
@@ -30,10 +32,7 @@ app = typer.Typer(
 
 
 class _RealtimeGroup(TyperGroup):
-    """Delegate to `pinot_assets.cli.realtime.group`, and import it only when one of its commands is used.
-
-    Arguments are `Foreign`, because typer's own types are private and differ between its releases.
-    """
+    """Delegate to `pinot_assets.cli.realtime.group`, and import it only when one of its commands is used."""
 
     @cached_property
     def _whole(self) -> TyperGroup:
@@ -41,11 +40,11 @@ class _RealtimeGroup(TyperGroup):
 
         return get_group(app)
 
-    def list_commands(self, ctx: Foreign) -> list[str]:
+    def list_commands(self, ctx: Context) -> list[str]:
         """Return the names of the other group's commands."""
         return self._whole.list_commands(ctx)
 
-    def get_command(self, ctx: Foreign, cmd_name: str) -> Foreign:
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         """Return one command of the other group."""
         return self._whole.get_command(ctx, cmd_name)
 

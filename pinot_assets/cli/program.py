@@ -17,6 +17,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import typer
 from rich.markup import escape
@@ -25,8 +26,11 @@ from typer.core import TyperGroup
 from pinot_assets.cli.terminal import new_console, show_json
 from pinot_assets.core import interrupts
 from pinot_assets.core.exit_codes import ExitCode, code_of
-from pinot_assets.core.json_object import Foreign, JsonObject
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError, TypedWrong
+
+if TYPE_CHECKING:  # typer keeps its Click private, so no code imports it when it runs
+    from typer._click.core import Context
 
 JSON = "--json"
 _WRONG_TYPING: type[Exception] = typer.BadParameter.__mro__[2]
@@ -76,7 +80,7 @@ def _name(command: typer.models.CommandInfo) -> str:
 class Program(TyperGroup):
     """The group of all commands of the program."""
 
-    def invoke(self, ctx: Foreign) -> Foreign:
+    def invoke(self, ctx: Context) -> object:
         """Run a command; if it is interrupted, print one line on standard error."""
         try:
             return super().invoke(ctx)
@@ -105,17 +109,17 @@ def run_program(app: typer.Typer) -> None:
     try:
         code = _with_json(app) if JSON in words else _with_text(app)
     except PinotAssetsError as error:
-        code = tell(error, words)
+        code = print_error(error, words)
     except OSError as error:
         if error.errno == errno.EPIPE:  # the reader closed the pipe
             _close_output()
             code = ExitCode.ERROR
         else:
-            code = tell(of_system(error), words)
+            code = print_error(of_system(error), words)
     sys.exit(code)
 
 
-def tell(error: PinotAssetsError, words: Sequence[str]) -> ExitCode:
+def print_error(error: PinotAssetsError, words: Sequence[str]) -> ExitCode:
     """Print an error: on standard error, or with `--json` on standard output as well-formed JSON.
 
     :param words: the words of the command line.

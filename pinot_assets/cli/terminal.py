@@ -61,12 +61,9 @@ def notes_to_stderr(as_json: bool) -> AbstractContextManager[object]:
     return redirect_stdout(sys.stderr) if as_json else nullcontext()
 
 
-def refuse_to_ask(as_json: bool, is_answered: bool, hint: str = DRY_RUN) -> None:
-    """Refuse to ask a question with `--json`, because a program cannot answer it.
+def unanswered(hint: str = DRY_RUN) -> PinotAssetsError:
+    """Return the error for a question that a command would ask with `--json`: a program cannot answer it.
 
-    :param is_answered: whether the command's options already answer the question.
-    :param hint: which options to add.
-    :raises PinotAssetsError: the question is not answered.
+    :param hint: which options answer the question.
     """
-    if as_json and not is_answered:
-        raise PinotAssetsError("with --json nobody is asked", hint=hint)
+    return PinotAssetsError("with --json nobody is asked", hint=hint)

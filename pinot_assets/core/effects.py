@@ -8,7 +8,7 @@ notes to the error: what was done, what is unknown, and the command that continu
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,7 +16,6 @@ from typing import Final, TypeVar, cast
 
 from kazoo.exceptions import KazooException
 
-from pinot_assets.core.json_object import JsonValue
 from pinot_assets.core.text import plural
 from pinot_assets.errors import (
     LeaseLost,
@@ -133,18 +132,19 @@ WORDS: Final[Mapping[str, str]] = {
 """Every method that changes something, and the words for its effect."""
 
 _OF_SERVERS: Final = frozenset({"server_uploads", "server_uploads_committed", "reingest"})
-_OF_SEGMENTS: Final = {"push": 1, "delete_segments": 1, "delete_from": 1}
-"""Index of the argument that holds the segments."""
 _STARTS: Final = {"start_replace_segments": 2, "force_start_replace_segments": 2}
+_OF_SEGMENTS: Final = {"push": 1, "delete_segments": 1, "delete_from": 1} | _STARTS
+"""Index of the argument that holds the segments."""
 
 
-def _effect(name: str, args: Sequence[JsonValue], answer: object) -> Effect:
+def _effect(name: str, args: Sequence[object], answer: object) -> Effect:
     """:param args: the call's arguments: names, lists of names, configs."""
+    segments = args[_OF_SEGMENTS[name]] if name in _OF_SEGMENTS else ()
+    count = len(segments) if isinstance(segments, Sized) else 0
     if name in _STARTS:
-        return Effect(name, str(answer or ""), len(args[_STARTS[name]]))
+        return Effect(name, str(answer or ""), count)
     if name.endswith("_replace_segments") or name in _OF_SERVERS:
         return Effect(name, str(args[1]))
-    count = len(args[_OF_SEGMENTS[name]]) if name in _OF_SEGMENTS else 0
     of = args[0]  # a table name, or a schema or table config
     named = of.get("tableName") or of.get("schemaName") or "" if isinstance(of, Mapping) else of
     return Effect(name, str(named), count)

@@ -145,7 +145,7 @@ class Policy:
         """Return why a spec may not refer to an environment variable; None if it may."""
         if name in self.own_variables:
             return None
-        if name not in FOR_SPECS and is_ours(name):
+        if name not in FOR_SPECS and is_own_variable(name):
             own = name.partition("_")[2] or name
             return PolicyRefusal(
                 f"refers to {name}, which is this installation's own and which no table spec may read",
@@ -289,7 +289,7 @@ UNLIMITED: Final = Policy()
 """For places that no table spec names, but the installation itself or the person who typed a command."""
 
 
-def is_ours(name: str) -> bool:
+def is_own_variable(name: str) -> bool:
     """Whether a variable belongs to this project or to the programs around it."""
     return _matches(name, _OURS)
 

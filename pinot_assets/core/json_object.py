@@ -1,4 +1,9 @@
-"""Types for JSON documents and untyped objects of libraries; all uses of `Any` for values are named here."""
+"""Types for JSON documents.
+
+A reader checks a `JsonValue` before it uses it: with `isinstance`, or with `typed` of `core.untrusted`. The
+values inside a `JsonObject` stay `Any`: Pinot, Helix or this package define those documents, readers name
+hundreds of their keys, and `structured` checks a stored document as a whole.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,5 @@ JsonObject = dict[str, Any]
 """A document, or a part of one, whose shape the reader knows: Pinot's, Helix's, a table spec's."""
 JsonMapping = Mapping[str, Any]
 """The same, for code that only reads it."""
-JsonValue = Any
+JsonValue = object
 """One value of a document, of any JSON type."""
-Foreign = Any
-"""An object that a library returns without a useful type: boto3, obstore, protobuf, kafka-python, typer."""

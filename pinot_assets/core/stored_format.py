@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject, JsonValue
-from pinot_assets.core.untrusted import MOST_ROWS, OBJECT, UNPACKED, fitting
+from pinot_assets.core.untrusted import MOST_ROWS, OBJECT, UNPACKED, fitting, typed
 from pinot_assets.errors import NeedsNewerRelease
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def stored_keys(kind: type[Stored]) -> dict[str, str]:
 
 def with_keys(value: Stored) -> JsonObject:
     """Return the same as `plain`, with keys in camel case."""
-    said = plain(value)
+    said = typed(plain(value), dict)
     known = {key: said[name] for key, name in stored_keys(type(value)).items() if name in said}
     return known | marks(value.format) | dict(value.kept)
 
@@ -230,7 +230,7 @@ _OFFSET: Final = 4
 """Bytes that Arrow needs for the offset at which a text, or a list, begins."""
 
 
-def table_of(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
+def parquet_table(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
     """Read the rows with one thread.
 
     Arrow's pool would start threads for this. If a command ends while they start, C++ aborts it after its
@@ -345,7 +345,7 @@ def _plain_size(values: pa.Array) -> int:
     return int(values.nbytes)
 
 
-def metadata_of(data: bytes) -> dict[str, str]:
+def parquet_metadata(data: bytes) -> dict[str, str]:
     """Return the metadata of a Parquet object without reading its rows."""
     metadata = pq.read_schema(pa.BufferReader(data)).metadata or {}
     return {key.decode(): value.decode() for key, value in metadata.items()}

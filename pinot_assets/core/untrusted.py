@@ -155,6 +155,7 @@ ValueCheck = Callable[[object], bool]
 
 _LONG: Final = 2**63
 _SHOWN: Final = 300
+_KINDS: Final[Mapping[type, str]] = {dict: "an object", int: "an int"}
 _DIGITS: Final = re.compile("[0-9]{1,19}")
 
 
@@ -192,9 +193,17 @@ def fields_of_json(text: str | bytes) -> JsonObject:
 
     :raises ValueError: the text is not a JSON object.
     """
-    value = read_json(text)
-    if not isinstance(value, dict):
-        raise ValueError(f"there is a {type(value).__name__} in the place of an object")
+    return typed(read_json(text), dict)
+
+
+def typed(value: JsonValue, kind: type[T]) -> T:
+    """Return a JSON value that must be of one class.
+
+    :raises ValueError: it is of another class.
+    """
+    if not isinstance(value, kind):
+        wanted = _KINDS.get(kind, f"a {kind.__name__}")
+        raise ValueError(f"there is a {type(value).__name__} in the place of {wanted}")
     return value
 
 
@@ -206,14 +215,12 @@ def whole_number(text: str) -> int | None:
     return int(text) if _DIGITS.fullmatch(text) else None
 
 
-def listed(value: JsonValue) -> tuple[JsonValue, ...]:
-    """Return a JSON list as a tuple. A text is a sequence, too, but is refused.
+def listed(value: JsonValue, kind: type[T]) -> tuple[T, ...]:
+    """Return a JSON list of values of one class as a tuple. A text is a sequence, too, but is refused.
 
-    :raises ValueError: the value is not a list.
+    :raises ValueError: the value is not a list, or an item is of another class.
     """
-    if not isinstance(value, list):
-        raise ValueError(f"there is a {type(value).__name__} in the place of a list")
-    return tuple(value)
+    return tuple(typed(item, kind) for item in typed(value, list))
 
 
 @contextmanager

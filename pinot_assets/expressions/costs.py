@@ -21,8 +21,8 @@ from pinot_assets.expressions.syntax import (
     FunctionCall,
     Token,
     calls_of,
-    number_of,
-    text_of,
+    literal_number,
+    literal_text,
     words,
 )
 
@@ -147,13 +147,13 @@ def by_range(call: FunctionCall, _: Dialect) -> float:
 
 def by_digits(call: FunctionCall, _: Dialect) -> float:
     """For format_number: its second argument is a pattern, or the number of digits after the point."""
-    pattern = text_of(call.arguments[1]) if len(call.arguments) > 1 else ""
+    pattern = literal_text(call.arguments[1]) if len(call.arguments) > 1 else ""
     return max(1.0, _literal_number(call, 1)) if pattern is None else 1.0
 
 
 def by_format(call: FunctionCall, dialect: Dialect) -> float:
     """For printf: its literal format sets the width of each value."""
-    if (text := text_of(call.arguments[0])) is None:
+    if (text := literal_text(call.arguments[0])) is None:
         raise ExpressionRefused(f"gives {call.name}() a format that is no text", "write the format itself")
     values = re.findall(r"%([^%a-zA-Z]*)", dialect.unquoted(text))
     return max(1.0, len(values)) + sum(float(width) for one in values for width in re.findall("[0-9]+", one))
@@ -162,7 +162,7 @@ def by_format(call: FunctionCall, dialect: Dialect) -> float:
 def _length(call: FunctionCall, position: int, dialect: Dialect) -> float:
     if position >= len(call.arguments):
         return 0.0
-    text = text_of(call.arguments[position])
+    text = literal_text(call.arguments[position])
     return UNKNOWN_LENGTH if text is None else float(len(dialect.unquoted(text)))
 
 
@@ -256,7 +256,7 @@ def _check_pattern(argument: Sequence[Token | FunctionCall], what: str, dialect:
 def _check_text(
     argument: Sequence[Token | FunctionCall], what: str, check: TextCheck, dialect: Dialect
 ) -> None:
-    if (text := text_of(argument)) is None:
+    if (text := literal_text(argument)) is None:
         raise _no_literal(what)
     try:
         check(dialect.unquoted(text))
@@ -272,7 +272,7 @@ def _no_literal(what: str) -> ExpressionRefused:
 
 def _literal_number(call: FunctionCall, position: int) -> float:
     arguments = call.arguments
-    number = number_of(arguments[position]) if -len(arguments) <= position < len(arguments) else None
+    number = literal_number(arguments[position]) if -len(arguments) <= position < len(arguments) else None
     if number is None:
         raise ExpressionRefused(
             f"gives {call.name}() a size that is not one number", "write the number itself, not an expression"

@@ -30,10 +30,10 @@ from pinot_assets.expressions.syntax import (
     Token,
     each_of,
     function_refusal,
-    number_of,
+    literal_number,
+    literal_text,
     read_tokens,
     refuse_reference,
-    text_of,
     without_comments,
     word_before,
     words,
@@ -196,8 +196,8 @@ def _lucene(text: str) -> None:
 def _check_sketch(call: FunctionCall) -> None:
     """Refuse parameters of a sketch (`'nominalEntries=4096'`) that ask for much or are no literals."""
     for argument in call.arguments[1:]:
-        text = text_of(argument)
-        if text is None and number_of(argument) is None:
+        text = literal_text(argument)
+        if text is None and literal_number(argument) is None:
             raise ExpressionRefused(f"gives {call.name}() a setting that is no literal", "write its value")
         if any(float(number) > MOST_ENTRIES for number in re.findall("[0-9]+", text or "")):
             raise ExpressionRefused(
@@ -343,7 +343,7 @@ def check_question(text: str) -> None:
     check_whole(tokens[1:-2], CLAUSES)
 
 
-def refused_function(name: str) -> ExpressionRefused | None:
+def pinot_refusal(name: str) -> ExpressionRefused | None:
     """Return why a function may not be called; None if it may."""
     plain = canonical(name) if name.isascii() else ""
     if plain in ALLOWED or PERCENTILE.fullmatch(plain):
@@ -359,7 +359,7 @@ def _called(tokens: list[Token], place: int) -> str:
         return ""
     if name.name == "filter" and tokens[place + 1].name == "where":
         return ""
-    if (refused := refused_function(name.text)) is not None:
+    if (refused := pinot_refusal(name.text)) is not None:
         raise refused
     return canonical(name.name)
 

@@ -298,7 +298,7 @@ def check_spark_expression(text: str) -> None:
     check_whole(tokens[1:-2])
 
 
-def refused_function(name: str) -> ExpressionRefused | None:
+def spark_refusal(name: str) -> ExpressionRefused | None:
     """Return why a function may not be called; None if it may."""
     plain = name.lower() if name.isascii() else ""
     if plain in ALLOWED or plain in _CALLED_BY_GRAMMAR:
@@ -321,7 +321,7 @@ def _called(tokens: list[Token], place: int) -> str:
         return ""
     if name.name in ("all", "any", "some") and before.name in ("like", "ilike", "rlike", "regexp"):
         return ""
-    if (refused := refused_function(name.text)) is not None:
+    if (refused := spark_refusal(name.text)) is not None:
         raise refused
     return name.name
 

@@ -268,14 +268,14 @@ def calls_of(tokens: Sequence[Token]) -> FunctionCall:
     return whole
 
 
-def text_of(argument: Sequence[Token | FunctionCall]) -> str | None:
+def literal_text(argument: Sequence[Token | FunctionCall]) -> str | None:
     """Return the text literal that an argument is, with its quotes; None if it is anything else."""
     if len(argument) == 1 and isinstance(argument[0], Token) and argument[0].kind == "text":
         return argument[0].text
     return None
 
 
-def number_of(argument: Sequence[Token | FunctionCall]) -> float | None:
+def literal_number(argument: Sequence[Token | FunctionCall]) -> float | None:
     """Return the number that an argument is, with or without a sign; None if it is anything else."""
     *signs, last = [item if isinstance(item, Token) else None for item in argument] or [None]
     if last is None or last.kind != "number" or len(signs) > 1:

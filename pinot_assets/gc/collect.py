@@ -23,12 +23,12 @@ from typing import Final
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural, size
 from pinot_assets.errors import LeaseLost, PinotAssetsError, SessionHeld, SwitchStateUnknown
-from pinot_assets.gc.orphans import Garbage, Orphan, OrphanKind, look
+from pinot_assets.gc.orphans import Garbage, Orphan, OrphanKind, survey
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.checks.shadow import remove_shadow
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.recover.interrupted import sweep
+from pinot_assets.session.recover.interrupted import delete_strays
 from pinot_assets.session.recover.lost_pointer import catch_up
 from pinot_assets.session.rollback.retention import take_away
 from pinot_assets.session.stores.session_store import SessionStore
@@ -80,7 +80,7 @@ def collect(driver: Driver, grace_ms: int, on_progress: OnProgress) -> Collected
     :param grace_ms: minimum age, by the clock of the staging area.
 
     :raises LeaseLost: another run owns the table now; what was not deleted yet stays.
-    :raises PinotAssetsError: as `look`; nothing was deleted.
+    :raises PinotAssetsError: as `survey`; nothing was deleted.
     """
     return driver.carry_out(STEP, lambda run: _collect(run, grace_ms, on_progress))
 
@@ -89,7 +89,7 @@ def _collect(context: TriggerContext, grace_ms: int, on_progress: OnProgress) ->
     catch_up(context)
     context.staging.store.probe()  # a local store deletes what killed writers left unfinished
     now_ms = store_now_ms(context.staging.store)
-    garbage = look(context.spec, context.clients, context.lease.pointer, grace_ms, now_ms)
+    garbage = survey(context.spec, context.clients, context.lease.pointer, grace_ms, now_ms)
     failed = dict[str, str]()
     for done, (name, why) in enumerate(_work(context, garbage), 1):
         if why:
@@ -107,7 +107,7 @@ _STAGED: Final = frozenset(
 def _work(context: TriggerContext, garbage: Garbage) -> Iterator[tuple[str, str]]:
     """Yield each orphan's name once it is done, and why it could not be deleted, "" if it was."""
     acts: dict[OrphanKind, Callable[[list[str]], object]] = {
-        OrphanKind.STRAY: lambda _: sweep(context, None, context.current_snapshot()),
+        OrphanKind.STRAY: lambda _: delete_strays(context, None, context.current_snapshot()),
         OrphanKind.SEGMENT: context.switcher().delete,
         OrphanKind.SHADOW: lambda _: remove_shadow(context),
         OrphanKind.NODE: lambda _: context.lease.prune(),
@@ -155,7 +155,7 @@ def nodes_of_dropped_table(store: SessionStore, now_ms: int) -> Orphan | None:
     )
 
 
-def forget(store: SessionStore) -> bool:
+def forget_table(store: SessionStore) -> bool:
     """Delete the table's nodes under the lease, unless the table exists again or a run holds the lease.
 
     :returns: whether they are deleted.
@@ -178,7 +178,7 @@ SHOWN = 3
 """Maximum of names that a line shows."""
 
 
-def values(garbage: Garbage, collected: Collected | None) -> JsonObject:
+def gc_values(garbage: Garbage, collected: Collected | None) -> JsonObject:
     """Return a plan or a collection as JSON values.
 
     :param collected: None for a plan.

@@ -104,10 +104,10 @@ class TableFacts:
     here_ms: int
 
 
-def orphans(facts: TableFacts) -> Iterator[Orphan]:
+def orphans_of(facts: TableFacts) -> Iterator[Orphan]:
     """Yield all orphans, however young, in the order in which they may be deleted."""
     if facts.ledger is not None:
-        if facts.session is None:  # the next trigger ends an open session, and then sweeps
+        if facts.session is None:  # the next trigger ends an open session, and then deletes strays
             for name in sorted(unknown_of(facts.table, facts.lineage.visible(facts.segments), facts.ledger)):
                 why = "queries see it, and no snapshot knows it: the next trigger deletes it"
                 yield Orphan(OrphanKind.STRAY, name, why)
@@ -216,14 +216,14 @@ def garbage(driver: Driver, grace_ms: int) -> Garbage:
     """Find the orphans of a table; needs no lease and changes nothing.
 
     :param grace_ms: minimum age before an orphan may be deleted, by this machine's clock.
-    :raises PinotAssetsError: as `look`.
+    :raises PinotAssetsError: as `survey`.
     """
     driver.require_known()
     clients = driver.clients
-    return look(driver.spec, clients, clients.store.pointer(), grace_ms, clients.now_ms())
+    return survey(driver.spec, clients, clients.store.pointer(), grace_ms, clients.now_ms())
 
 
-def look(spec: TableSpec, clients: TableClients, pointer: Pointer, grace_ms: int, now_ms: int) -> Garbage:
+def survey(spec: TableSpec, clients: TableClients, pointer: Pointer, grace_ms: int, now_ms: int) -> Garbage:
     """Find the orphans of a table.
 
     :param pointer: the pointer as it is now; under the lease, the owner's.
@@ -247,7 +247,7 @@ def look(spec: TableSpec, clients: TableClients, pointer: Pointer, grace_ms: int
     else:
         expired, kept, why = (), None, "ZooKeeper knows of no snapshot, and a run may need what lies there"
     old, young = list[Orphan](), list[Orphan]()
-    for orphan in orphans(
+    for orphan in orphans_of(
         TableFacts(
             table=spec.name,
             nodes=clients.store.session_nodes(),

@@ -106,7 +106,7 @@ def lineage_clean(probe: TableProbe) -> CheckResult:
     renewed_ms = probe.entry_renewed_ms()
     open_entries = lineage.in_state(LineageState.IN_PROGRESS)
     foreign = [e for e in open_entries if not owned(table, e)]
-    of_open_session = [e for e in open_entries if of_session(table, e, session)]
+    of_open_session = [e for e in open_entries if belongs_to_session(table, e, session)]
     stray = [e for e in open_entries if e not in foreign and e not in of_open_session]
     old = [e for e in open_entries if now_ms - e.timestamp_ms > renewed_ms]
     kept_too_long = [e for e in old if e not in foreign and e not in stray]
@@ -161,7 +161,7 @@ def owned(table: str, entry: LineageEntry) -> bool:
     return all(is_ours(table, name) for name in entry.segments_to or entry.segments_from)
 
 
-def of_session(table: str, entry: LineageEntry, session: Session | None) -> bool:
+def belongs_to_session(table: str, entry: LineageEntry, session: Session | None) -> bool:
     """Return whether the entry is the open session's: by its id or, while that is not stored, its outputs."""
     if session is None:
         return False
@@ -211,7 +211,7 @@ def rollback_window(probe: TableProbe) -> CheckResult:
         return answer(f"Pinot forgets a switch that replaced nothing early: no way back but {again}")
     if entry is not None and before_switch(table, current, entry) != set(before.segments):
         return answer(f"the newest switch was a way back itself: another one goes {again}")
-    others = Lineage(tuple(e for e in lineage if not of_session(table, e, session)))
+    others = Lineage(tuple(e for e in lineage if not belongs_to_session(table, e, session)))
     if reasons := why_not_revert(others, segments, current.lineage_entry_id):
         lost = CheckProblem(
             f"the switch of {current.session} cannot be reverted though it is only {age} h old: "

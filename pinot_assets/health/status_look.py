@@ -13,8 +13,8 @@ from pinot_assets.health.table_status import (
     SourceChanges,
     StatusFacts,
     TableStatus,
-    not_known,
     table_status,
+    unknown_status,
 )
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.state import Session, given_up
@@ -25,11 +25,13 @@ def status_from(probe: TableProbe) -> TableStatus:
     """Return the table's status. Never raises for what cannot be read; then the status is not known."""
     try:
         newest = None if probe.observation().session else probe.newest_session()
-        facts = facts_of(probe.spec, probe.observation(), newest, changes_of(probe), probe.difference().held)
+        facts = facts_of(
+            probe.spec, probe.observation(), newest, source_changes(probe), probe.difference().held
+        )
     except PinotAssetsError as error:
-        return not_known(probe.spec.name, error.reason, error.hint or "look again when it answers")
+        return unknown_status(probe.spec.name, error.reason, error.hint or "look again when it answers")
     except Exception as error:
-        return not_known(probe.spec.name, repr(error), "a fault of the status itself: please report it")
+        return unknown_status(probe.spec.name, repr(error), "a fault of the status itself: please report it")
     return table_status(facts, probe.now_ms)
 
 
@@ -54,7 +56,7 @@ def facts_of(
     )
 
 
-def changes_of(probe: TableProbe) -> SourceChanges:
+def source_changes(probe: TableProbe) -> SourceChanges:
     """Return what waits in the source; a change is no older than the snapshot that lacks it."""
     difference, snapshot = probe.difference(), probe.snapshot()
     deleted = len(difference.extra) if probe.spec.mode != "append" else 0

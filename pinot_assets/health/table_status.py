@@ -135,7 +135,7 @@ class TableStatus:
         )
 
 
-def not_known(table: str, why: str, do: str) -> TableStatus:
+def unknown_status(table: str, why: str, do: str) -> TableStatus:
     """Return the status of a table that cannot be read."""
     return TableStatus(table, Standing.NOT_KNOWN, f"{table} is not known: {why}", "", do)
 
@@ -150,12 +150,12 @@ def table_status(facts: StatusFacts, now_ms: int) -> TableStatus:
         facts.table,
         Standing.PUBLISHED,
         f"{facts.table} is published as the source has it",
-        served(facts.snapshot),
+        seen_by_queries(facts.snapshot),
         since_ms=facts.snapshot.published_ms,
     )
 
 
-def served(snapshot: Snapshot | None) -> str:
+def seen_by_queries(snapshot: Snapshot | None) -> str:
     """Return what queries see: session, files, rows and when they were published."""
     if snapshot is None:
         return "queries see nothing"
@@ -167,7 +167,7 @@ def _failed(facts: StatusFacts, now_ms: int) -> TableStatus | None:
     table, session = facts.table, facts.session or facts.gave_up
     if session is None:
         return None
-    run, seen = f"pinot-assets run {table}", served(facts.snapshot)
+    run, seen = f"pinot-assets run {table}", seen_by_queries(facts.snapshot)
     audit_shut = session.audit is not None and not session.audit.passed and not session.audit.may_pass
     if session.trouble_since_ms and has_lasted(session.trouble_since_ms, now_ms):
         lasts = so_long(session.trouble_since_ms, now_ms)
@@ -228,7 +228,7 @@ def _held(facts: StatusFacts, _: int) -> TableStatus | None:
         facts.table,
         Standing.HELD,
         f"{facts.table} is held by a rollback, which keeps {number} out",
-        served(facts.snapshot),
+        seen_by_queries(facts.snapshot),
         "is the reason for the rollback gone? Let it in again",
         f"pinot-assets resume {facts.table}",
         "pinotassetsheldback",
@@ -249,7 +249,7 @@ def _never_published(facts: StatusFacts, _: int) -> TableStatus | None:
         facts.table,
         Standing.NEVER_PUBLISHED,
         f"{facts.table} was never published: {what}",
-        served(None),
+        seen_by_queries(None),
         "" if facts.holder else f"switch on the sensor `{facts.table}_files`, or run the table once",
         "" if facts.holder else f"pinot-assets run {facts.table}",
         "pinotassetschangewaits",
@@ -272,7 +272,7 @@ def _waiting(facts: StatusFacts, now_ms: int) -> TableStatus | None:
         table,
         Standing.WAITING,
         f"{table} {what}",
-        served(facts.snapshot),
+        seen_by_queries(facts.snapshot),
         do,
         f"pinot-assets run {table}",
         "pinotassetssessionidle",
@@ -292,7 +292,7 @@ def _behind(facts: StatusFacts, now_ms: int) -> TableStatus | None:
         facts.table,
         Standing.BEHIND,
         f"{facts.table} is behind its source{since}: {changes}{works}",
-        served(facts.snapshot),
+        seen_by_queries(facts.snapshot),
         "" if facts.holder else f"is the sensor `{facts.table}_files` on? Or run the table",
         "" if facts.holder else f"pinot-assets run {facts.table}",
         "pinotassetschangewaits",

@@ -102,7 +102,7 @@ def build_from(build_spec: BuildSpec, task: FileTask, rows: Rows) -> Receipt | F
         return failure_of(build_spec, task, error)
 
 
-def look_at(build_spec: BuildSpec, task: FileTask, look: Callable[[Path], None]) -> Fingerprint | Failure:
+def inspected(build_spec: BuildSpec, task: FileTask, look: Callable[[Path], None]) -> Fingerprint | Failure:
     """Copy one version of a file and inspect it; build nothing.
 
     :param look: called with the path of the copy; an exception that it raises becomes the file's failure.

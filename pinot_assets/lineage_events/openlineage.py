@@ -35,7 +35,7 @@ from openlineage.client.uuid import generate_static_uuid
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.session.values.state import Mode, Outcome, Session
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
-from pinot_assets.snapshot.provenance import difference
+from pinot_assets.snapshot.provenance import snapshot_difference
 
 MOST_FOLDERS = 100
 """Maximum of input datasets of an event: files in more folders are grouped by parent folders."""
@@ -147,7 +147,7 @@ def _session_facet(session: Session, snapshot: Snapshot | None, former: Snapshot
     )
     if snapshot is None or (former is None and snapshot.parent is not None):
         return facet
-    changed = difference(former or replace(snapshot, files=()), snapshot)
+    changed = snapshot_difference(former or replace(snapshot, files=()), snapshot)
     return attr.evolve(
         facet,
         filesAdded=len(changed.added),

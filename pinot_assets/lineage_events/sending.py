@@ -81,7 +81,7 @@ def is_configured(env: Mapping[str, str]) -> bool:
     return is_named or _settings_file(env) is not None
 
 
-def refuse_settings(env: Mapping[str, str]) -> None:
+def refuse_large_settings(env: Mapping[str, str]) -> None:
     """Check that the client's settings file is within limits: the client reads it whole, whatever its size.
 
     :raises SpecError: the settings are too large, too deep, or not YAML.
@@ -134,12 +134,12 @@ def place_of(spec: TableSpec, controller: str, env: Mapping[str, str]) -> Datase
         namespace=env.get(NAMESPACE, "").strip() or "pinot-assets",
         pinot=f"pinot://{address.hostname}:{address.port or (443 if address.scheme == 'https' else 80)}",
         table=spec.name,
-        columns=columns_of(spec.schema_json),
+        columns=schema_columns(spec.schema_json),
         read_as_is=not spec.ingestion.transforms,
     )
 
 
-def columns_of(schema: JsonMapping) -> list[tuple[str, str]]:
+def schema_columns(schema: JsonMapping) -> list[tuple[str, str]]:
     """Return name and type of each column of a Pinot schema; a multi-value type is `STRING[]`."""
     kinds = ("dimensionFieldSpecs", "metricFieldSpecs", "dateTimeFieldSpecs")
     return [
@@ -159,7 +159,7 @@ def send(run_events: Sequence[RunEvent]) -> None:
         return
     from openlineage.client import OpenLineageClient
 
-    refuse_settings(os.environ)
+    refuse_large_settings(os.environ)
     # These loggers report each attempt, with addresses that may hold a secret.
     for name in ("openlineage", "urllib3.connectionpool"):
         logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -48,7 +48,7 @@ def class_path(
     """
     if jars == "pinot" and (pinot_home := os.environ.get("PINOT_HOME")):
         return _distribution(Path(pinot_home))
-    return resolve(pom(jars), cache=cache, progress=progress)
+    return resolve_jars(pom(jars), cache=cache, progress=progress)
 
 
 def is_at_hand(jars: str, *, cache: Path | None = None) -> bool:
@@ -73,7 +73,7 @@ def _distribution(home: Path) -> list[Path]:
     return jars
 
 
-def resolve(
+def resolve_jars(
     pom: Path, *, cache: Path | None = None, progress: Callable[[str], None] | None = None
 ) -> list[Path]:
     """Return the jars that `pom` needs at run time, in class path order; Maven fetches them the first time.
@@ -102,7 +102,7 @@ def resolve(
 
 
 def is_resolved(pom: Path, *, cache: Path | None = None) -> bool:
-    """Whether `resolve` works without Maven."""
+    """Whether `resolve_jars` works without Maven."""
     return _folder(pom, cache).is_dir()
 
 

@@ -254,7 +254,7 @@ def _not_registered(site: Site, instance: str, tag: str) -> str | None:
     except httpx.HTTPError as error:
         return f"the controller cannot be asked about {instance} ({type(error).__name__})"
     try:
-        is_tagged = known.status_code == 200 and tag in listed(fields_of_json(known.content).get("tags"))
+        is_tagged = known.status_code == 200 and tag in listed(fields_of_json(known.content).get("tags"), str)
     except ValueError:
         is_tagged = False
     if not is_tagged:

@@ -79,7 +79,7 @@ def find_marked(marker: str) -> ProcessRecord | None:
     return None
 
 
-def stop(processes: Iterable[psutil.Process], *, grace: float) -> list[psutil.Process]:
+def stop_processes(processes: Iterable[psutil.Process], *, grace: float) -> list[psutil.Process]:
     """Send SIGTERM to all processes, and kill those that have not ended after `grace` seconds.
 
     :returns: the processes that had to be killed.
@@ -176,7 +176,7 @@ _LIVE = f"/{CLUSTER}/LIVEINSTANCES"
 _LEADER = f"/{CLUSTER}/CONTROLLER/LEADER"
 
 
-def forget(zookeeper: str, pid: int) -> None:
+def forget_instance(zookeeper: str, pid: int) -> None:
     """Delete the cluster's nodes of the dead process `pid`, so that its successor need not wait.
 
     ZooKeeper keeps a dead process's ephemeral nodes until its session times out. Helix makes an instance of

@@ -8,8 +8,9 @@ where it allows that.
 from __future__ import annotations
 
 import fcntl
+import math
+import operator
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,10 +20,11 @@ from typing import Literal
 import psutil
 
 from pinot_assets.core.this_machine import Java, find_java
+from pinot_assets.core.waiting import MONOTONIC, Deadline, poll_until
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import jars, parts, processes
 from pinot_assets.local.parts import Site, StackPart
-from pinot_assets.local.processes import forget
+from pinot_assets.local.processes import forget_instance
 from pinot_assets.settings.local_stack import (
     BROKERS,
     LOOPBACK,
@@ -121,18 +123,27 @@ class Stack:
         running = self._running(record)
         return [self._status(part, record, running.get(part.name)) for part in parts.ALL]
 
-    def down(self, purge: bool = False) -> None:
-        """Stop the processes of this stack, ZooKeeper last, and no others.
-
-        :param purge: also delete the data, logs and ports.
-        """
+    def down(self) -> None:
+        """Stop the processes of this stack, ZooKeeper last, and no others."""
         if not self.home.is_dir():
             return
         with self._locked():
             if (record := load_record(self.home)) is not None:
                 self._stop(record)
-        if purge:
-            self._purge()
+
+    def purge(self) -> None:
+        """Stop the stack as `down` does, and delete its data, logs and ports."""
+        self.down()
+        # Only what the stack wrote, because `data/` also contains the input files of the sample.
+        data = self.home / "data"
+        of_parts = [data / part.name for part in parts.ALL]
+        for folder in (self.home / "conf", self.home / "logs", data / "controller-temp", *of_parts):
+            shutil.rmtree(folder, ignore_errors=True)
+        for file in ("state.json", ".state.new", "lock"):
+            (self.home / file).unlink(missing_ok=True)
+        for folder in (data, self.home):
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
 
     # --- what runs -------------------------------------------------------------------------------
 
@@ -195,7 +206,7 @@ class Stack:
         for folder in (self.home / "logs", self.home / "data" / part.name):
             folder.mkdir(parents=True, exist_ok=True)
         if part.jars == "pinot" and part.after and (dead := record.processes.get(part.name)):
-            forget(f"{LOOPBACK}:{record.ports['zookeeper']['client']}", dead.pid)
+            forget_instance(f"{LOOPBACK}:{record.ports['zookeeper']['client']}", dead.pid)
         command = [
             str(java.executable),
             _marker(record, part),
@@ -227,14 +238,15 @@ class Stack:
         running: dict[str, psutil.Process],
         start: Callable[[StackPart], None] | None,
     ) -> None:
-        since = {part.name: time.monotonic() for part in needed if part.name in running}
+        deadlines = {part.name: Deadline(MONOTONIC, _PATIENCE) for part in needed if part.name in running}
         waiting, ready = list(needed), set[str]()
-        while waiting:
+
+        def look() -> list[StackPart]:
             for part in list(waiting):
-                if part.name not in since:
+                if (deadline := deadlines.get(part.name)) is None:
                     if start is not None and ready.issuperset(part.after):
                         start(part)
-                        since[part.name] = time.monotonic()
+                        deadlines[part.name] = Deadline(MONOTONIC, _PATIENCE)
                     continue
                 if (missing := self._missing(part, record)) is None:
                     waiting.remove(part)
@@ -243,13 +255,14 @@ class Stack:
                         record.settled.add(part.name)
                         save_record(self.home, record)
                     if part.name not in running:
-                        seconds = time.monotonic() - since[part.name]
-                        self._progress.done(f"{part.name} is ready ({seconds:.1f} s)")
-                elif time.monotonic() - since[part.name] > _PATIENCE:
+                        self._progress.done(f"{part.name} is ready ({deadline.waited:.1f} s)")
+                elif deadline.is_over:
                     raise self._failed(part, f"it was not ready after {_PATIENCE:.0f} s: {missing}")
             if waiting:
                 self._progress.doing("waiting for " + ", ".join(part.name for part in waiting))
-                time.sleep(0.1)
+            return waiting
+
+        poll_until(Deadline(MONOTONIC, math.inf), 0.1, look, operator.not_)  # each part has its own deadline
 
     def _missing(self, part: StackPart, record: Record) -> str | None:
         if (process := processes.find(record.processes[part.name])) is None:
@@ -271,25 +284,13 @@ class Stack:
         for names in _STOP_ORDER:
             if wave := [running[name] for name in names if name in running]:
                 self._progress.doing("stopping " + ", ".join(name for name in names if name in running))
-            killed = {process.pid for process in processes.stop(wave, grace=_GRACE)}
+            killed = {process.pid for process in processes.stop_processes(wave, grace=_GRACE)}
             for name in names:
                 record.processes.pop(name, None)
                 if name in running:
                     how = "had to be killed" if running[name].pid in killed else "has stopped"
                     self._progress.done(f"{name} {how}")
             save_record(self.home, record)
-
-    def _purge(self) -> None:
-        """Delete only what the stack wrote, because `data/` also contains the input files of the sample."""
-        data = self.home / "data"
-        of_parts = [data / part.name for part in parts.ALL]
-        for folder in (self.home / "conf", self.home / "logs", data / "controller-temp", *of_parts):
-            shutil.rmtree(folder, ignore_errors=True)
-        for file in ("state.json", ".state.new", "lock"):
-            (self.home / file).unlink(missing_ok=True)
-        for folder in (data, self.home):
-            if folder.is_dir() and not any(folder.iterdir()):
-                folder.rmdir()
 
     # --- files -----------------------------------------------------------------------------------
 

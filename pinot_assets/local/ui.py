@@ -80,7 +80,7 @@ def stop(home: Path) -> bool:
     record = _read(home)
     leaders = [*([record.process] if record else []), *_unrecorded(home)]
     running = {process.pid: process for leader in leaders for process in _processes(leader)}
-    processes.stop(running.values(), grace=_GRACE_S)
+    processes.stop_processes(running.values(), grace=_GRACE_S)
     _path(home).unlink(missing_ok=True)
     return bool(running)
 

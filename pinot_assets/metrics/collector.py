@@ -19,7 +19,7 @@ from pinot_assets.metrics.family import PREFIX, Family, Sample, gauge
 from pinot_assets.metrics.health import health_samples, samples_of_probe
 from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.metrics.session import samples_of_store
-from pinot_assets.realtime.health.all_checks import look as look_at_stream_table
+from pinot_assets.realtime.health.all_checks import view_of
 from pinot_assets.session.stores.clients import open_session_store, open_staging
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import AnyTableSpec, LeftOut, RealtimeTableSpec, TableSpec, label_of
@@ -106,7 +106,7 @@ def read_health(spec: TableSpec, settings: SettingsOf) -> list[Sample]:
 
 def read_realtime(spec: RealtimeTableSpec, settings: SettingsOf) -> list[Sample]:
     """:raises PinotAssetsError: the table cannot be read."""
-    table, looked = label_of(spec), look_at_stream_table(spec.name, settings)
+    table, looked = label_of(spec), view_of(spec.name, settings)
     if looked.state is None:
         raise PinotAssetsError(f"{table} cannot be read", why=looked.answers[0].message)
     return [*realtime_samples(table, looked.state), *health_samples(table, looked.answers)]

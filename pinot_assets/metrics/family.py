@@ -65,7 +65,7 @@ def registry_of(read: Callable[[], Iterable[Sample]]) -> CollectorRegistry:
     return registry
 
 
-def text_of(samples: Iterable[Sample]) -> str:
+def prometheus_text(samples: Iterable[Sample]) -> str:
     """Return the samples in Prometheus' text format."""
     kept = [*samples]
     return generate_latest(registry_of(lambda: kept)).decode()

@@ -78,7 +78,7 @@ _FILES = {"done": "done", "failed": "failed", "pending": "pending", "gone": "gon
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class StoredState:
     """What ZooKeeper holds of a table, and the header of the snapshot that the pointer names.
 
     :ivar session: the open session.
@@ -94,7 +94,7 @@ class Seen:
 
 
 def session_samples(
-    table: str, state: Seen, max_retries: int, freshness_hours: float | None
+    table: str, state: StoredState, max_retries: int, freshness_hours: float | None
 ) -> Iterator[Sample]:
     """Yield the table's samples; a number that does not exist is left out, since a zero would be wrong."""
     yield from _published(table, state, freshness_hours)
@@ -107,7 +107,7 @@ def session_samples(
     yield from _last_switch(table, state.sessions)
 
 
-def _published(table: str, state: Seen, freshness_hours: float | None) -> Iterator[Sample]:
+def _published(table: str, state: StoredState, freshness_hours: float | None) -> Iterator[Sample]:
     if freshness_hours is not None:
         yield FRESHNESS_LIMIT.of(freshness_hours * 3600, table)
     if state.header is not None:
@@ -135,7 +135,7 @@ def _session(table: str, session: Session | None, max_retries: int) -> Iterator[
         yield from (FILES.of(counts.get(name, 0), table, state) for name, state in _FILES.items())
 
 
-def _audit(table: str, state: Seen) -> Iterator[Sample]:
+def _audit(table: str, state: StoredState) -> Iterator[Sample]:
     """Yield the audit of the open session if it was audited, else the audit of the published snapshot."""
     if (audit := _newest_audit(state)) is None:
         return
@@ -152,7 +152,7 @@ def check_samples(table: str, check: Checked | Finding) -> Iterator[Sample]:
     yield CHECK_FOUND.of(check.found, table, check.name)
 
 
-def _newest_audit(state: Seen) -> AuditReceipt | None:
+def _newest_audit(state: StoredState) -> AuditReceipt | None:
     if state.session is not None and state.session.audit is not None:
         return state.session.audit
     return published_audit(state.header["audit"]) if state.header is not None else None
@@ -176,14 +176,14 @@ def samples_of_store(spec: TableSpec, store: SessionStore, staging: Staging) -> 
 
     :raises PinotAssetsError: a node, or the object that it names, cannot be read.
     """
-    state = see(store, staging)
+    state = stored_state(store, staging)
     return [*session_samples(label_of(spec), state, spec.ingestion.max_retries, spec.dagster.freshness_hours)]
 
 
-def see(store: SessionStore, staging: Staging) -> Seen:
+def stored_state(store: SessionStore, staging: Staging) -> StoredState:
     """Read a table's state: without the lease, and without the snapshot's rows, perhaps a million."""
     pointer = store.pointer()
-    return Seen(
+    return StoredState(
         session=store.active_session(pointer),
         sessions=tuple(s for s in reversed(kept_sessions(store)) if isinstance(s, Session)),
         holder=store.holder(),

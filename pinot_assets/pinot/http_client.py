@@ -101,7 +101,7 @@ class HttpPinotClient(Controller):
             name, server = pair
             path = f"/tables/{quoted(table)}_OFFLINE/segments/{quoted(name)}/metadata"
             try:
-                return int(self._clients.at(addresses[server]).get_json(path)["totalDocs"])
+                return int(self._clients.at(addresses[server]).get_fields(path)["totalDocs"])
             except PinotNotFound:
                 return None
 
@@ -161,8 +161,7 @@ class HttpPinotClient(Controller):
         except PinotNotFound as error:
             # Not to be confused with a server's 404 for a table that it does not have.
             raise PinotError(f"Pinot knows no server {server}", why=error.why) from None
-        value: dict[str, str] = self._clients.at(address).get_json(path)
-        return value
+        return self._clients.at(address).get_fields(path)
 
     def brokers(self, table: str) -> tuple[str, ...]:
         """See `PinotClient.brokers`. Assumes the controller's scheme (http or https) for brokers, unless

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
+from pinot_assets.core.untrusted import typed
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot.client.app_config import AppConfig
 from pinot_assets.pinot.client.broker import Broker
@@ -89,8 +90,7 @@ class RealtimeReads(Nodes):
 
     def rebalance_status(self, job: str) -> JsonMapping:
         """Return the status of a rebalance job. 1.0 on."""
-        value: JsonMapping = self._get(f"/rebalanceStatus/{quoted(job)}")
-        return value
+        return self._get(f"/rebalanceStatus/{quoted(job)}")
 
     # --- servers -----------------------------------------------------------------------------------
 
@@ -144,11 +144,11 @@ class RealtimeReads(Nodes):
 
     def config_at(self, url: str) -> AppConfig:
         """Return the settings of the server (by its admin address) or broker at that address."""
-        return AppConfig.from_json(self._clients.at(url).get_json("/appconfigs"))
+        return AppConfig.from_json(self._clients.at(url).get_fields("/appconfigs"))
 
     def cluster_config(self) -> AppConfig:
         """Return the settings of the cluster."""
-        return AppConfig.of(self._get("/cluster/configs") or {})
+        return AppConfig.of(self._get("/cluster/configs"))
 
     # --- brokers -----------------------------------------------------------------------------------
 
@@ -168,7 +168,7 @@ class RealtimeReads(Nodes):
         sql = f'SELECT $segmentName, COUNT(*) FROM "{table}" GROUP BY $segmentName'
         there = len(ideal.maps) if ideal is not None else 0
         counts = Broker(broker, self._clients).of_segments(sql, there, {"skipUpsert": "true"})
-        return {str(segment): int(rows) for segment, rows in counts}
+        return {str(segment): typed(rows, int) for segment, rows in counts}
 
 
 def _segments(table: str) -> str:
@@ -212,7 +212,8 @@ class RealtimePinot(RealtimeReads):
         Pinot refuses (500) partial upsert and out-of-order tables while the consistency mode is RESTRICTED.
         """
         call = HttpCall("POST", f"/tables/{quoted(table)}/forceCommit", CallKind.WRITE)
-        return (self._client.send_json(call) or {}).get("forceCommitJobId")  # empty before 1.0
+        job: str | None = self._client.send_fields(call).get("forceCommitJobId")  # empty before 1.0
+        return job
 
     # --- the controller's own repair -----------------------------------------------------------------
 
@@ -271,7 +272,7 @@ class RealtimePinot(RealtimeReads):
     def server_crc(self, admin_url: str, table: str, segment: str) -> str:
         """Return the CRC of a server's copy; replicas that were built separately may differ. 0.11 on."""
         path = f"/tables/{quoted(table)}/segments/{quoted(segment)}/metadata"
-        return str(self._clients.at(admin_url).get_json(path)["crc"])
+        return str(self._clients.at(admin_url).get_fields(path)["crc"])
 
     def server_uploads_committed(
         self, admin_url: str, table: str, segment: str, seconds: float
@@ -281,7 +282,7 @@ class RealtimePinot(RealtimeReads):
         The server refuses a copy that is not sealed (`PinotNotFound`).
         """
         path = f"/segments/{quoted(table)}/{quoted(segment)}/uploadCommittedSegment"
-        node = self._clients.at(admin_url).send_json(HttpCall("POST", path, CallKind.WRITE, seconds))
+        node = self._clients.at(admin_url).send_fields(HttpCall("POST", path, CallKind.WRITE, seconds))
         return {str(key): str(value) for key, value in (node.get("simpleFields") or {}).items()}
 
     def reingest(self, admin_url: str, segment: str) -> str:
@@ -292,7 +293,7 @@ class RealtimePinot(RealtimeReads):
         409 if the job runs already. It needs a segment store.
         """
         call = HttpCall("POST", f"/reingestSegment/{quoted(segment)}", CallKind.WRITE)
-        return str(self._clients.at(admin_url).send_json(call)["jobId"])
+        return str(self._clients.at(admin_url).send_fields(call)["jobId"])
 
     # --- nodes, segments, config -----------------------------------------------------------------------
 

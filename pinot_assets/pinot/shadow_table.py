@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Final
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
+from pinot_assets.core.untrusted import typed
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.api import PinotClient
 from pinot_assets.pinot.table_config import setting
@@ -94,8 +95,8 @@ def shadow_config(config: JsonMapping, table: str) -> JsonObject:
             hint="ask the servers: leave `via: shadow` out",
         )
     name = shadow_name(table)
-    segments = setting(config, "segmentsConfig") or {}
-    ingestion = setting(config, "ingestionConfig") or {}
+    segments = typed(setting(config, "segmentsConfig") or {}, dict)
+    ingestion = typed(setting(config, "ingestionConfig") or {}, dict)
     shadow = {
         "tableName": name,
         "tableType": "OFFLINE",
@@ -104,7 +105,7 @@ def shadow_config(config: JsonMapping, table: str) -> JsonObject:
             "schemaName": name,
             "replication": "1",
         },
-        "tableIndexConfig": _without_tiers(setting(config, "tableIndexConfig") or {}),
+        "tableIndexConfig": _without_tiers(typed(setting(config, "tableIndexConfig") or {}, dict)),
         "ingestionConfig": {
             **{key: value for key, value in ingestion.items() if key not in _FEEDS},
             "batchIngestionConfig": _BATCH,

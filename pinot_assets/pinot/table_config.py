@@ -12,9 +12,9 @@ _PERIOD = re.compile(rf"(?:{_COUNT}d)?(?:{_COUNT}h)?(?:{_COUNT}m)?(?:{_COUNT}s)?
 _UNITS_MS = (86_400_000, 3_600_000, 60_000, 1_000)
 
 
-def setting(config: JsonMapping, *path: str) -> JsonValue:
+def setting(config: JsonValue, *path: str) -> JsonValue:
     """Return the value at that path, None if a part of it is missing or is not a mapping."""
-    value: JsonValue = config
+    value = config
     for step in path:
         if not isinstance(value, Mapping):
             return None

@@ -240,7 +240,7 @@ def _stays_out(
         # Append never takes rows away, so a deleted file is no work.
         work = diff.new or diff.rewritten or (diff.deleted and spec.mode != "append") or diff.restored
         return None if work else f"{diff} of {diff.listed} files listed"
-    trouble = trouble_of(spec, observation)
+    trouble = retry_reason(spec, observation)
     if trouble and not spec.ingestion.sensor_retries:
         return (
             f"{session.id} {trouble} and waits for the schedule or a run by hand "
@@ -273,7 +273,7 @@ def _not_yet(
     return None
 
 
-def trouble_of(spec: TableSpec, observation: Observation) -> str:
+def retry_reason(spec: TableSpec, observation: Observation) -> str:
     """Return why the next trigger would spend a retry of the open session or give it up; empty otherwise."""
     session = observation.session
     if session is None or session.mode is Mode.ROLLBACK:

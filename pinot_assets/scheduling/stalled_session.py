@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pinot_assets.core.stored_format import Stored, plain, structured
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.core.waiting import doubled
-from pinot_assets.scheduling.files_tick import FIRST_WAIT_S, LONGEST_WAIT_S, Tick, audit_failed, trouble_of
+from pinot_assets.scheduling.files_tick import FIRST_WAIT_S, LONGEST_WAIT_S, Tick, audit_failed, retry_reason
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.state import Mode, Session, utc_text
 from pinot_assets.session.values.trouble import again_ms, since_ms
@@ -119,7 +119,7 @@ def _waits(spec: TableSpec, session: Session, observation: Observation) -> str:
         return ""
     if spec.mode == "swap" and observation.pointer.hold is not None:
         return f"is held after a rollback until `pinot-assets resume {spec.name}`"
-    trouble = trouble_of(spec, observation)
+    trouble = retry_reason(spec, observation)
     if trouble and not spec.ingestion.sensor_retries:
         return f"{trouble} and waits for the schedule or a run by hand (sensorRetries is off)"
     if observation.failures and not observation.passing:

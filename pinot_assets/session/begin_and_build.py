@@ -252,8 +252,7 @@ def query_of(ingestion: FileIngestion, table_config: JsonMapping) -> Query | Non
 def spent_names(lineage: Lineage) -> frozenset[str]:
     """Return the names that must never be pushed again, as far as Pinot's lineage still has them.
 
-    A name of a REVERTED lineage entry is spent for ever: a forced start deletes its segment again
-    (rule R16).
+    A name of a REVERTED lineage entry is spent for ever: a forced start deletes its segment again (rule R16).
     """
     return frozenset[str]().union(*(e.segments_to for e in lineage.in_state(LineageState.REVERTED)))
 
@@ -264,8 +263,7 @@ def renamed(staging: Staging, table: str, plan: Plan, receipts: Mapping[int, Rec
     So the plan alone still says what is switched to (rule R11). A repetition after a driver's death makes the
     same objects.
 
-    :param receipts: by the ordinal of the row that takes them over; they may have been built for another
-        row.
+    :param receipts: by the ordinal of the row that takes them over; another row may have built them.
     """
 
     def taken(row: Row) -> Row:

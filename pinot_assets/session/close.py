@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pinot_assets.core.stored_format import plain
 from pinot_assets.core.text import plural
+from pinot_assets.core.untrusted import typed
 from pinot_assets.errors import SwitchConflict
 from pinot_assets.ingest.contract.task_outputs import CUT_VALUES
 from pinot_assets.pinot.lineage import LineageState
@@ -15,7 +16,7 @@ from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.hold import after_publishing
 from pinot_assets.session.values.plan import Plan, published_files
-from pinot_assets.session.values.state import Mode, Outcome, Pointer, Session, State, close
+from pinot_assets.session.values.state import Mode, Outcome, Pointer, Session, State, ended
 from pinot_assets.session.values.trouble import STALLS
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 
@@ -88,7 +89,7 @@ def snapshot_of(
         config_fingerprint=session.config_fingerprint,
         published_ms=context.clients.now_ms(),
         files=files,
-        audit=plain(session.audit, session.format) if session.audit else {},
+        audit=typed(plain(session.audit, session.format), dict) if session.audit else {},
         owner=context.clients.store.owner(),
         format=session.format,
     )
@@ -105,7 +106,7 @@ def close_published(
     hold = context.put_hold(after_publishing(context.hold(), context.current_snapshot(), snapshot))
     ref = context.staging.put_snapshot(snapshot)
     error = "" if session.failures is None else session.last_error
-    done = close(replace(session, last_error=error), outcome, context.clients.now_ms())
+    done = ended(replace(session, last_error=error), outcome, context.clients.now_ms())
     pointer = replace(context.lease.pointer, active_session="", current_snapshot=ref, hold=hold)
     context.lease.write(pointer=pointer, session=done)
     return done
@@ -122,7 +123,7 @@ def abandon(
     :returns: the closed session.
     """
     session = revert_entry_of(context, session)
-    done = close(replace(session, last_error=session.last_error or why), outcome, context.clients.now_ms())
+    done = ended(replace(session, last_error=session.last_error or why), outcome, context.clients.now_ms())
     context.lease.write(pointer=replace(pointer or context.lease.pointer, active_session=""), session=done)
     if session.state is State.SWITCH and session.switch_object is not None:
         context.switcher().delete(load_switch(context, session).names_to)

@@ -21,8 +21,8 @@ from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.errors import PlanOutdated, SessionHeld, SnapshotIncomplete, SwitchStateUnknown
-from pinot_assets.session.checks.server_checks import RowCount, count
-from pinot_assets.session.checks.shadow import sweep_shadow
+from pinot_assets.session.checks.server_checks import RowCount, count_at_brokers
+from pinot_assets.session.checks.shadow import delete_left_shadow
 from pinot_assets.session.close import abandon
 from pinot_assets.session.commit.gate import session_to_gate
 from pinot_assets.session.commit.strategy import strategy_of
@@ -342,7 +342,7 @@ class Driver:
 
     def count(self, snapshot: Snapshot) -> tuple[RowCount, ...]:
         """Count the rows of the table at every broker, to compare them with the snapshot's rows."""
-        return count(self.clients, self.spec.name, snapshot)
+        return count_at_brokers(self.clients, self.spec.name, snapshot)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -383,7 +383,7 @@ class Driver:
         :returns: the session that was dropped, None if none was open.
         """
         catch_up(context)
-        sweep_shadow(context)
+        delete_left_shadow(context)
         session = context.active_session()
         if session is not None and session.mode is Mode.ROLLBACK:
             return clear_rollback(context, session)

@@ -16,7 +16,7 @@ from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, PlanOutdated, SessionError
 from pinot_assets.session.begin_and_build import begin, build, go_on
 from pinot_assets.session.checks.assertions import refuse_unaskable
-from pinot_assets.session.checks.shadow import sweep_shadow
+from pinot_assets.session.checks.shadow import delete_left_shadow
 from pinot_assets.session.close import abandon, ask_if_end_must_stop, stop_ending
 from pinot_assets.session.commit.per_file_push import failures_in_words
 from pinot_assets.session.commit.strategy import strategy_of
@@ -32,7 +32,7 @@ from pinot_assets.session.decide.run_decision import (
     wants_clear,
 )
 from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
-from pinot_assets.session.recover.interrupted import forget_former_table, show_again, sweep
+from pinot_assets.session.recover.interrupted import delete_strays, forget_former_table, show_again
 from pinot_assets.session.recover.lost_pointer import catch_up, rebuild_if_lost
 from pinot_assets.session.rollback.rollback import finish_rollback
 from pinot_assets.session.values import trouble
@@ -109,12 +109,12 @@ def _as_planned(context: TriggerContext, session: Session | None, planned: Plann
 
 
 def _prepare(context: TriggerContext) -> tuple[Session | None, Snapshot | None]:
-    """Finish interrupted work, sweep, clear; return the open session after that, and the ledger."""
+    """Finish interrupted work, delete strays, clear; return the open session after that, and the ledger."""
     session = _finish(context)
     refuse_absent(context)
     current = rebuild_if_lost(context)
-    sweep(context, session, current)  # even if it is refused below: queries see strays (R1, R2)
-    sweep_shadow(context)
+    delete_strays(context, session, current)  # even if it is refused below: queries see strays (R1, R2)
+    delete_left_shadow(context)
     refuse_unfit(context)
     refuse_unaskable(context)
     return _clear(context, session), current

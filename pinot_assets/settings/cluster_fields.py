@@ -7,12 +7,11 @@ and a line of docs/reference/configuration.md.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from pinot_assets.core.connections import Waits
-from pinot_assets.core.json_object import Foreign
 
 DEFAULT_CLUSTER: Final = "pinot"
 MOST_SECONDS: Final = 3600
@@ -25,6 +24,7 @@ BOOLEAN: Final = "`true` or `false`"
 _WAITS: Final = Waits()
 _SEE: Final = re.compile(r"see \[[^]]+\]\(\.\./([\w./-]+)[^)]*\)")
 _LINK: Final = re.compile(r"\[([^]]+)\]\([^)]+\)")
+T = TypeVar("T")
 _VARIABLE: Final = re.compile(r"`PINOT_([A-Z_]+)`")
 
 
@@ -43,14 +43,11 @@ class Variable(NamedTuple):
     unit: str = ""
 
 
-def _field(
-    name: str,
-    kind: str,
-    meaning: str,
-    default: str = "",
-    unit: str = "",
-    empty: str | bool | int | list[str] = "",
-) -> Foreign:
+def _field(name: str, kind: str, meaning: str, default: str = "", unit: str = "") -> str:
+    return _field_of(name, kind, meaning, default, unit, empty="")
+
+
+def _field_of(name: str, kind: str, meaning: str, default: str = "", unit: str = "", *, empty: T) -> T:
     """Return a model field that carries its variable, for `variables_of`.
 
     :param empty: the field's value if nothing is set.
@@ -72,8 +69,8 @@ def _as_field(variable: Variable, unset: str) -> str:
     return _VARIABLE.sub(lambda match: f"`{match[1].lower()}`", said)
 
 
-def _wait(name: str, unit: str, highest: int, usual: float, meaning: str) -> Foreign:
-    return _field(name, f"1 to {highest}", meaning, f"{usual:g}", unit, empty=0)
+def _wait(name: str, unit: str, highest: int, usual: float, meaning: str) -> int:
+    return _field_of(name, f"1 to {highest}", meaning, f"{usual:g}", unit, empty=0)
 
 
 def variables_of(fields: type[BaseModel]) -> dict[str, Variable]:
@@ -99,13 +96,13 @@ class PinotFields(_Fields):
         "Of a controller, or of what stands before it. Without it and `PINOT_ZOOKEEPER`, the "
         "profile `local` takes the local stack.",
     )
-    broker_urls: list[str] = _field(
+    broker_urls: list[str] = _field_of(
         "PINOT_BROKER_URLS",
         "URLs, separated by commas",
         "Brokers to ask instead of those that the controller names.",
         empty=[],
     )
-    addresses: list[str] = _field(
+    addresses: list[str] = _field_of(
         "PINOT_ADDRESSES",
         "`host:port`, separated by commas",
         "Brokers and servers that get credentials besides those that ZooKeeper names; see "
@@ -144,7 +141,7 @@ class PinotFields(_Fields):
         "host",
         "What the servers' certificates are made out to, where that is not the host in their instance names.",
     )
-    allow_http: bool = _field(
+    allow_http: bool = _field_of(
         "PINOT_ASSETS_ALLOW_HTTP",
         BOOLEAN,
         "Let the profile `production` reach another machine over plaintext HTTP.",
@@ -164,14 +161,14 @@ class ZooKeeperFields(_Fields):
         "user](../deploy.md#zookeeper-with-a-user).",
     )
     zookeeper_password: str = _field("PINOT_ZOOKEEPER_PASSWORD", SECRET, "Its password.")
-    allow_open_zookeeper: bool = _field(
+    allow_open_zookeeper: bool = _field_of(
         "PINOT_ASSETS_ALLOW_OPEN_ZOOKEEPER",
         BOOLEAN,
         "Let the profile `production` go without a user of ZooKeeper.",
         "false",
         empty=False,
     )
-    zookeeper_tls: bool = _field(
+    zookeeper_tls: bool = _field_of(
         "PINOT_ZOOKEEPER_TLS",
         BOOLEAN,
         "Speak TLS, trusting the system's authorities. Implied by the next ones.",

@@ -56,7 +56,7 @@ def last_line(forecasts: Forecasts) -> str:
     return f"controller traffic ratio (upload through controller / bypass): {ratio:,.0f}"
 
 
-def values(forecasts: Forecasts) -> dict[str, object]:
+def figures(forecasts: Forecasts) -> dict[str, object]:
     """Return the figures as JSON values, in bytes and seconds."""
     return {
         "ways": {
@@ -108,7 +108,7 @@ def warnings(forecasts: Forecasts) -> list[str]:
     return texts
 
 
-def described(load: Load) -> str:
+def load_line(load: Load) -> str:
     """Return what was simulated, in one sentence."""
     text = (
         f"{load.tables:,} tables of {load.partitions} partitions and {load.replication} replicas on "
@@ -136,7 +136,7 @@ def html(forecasts: Forecasts) -> str:
     notes = "".join(f"<li>{escape(text)}</li>" for text in ASSUMES)
     doubts = "".join(f"<p class=warning>{escape(text)}</p>" for text in warnings(forecasts))
     return _PAGE.format(
-        described=escape(described(load)),
+        described=escape(load_line(load)),
         head=head,
         body=body,
         pictures=pictures,

@@ -28,7 +28,7 @@ class QuantityError(TypedWrong):
     """A quantity that cannot be read."""
 
 
-def count(text: str) -> float:
+def parse_count(text: str) -> float:
     """Return a number: of `1500`, `100k`, `2.5M`; or of `100k/s`.
 
     :raises QuantityError: the text is anything else.
@@ -37,7 +37,7 @@ def count(text: str) -> float:
     return _single(text, plain, _COUNTS, "a number such as 1500, 100k or 2.5M")
 
 
-def size(text: str) -> int:
+def parse_size(text: str) -> int:
     """Return bytes: of `800`, `500MB`, `1.5GB`; K, M, G and T are powers of 1,024, as in Pinot's configs.
 
     :raises QuantityError: the text is anything else.
@@ -45,7 +45,7 @@ def size(text: str) -> int:
     return round(_single(text, text.strip().lower(), _BYTES, "a size such as 800, 64KB, 500MB or 1.5GB"))
 
 
-def duration(text: str) -> float:
+def parse_duration(text: str) -> float:
     """Return seconds: of `90s`, `2h`, `1h30m`, `1d`. A number without a unit is refused unless it is 0.
 
     :raises QuantityError: the text is anything else.

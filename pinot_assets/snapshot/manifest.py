@@ -29,16 +29,16 @@ from pinot_assets.core.stored_format import (
     keeping,
     kept_fields,
     marks,
-    metadata_of,
+    parquet_metadata,
     parquet_of,
+    parquet_table,
     plain,
     require_schema,
     require_values,
     structured,
-    table_of,
     with_keys,
 )
-from pinot_assets.core.untrusted import read_json, reading
+from pinot_assets.core.untrusted import fields_of_json, reading
 from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt
 
@@ -237,7 +237,7 @@ class PublishedFiles(Sequence[PublishedFile]):
         self._data = data
         self._address = address
         with self._reading():
-            Marks.of(metadata_of(data)).require_known(address)
+            Marks.of(parquet_metadata(data)).require_known(address)
             self._schema = pq.read_schema(pa.BufferReader(data))
             require_schema(self._schema, _FILES, added=_ADDED)
             self._count = pq.read_metadata(pa.BufferReader(data)).num_rows
@@ -247,7 +247,7 @@ class PublishedFiles(Sequence[PublishedFile]):
 
     def _table(self, columns: Sequence[str] | None = None) -> pa.Table:
         with self._reading():
-            table = table_of(self._data, columns)
+            table = parquet_table(self._data, columns)
             require_values(table, _FILES)
             return table
 
@@ -368,9 +368,7 @@ def header_from_bytes(data: bytes, what: str = "a snapshot header") -> JsonObjec
     :raises NeedsNewerRelease: its format is unknown to this release.
     :raises ValueError: not a snapshot header, or its mode is unknown although its format is known.
     """
-    header = read_json(data)
-    if not isinstance(header, dict):
-        raise ValueError("not a snapshot header")
+    header = fields_of_json(data)
     Marks.of(header).require_known(what)
     if missing := {"files", "mode"} - header.keys():
         raise ValueError(f"not a snapshot header: it lacks {min(missing)}")

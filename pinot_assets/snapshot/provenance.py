@@ -96,7 +96,7 @@ def _narrowed(snapshots: Iterable[Snapshot], keeps: Callable[[PublishedFile], bo
     return [replace(s, files=tuple(filter(keeps, s.files))) for s in snapshots]
 
 
-def difference(older: Snapshot, newer: Snapshot) -> SnapshotDiff:
+def snapshot_difference(older: Snapshot, newer: Snapshot) -> SnapshotDiff:
     """Return the difference between two snapshots of a table."""
     before, after = older.ledger, newer.ledger
     return SnapshotDiff(

@@ -10,7 +10,7 @@ from pinot_assets.source.file_patterns import compile_pattern
 from pinot_assets.source.file_table import ObjectInfo
 from pinot_assets.source.listing import Inventory, take_inventory
 from pinot_assets.source.object_store import ObjectStore
-from pinot_assets.source.readiness import Known, Readiness, Rules, Unready, judge, unready_words
+from pinot_assets.source.readiness import Known, Readiness, Rules, Unready, judge_readiness, unready_words
 from pinot_assets.source.settings import resolve_env
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
     "Unready",
     "compile_pattern",
     "diff",
-    "judge",
+    "judge_readiness",
     "open_store",
     "resolve_env",
     "take_inventory",

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
+from obstore.store import ObjectStore as Store
 
 from pinot_assets.core.connections import s3_endpoint
 from pinot_assets.core.installation_policy import Policy
-from pinot_assets.core.json_object import Foreign
 from pinot_assets.errors import SettingError, SourceError
-from pinot_assets.source.settings import allow_http, resolve
+from pinot_assets.source.settings import allow_http, resolve_references
 from pinot_assets.source.uris import Root, adls_names
 
 if TYPE_CHECKING:
@@ -55,13 +55,13 @@ class BucketSettings:
     :ivar credentials: None if obstore finds them itself: in `config`, or by the cloud's standard chain.
     """
 
-    make: Callable[..., Foreign]
+    make: Callable[..., Store]
     bucket: str
     config: Mapping[str, object]
     allow_http: bool
     credentials: Credentials | None = None
 
-    def client(self, timeout: timedelta) -> Foreign:
+    def client(self, timeout: timedelta) -> Store:
         """Return obstore's own store, with this timeout for each call."""
         return self.make(
             self.bucket,
@@ -80,7 +80,7 @@ def bucket_settings(root: Root, props: Mapping[str, str], policy: Policy) -> Buc
     :raises SettingError: a setting is unknown, malformed, half of a pair, or unsafe; never shows a value.
     :raises SourceError: no keys for S3 were found.
     """
-    values = resolve(root.scheme, props, policy)
+    values = resolve_references(root.scheme, props, policy)
     return {"s3": _s3, "gs": _gcs, "abfss": _adls}[root.scheme](root.bucket, values)
 
 
@@ -160,9 +160,10 @@ def _gcs(bucket: str, values: Mapping[str, str]) -> BucketSettings:
     return BucketSettings(_gcs_store, bucket, config, allow_http("GCS", endpoint, values, "gcpKey"))
 
 
-def _gcs_store(bucket: str, **options: Foreign) -> GCSStore:
+def _gcs_store(bucket: str, **options: object) -> GCSStore:
+    store: Callable[..., GCSStore] = GCSStore
     try:
-        return GCSStore(bucket, **options)
+        return store(bucket, **options)
     except (BaseError, OSError, ValueError):
         # We drop obstore's own message, because it may quote the file.
         raise SettingError(

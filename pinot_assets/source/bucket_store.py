@@ -27,9 +27,10 @@ from obstore.exceptions import (
     PermissionDeniedError,
     UnauthenticatedError,
 )
+from obstore.store import ObjectStore as Store
 
 from pinot_assets.core.installation_policy import Policy
-from pinot_assets.core.json_object import Foreign, JsonMapping
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.untrusted import OBJECT, ByteLimit
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
 from pinot_assets.snapshot.receipt import Fingerprint
@@ -40,8 +41,8 @@ from pinot_assets.source.bucket_settings import (
     BucketSettings,
     bucket_settings,
 )
-from pinot_assets.source.file_table import COLUMNS, ObjectInfo, Page, page_of, text_of
-from pinot_assets.source.interruptible import call, each
+from pinot_assets.source.file_table import COLUMNS, ObjectInfo, Page, page_of, raw_of
+from pinot_assets.source.interruptible import each, in_thread
 from pinot_assets.source.object_store import CHUNK_BYTES, RootedStore, copied, probe_put_if_absent, whole
 from pinot_assets.source.uris import PLAIN_KEY, Root, are_plain, check_key, is_plain
 
@@ -160,7 +161,7 @@ class BucketObjectStore(RootedStore):
     def read(self, key: str, most: ByteLimit = OBJECT) -> bytes:
         """Sends a GET; its header has the size, so the limit is checked before the content arrives."""
         with self._mapped(f"Cannot read {self.uri_of(key)}"):
-            answer = call(obstore.get, self._transfers, self._full(key))
+            answer = in_thread(obstore.get, self._transfers, self._full(key))
             return whole(
                 self.uri_of(key), answer.meta["size"], map(bytes, each(answer.stream(CHUNK_BYTES))), most
             )
@@ -169,14 +170,14 @@ class BucketObjectStore(RootedStore):
         """Sends a GET and hashes the stream."""
         digest = hashlib.sha256()
         with self._mapped(f"Cannot read {self.uri_of(key)}"):
-            for chunk in each(call(obstore.get, self._transfers, self._full(key)).stream(CHUNK_BYTES)):
+            for chunk in each(in_thread(obstore.get, self._transfers, self._full(key)).stream(CHUNK_BYTES)):
                 digest.update(chunk)
         return digest.hexdigest()
 
     def download(self, key: str, path: Path, size: int) -> str:
         """Sends a GET, writes the stream to the file and hashes it."""
         with self._mapped(f"Cannot copy {self.uri_of(key)} to {path}"):
-            answer = call(obstore.get, self._transfers, self._full(key))
+            answer = in_thread(obstore.get, self._transfers, self._full(key))
             return copied(self.uri_of(key), map(bytes, each(answer.stream(CHUNK_BYTES))), path, size)
 
     def put_if_absent(self, key: str, data: bytes) -> None:
@@ -201,7 +202,7 @@ class BucketObjectStore(RootedStore):
         """Sends a DELETE; a versioned bucket keeps the old version behind a delete marker."""
         with self._mapped(f"Cannot delete {self.uri_of(key)}"):
             try:
-                call(obstore.delete, self._calls, self._full(key))
+                in_thread(obstore.delete, self._calls, self._full(key))
             except FileNotFoundError:
                 return
 
@@ -232,11 +233,11 @@ class BucketObjectStore(RootedStore):
         return bucket_settings(self.root, self._props, self._policy)
 
     @cached_property
-    def _calls(self) -> Foreign:
+    def _calls(self) -> Store:
         return self.settings.client(CALL_TIMEOUT)
 
     @cached_property
-    def _transfers(self) -> Foreign:
+    def _transfers(self) -> Store:
         return self.settings.client(TRANSFER_TIMEOUT)
 
     def _full(self, key: str) -> str:
@@ -253,14 +254,14 @@ class BucketObjectStore(RootedStore):
 
     def _head(self, full: str) -> Fingerprint | None:
         try:
-            return _fingerprint(call(obstore.head, self._calls, full))
+            return _fingerprint(in_thread(obstore.head, self._calls, full))
         except FileNotFoundError:
             return None
 
     def _put(self, key: str, data: bytes | Path, size: int, sha256: Callable[[], str]) -> None:
         full = self._full(key)
         try:
-            call(obstore.put, self._transfers, full, data, mode="create")
+            in_thread(obstore.put, self._transfers, full, data, mode="create")
         except (PermissionDeniedError, UnauthenticatedError) as error:
             raise self._error(f"Cannot write {self.uri_of(key)}", error) from None
         except (BaseError, OSError) as error:
@@ -343,7 +344,7 @@ def _listed_up_to(page: pa.RecordBatch, before: str | None) -> str | None:
 def _usual(keys: pa.Array, sizes: pa.Array) -> pa.Array | None:
     """Return which objects need no second look: not empty, and no escapes in the URI. None: all of them."""
     full = pc.greater(sizes, 0)
-    if are_plain(bytes(text_of(keys))):
+    if are_plain(bytes(raw_of(keys))):
         return None if pc.all(full).as_py() else full
     return pc.and_(full, pc.match_substring_regex(keys, PLAIN_KEY))
 
@@ -351,7 +352,7 @@ def _usual(keys: pa.Array, sizes: pa.Array) -> pa.Array | None:
 def _without_quotes(etags: pa.Array) -> pa.Array:
     """Return `etag.replace('"', "")` of each; usually the etag has one quote at either end."""
     trimmed = pc.ascii_trim(etags, '"')
-    return pc.replace_substring(trimmed, '"', "") if b'"' in bytes(text_of(trimmed)) else trimmed
+    return pc.replace_substring(trimmed, '"', "") if b'"' in bytes(raw_of(trimmed)) else trimmed
 
 
 def _status(error: Exception) -> str | None:

@@ -97,7 +97,7 @@ class FileTable(Mapping[str, SourceFile]):
             for numbers in (pc.binary_length(values) if is_text else values).chunks:
                 digest.update(numbers.to_numpy())
             for texts in values.chunks if is_text else ():
-                digest.update(text_of(texts))
+                digest.update(raw_of(texts))
         return digest.hexdigest()
 
     @cached_property
@@ -131,7 +131,7 @@ def files_of(columns: pa.Table) -> Iterator[SourceFile]:
         yield SourceFile(uri, Fingerprint(size, mtime_us, etag))
 
 
-def text_of(texts: pa.Array) -> memoryview:
+def raw_of(texts: pa.Array) -> memoryview:
     """Return the bytes of all texts, one after the other, without a copy."""
     _, offsets, data = texts.buffers()
     if data is None or not len(texts):

@@ -17,7 +17,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def call(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Return `function(…)`; in the main thread, let another thread call it.
 
     :raises Exception: what the function raises.
@@ -37,8 +37,8 @@ def call(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 def each(items: Iterable[T]) -> Iterator[T]:
-    """Yield the same items; each is fetched with `call`."""
+    """Yield the same items; each is fetched with `in_thread`."""
     left = iter(items)
     end = object()
-    while (item := call(next, left, end)) is not end:
+    while (item := in_thread(next, left, end)) is not end:
         yield item  # type: ignore[misc]

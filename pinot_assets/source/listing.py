@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.stored_format import Marks, require_schema
-from pinot_assets.core.untrusted import fitting, listed, read_json
+from pinot_assets.core.untrusted import fields_of_json, fitting, listed
 from pinot_assets.snapshot.receipt import SourceFile
 from pinot_assets.source.file_patterns import PathPattern, compile_pattern, path_of_uri
-from pinot_assets.source.file_table import COLUMNS, FileTable, Page, files_of, page_of, text_of, without_root
+from pinot_assets.source.file_table import COLUMNS, FileTable, Page, files_of, page_of, raw_of, without_root
 from pinot_assets.source.object_store import ObjectStore
 from pinot_assets.source.uris import is_plain, key_below
 
@@ -71,15 +71,15 @@ def part_from_arrow(data: bytes, what: str = "a part of a listing") -> tuple[Lis
     """
     table = pa.ipc.open_stream(data).read_all()
     table.validate(full=True)  # text offsets outside of the data would crash the process
-    meta = read_json(table.schema.metadata[_META])
+    meta = fields_of_json(table.schema.metadata[_META])
     Marks.of(meta).require_known(what)
     require_schema(table.schema, COLUMNS)
     part = ListingPart(
         table.replace_schema_metadata(None),
         meta["skipped"],
         meta["hidden"],
-        frozenset(listed(meta["complete"])),
-        frozenset(listed(meta["being_written"])),
+        frozenset(listed(meta["complete"], str)),
+        frozenset(listed(meta["being_written"], str)),
         meta["last"],
     )
     return fitting(part), meta["beside"]
@@ -253,7 +253,7 @@ class _Look:
         """Return which of the names below the root have to be looked at one by one; None: none of them."""
         if not self._root_is_plain:
             return pc.is_valid(below)
-        if not (_has_mark(text_of(below)) or any(pc.any(pc.ends_with(below, e)).as_py() for e in self._ends)):
+        if not (_has_mark(raw_of(below)) or any(pc.any(pc.ends_with(below, e)).as_py() for e in self._ends)):
             return None
         special = pc.match_substring_regex(below, _SPECIAL)
         return special if self._marker is None else pc.or_(special, pc.ends_with(below, f"/{self._marker}"))

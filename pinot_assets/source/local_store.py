@@ -149,7 +149,7 @@ class LocalObjectStore(RootedStore):
         """Tries put-if-absent; also removes files that killed writers left."""
         probe_put_if_absent(self)
         with _mapped(f"Cannot clean up in {self.uri}"):
-            self._sweep()
+            self._delete_dead()
 
     def exists_root(self) -> bool:
         """Whether the root is a readable folder."""
@@ -242,7 +242,7 @@ class LocalObjectStore(RootedStore):
                     hint="read it and go on from what it says; objects here are never overwritten",
                 ) from None
 
-    def _sweep(self) -> None:
+    def _delete_dead(self) -> None:
         folder = os.path.join(self.root.path, TEMPORARY)
         now = os.stat(folder).st_mtime  # by the disk's own clock: we have just written something there
         for entry in self._scan(folder):

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import unquote_plus, urlsplit
 
 from pinot_assets.core.installation_policy import Policy
-from pinot_assets.core.json_object import Foreign
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
-from pinot_assets.core.untrusted import MESSAGE_BYTES, read_json
+from pinot_assets.core.untrusted import MESSAGE_BYTES, fields_of_json
 from pinot_assets.errors import SourceError
 from pinot_assets.source.allowed_places import props_of_queue, refused_queue
-from pinot_assets.source.settings import allow_http, resolve, resolve_env
+from pinot_assets.source.settings import allow_http, resolve_env, resolve_references
 from pinot_assets.source.uris import Root
 
 MOST: Final = 1000
@@ -29,6 +29,14 @@ HIDDEN_S: Final = 900
 another sweep, which does no harm."""
 
 
+class _Sqs(Protocol):
+    """What we use of boto3's client, which has no types."""
+
+    def receive_message(self, *, QueueUrl: str, **most: int) -> JsonMapping: ...
+    def change_message_visibility_batch(self, *, QueueUrl: str, Entries: Sequence[JsonMapping]) -> object: ...
+    def delete_message_batch(self, *, QueueUrl: str, Entries: Sequence[JsonMapping]) -> object: ...
+
+
 def objects_of(body: str) -> tuple[tuple[str, str], ...]:
     """Return the buckets and keys of a message: S3's own events, also through SNS, and EventBridge's.
 
@@ -37,9 +45,9 @@ def objects_of(body: str) -> tuple[tuple[str, str], ...]:
     try:
         if len(body) > MESSAGE_BYTES:
             return ()
-        message = read_json(body)
+        message = fields_of_json(body)
         if "Message" in message:  # from SNS
-            message = read_json(message["Message"])
+            message = fields_of_json(message["Message"])
         if "detail" in message:  # from EventBridge, which does not escape keys
             return ((str(message["detail"]["bucket"]["name"]), str(message["detail"]["object"]["key"])),)
         parts = [record["s3"] for record in message.get("Records", ())]
@@ -119,14 +127,14 @@ class SqsHints:
         return any(bucket == self._root.bucket and key.startswith(folder) for bucket, key in objects_of(body))
 
     @cached_property
-    def _client(self) -> Foreign:
+    def _client(self) -> _Sqs:
         import boto3
         from botocore.config import Config
 
         props = props_of_queue(self.url, self._props, self._policy)
         for refusal in refused_queue(self.url, props, self._policy):
             raise refusal.error("notificationQueue")
-        values = resolve("s3", props, self._policy)
+        values = resolve_references("s3", props, self._policy)
         parts = urlsplit(self.url)
         allow_http("SQS", self.url, values, "accessKey and secretKey")
         host = (parts.hostname or "").split(".")
@@ -136,12 +144,13 @@ class SqsHints:
             aws_secret_access_key=values.get("secretKey"),
             aws_session_token=values.get("sessionToken"),
         )
-        return session.client(
+        client: _Sqs = session.client(
             "sqs",
             endpoint_url=f"{parts.scheme}://{parts.netloc}",
             region_name=region or session.region_name or "us-east-1",
             config=Config(connect_timeout=5, read_timeout=10, retries={"max_attempts": 2}),
         )
+        return client
 
     @contextmanager
     def _mapped(self) -> Iterator[None]:

@@ -65,7 +65,7 @@ class Readiness:
     waiting: tuple[Unready, ...] = ()
 
 
-def judge(inventory: Inventory, rules: Rules, known: Known) -> Readiness:
+def judge_readiness(inventory: Inventory, rules: Rules, known: Known) -> Readiness:
     """Sort a listing into files that count, new files that are not ready, and known files to wait for.
 
     A file's age is measured back from the start of the listing, by this machine's clock. A time up to

@@ -132,7 +132,7 @@ def incomplete_settings(scheme: str, names: Collection[str]) -> Iterator[tuple[s
             return  # the others of the pair would only lack the same
 
 
-def resolve(scheme: str, props: Mapping[str, str], policy: Policy) -> dict[str, str]:
+def resolve_references(scheme: str, props: Mapping[str, str], policy: Policy) -> dict[str, str]:
     """Return the settings that are not empty, with their references resolved.
 
     :param policy: decides which variables may be read.

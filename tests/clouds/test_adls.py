@@ -45,7 +45,7 @@ def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             time.sleep(0.2)
         yield url
     finally:
-        processes.stop([process], grace=5)
+        processes.stop_processes([process], grace=5)
 
 
 def answers(url: str) -> bool:

@@ -400,7 +400,7 @@ def mavens_stack(
             os.environ["PINOT_HOME"] = home
         yield state
     finally:
-        own.down(purge=True)
+        own.purge()
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ def s3proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         endpoint = f"http://127.0.0.1:{site.port(parts.S3.name, 'http')}"
         yield Server(endpoint, record.s3_access_key, record.s3_secret_key)
     finally:
-        processes.stop([process], grace=5)
+        processes.stop_processes([process], grace=5)
 
 
 @pytest.fixture(

@@ -24,7 +24,7 @@ from kazoo.exceptions import (
 )
 from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 
-from pinot_assets.zookeeper import close, connect
+from pinot_assets.zookeeper import close_client, connect
 
 ROOTS = (f"/contract{n}" for n in itertools.count())
 READ_ONLY = [make_acl("world", "anyone", read=True, admin=True)]
@@ -52,7 +52,7 @@ def join(request: pytest.FixtureRequest) -> Iterator[Callable[..., Client]]:
 
     yield make
     for client in clients:
-        close(client)
+        close_client(client)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def expire(client: Client) -> None:
     before = client.client_id
     twin = KazooClient(hosts=",".join(f"{h}:{p}" for h, p in client.hosts), client_id=before)
     twin.start()
-    close(twin)
+    close_client(twin)
     until(lambda: client.connected and client.client_id not in (None, before), 30)
 
 

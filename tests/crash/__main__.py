@@ -179,7 +179,7 @@ def main(
                 matrix.outages()
     finally:
         if not keep:
-            stack.down(purge=True)
+            stack.purge()
     report(results, home / "report.md")
     verdicts = [v for v in results.verdicts.values() if v.name.startswith(only)]
     recovered = sum(not v.problems for v in verdicts)

@@ -26,6 +26,7 @@ from fakes.waiting import until
 from pinot_assets.core.connections import Waits
 from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.core.json_object import JsonMapping, JsonObject
+from pinot_assets.core.untrusted import typed
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.stores.session_store import SessionStore
@@ -33,7 +34,7 @@ from pinot_assets.session.stores.staging import Staging
 from pinot_assets.settings.environment import Settings
 from pinot_assets.settings.local_stack import StackState
 from pinot_assets.source import ObjectStore, open_store
-from pinot_assets.zookeeper import close, connect
+from pinot_assets.zookeeper import close_client, connect
 
 WAITS = Waits(lease=12.0, pinot_write=8.0, second_look=1.0)
 """Short, so that a crash costs seconds; long enough for a machine that has much else to do."""
@@ -158,7 +159,7 @@ class CrashTable:
     def shown_by(self, broker: str) -> Rows:
         sql = f'SELECT v, COUNT(*) FROM "{self.name}" GROUP BY v LIMIT 5000'
         rows = self.pinot.broker(broker).query(sql).rows
-        return tuple(sorted(value for value, count in rows for _ in range(count)))
+        return tuple(sorted(str(value) for value, count in rows for _ in range(typed(count, int))))
 
     def troubles(self, expected: Rows) -> Iterator[str]:
         """What is not as it must be when all is quiet."""
@@ -223,7 +224,7 @@ def open_table(stack: StackState, mode: str, folder: Path, waits: Waits = WAITS)
         brokers = [doors.enter_context(http_proxy(u, gate, names.of_broker)) for u in stack.broker_urls]
         store = doors.enter_context(http_proxy(stack.s3_endpoint, gate, names.of_store, reads.see))
         client = connect(stack.zookeeper)
-        doors.callback(close, client)
+        doors.callback(close_client, client)
         pinot = doors.enter_context(HttpPinotClient(PinotConnection(stack.controller_url)))
         connection = PinotConnection(
             controller.url, timeouts=waits.timeouts(), broker_urls=tuple(b.url for b in brokers)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from fakes.stores.memory import new_memory
 
 from pinot_assets.core.stored_format import NEWEST, Stored, plain
+from pinot_assets.core.untrusted import typed
 from pinot_assets.ingest.contract.task_outputs import CutValues
 from pinot_assets.scheduling.files_tick import FilesCursor
 from pinot_assets.scheduling.stalled_session import StallCursor
@@ -141,7 +142,7 @@ def objects() -> dict[str, bytes]:
     )
     snapshot = Snapshot(
         7, "model_OFFLINE", "cp7-0a1b2c", "SYNC", "entry", SnapshotRef("snapshots/6.json", A), "digest", "fp",
-        1_700_000_002_000, files, plain(audit), "pinot-1-2",
+        1_700_000_002_000, files, typed(plain(audit), dict), "pinot-1-2",
     )  # fmt: skip
     staging = Staging(new_memory())
     failure = Failure("s3://in/b", 1, 2, "UNREADABLE", "line 3: é")

@@ -55,13 +55,13 @@ def test_ctrl_c_twice(name: str, here: Place) -> None:
     code = ended_by(here, middle, [signal.SIGINT, signal.SIGINT])
     assert code == 130 or (middle.asks_first and code == 0), here.said.read_text()
     assert_calm(here, middle, is_cut=True)
-    assert_nothing_left_after_a_sweep(here)
+    assert_nothing_left_after_a_trigger(here)
 
 
 def test_a_second_ctrl_c_ends_a_look_of_watch(here: Place) -> None:
     assert ended_by(here, LOOKING, [signal.SIGINT, signal.SIGINT]) == 130
     assert_calm(here, LOOKING)
-    assert_nothing_left_after_a_sweep(here)
+    assert_nothing_left_after_a_trigger(here)
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -76,7 +76,7 @@ def test_sigterm(name: str, here: Place) -> None:
 @pytest.mark.parametrize("name", MIDDLES)
 def test_kill_9(name: str, here: Place) -> None:
     assert ended_by(here, MIDDLES[name], [signal.SIGKILL]) == -signal.SIGKILL
-    assert_nothing_left_after_a_sweep(here)
+    assert_nothing_left_after_a_trigger(here)
 
 
 def ended_by(here: Place, middle: Middle, signals: Sequence[signal.Signals]) -> int | None:
@@ -125,7 +125,7 @@ def assert_nothing_left(here: Place) -> None:
     assert [path.name for path in here.tmp.iterdir()] == []
 
 
-def assert_nothing_left_after_a_sweep(here: Place) -> None:
+def assert_nothing_left_after_a_trigger(here: Place) -> None:
     jars = here.folder / "cache" / "jars"
     for folder in (here.tmp, *([jars] if jars.is_dir() else [])):
         with temporary_folder("next", folder):
@@ -160,4 +160,4 @@ def test_the_program_that_is_installed(here: Place, number: signal.Signals) -> N
         until(lambda: len(here.marked()) >= 4)  # it, the shell that watches, Maven, and what that started
         os.killpg(process.pid, number) if number == signal.SIGINT else process.kill()
         assert process.wait(QUICK_S) == (130 if number == signal.SIGINT else -number)
-    assert_nothing_left_after_a_sweep(here)
+    assert_nothing_left_after_a_trigger(here)

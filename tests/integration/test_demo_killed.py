@@ -33,7 +33,7 @@ def test_no_server_goes_on(tmp_path: Path, number: signal.Signals) -> None:
                 assert process.wait(60) == (130 if number == signal.SIGINT else -number)
             until(lambda: not here.marked())
         finally:
-            Stack(home / "stack").down(purge=True)
+            Stack(home / "stack").purge()
         assert not home.exists()
         assert [*here.tmp.iterdir()] == []
         assert "Traceback" not in here.said.read_text()

@@ -24,7 +24,7 @@ def here(tmp_path: Path) -> Iterator[Place]:
         try:
             yield typed_in
         finally:
-            Stack(typed_in.home).down(purge=True)
+            Stack(typed_in.home).purge()
 
 
 def test_down_stops_all_of_an_up_that_was_killed(here: Place) -> None:

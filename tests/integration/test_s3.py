@@ -49,7 +49,7 @@ from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import bucket_settings
 from pinot_assets.table_spec import TableSpec, load_tables
-from pinot_assets.zookeeper import close, connect
+from pinot_assets.zookeeper import close_client, connect
 
 pytestmark = pytest.mark.integration
 
@@ -561,7 +561,7 @@ def written_by(lake: Lake) -> dict[str, bytes]:
             if lake.table in node:
                 objects[node] = readable(client.get(node)[0] or b"")
     finally:
-        close(client)
+        close_client(client)
     assert any("consistentPush/cp" in name for name in objects)
     return objects
 

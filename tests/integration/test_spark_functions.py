@@ -17,7 +17,7 @@ from pinot_assets.expressions.completeness import check_whole
 from pinot_assets.expressions.spark import ALLOWED, OPERATORS, REFUSED
 from pinot_assets.expressions.syntax import SPARK, read_tokens
 from pinot_assets.ingest.spark import expression
-from pinot_assets.ingest.spark.expression import compiled, parsed
+from pinot_assets.ingest.spark.expression import column_of, parsed
 from pinot_assets.ingest.spark.jvm import local_session
 from pinot_assets.ingest.spark.reader import reading_session
 
@@ -53,7 +53,7 @@ def test_expressions_give_the_rows_that_they_gave(users_session: SparkSession) -
     _, frame = frame_of(users_session)
     before = recorded()
     of_files = [key for key in LEGITIMATE if key[0] not in ASSERTED]
-    now = rows_of(frame, {key: compiled(spark_sql_of(*key)) for key in of_files})
+    now = rows_of(frame, {key: column_of(spark_sql_of(*key)) for key in of_files})
     assert [(key, before[key], now[key]) for key in of_files if before[key] != now[key]] == []
 
 
@@ -96,7 +96,7 @@ def test_the_environment_stays_out_whatever_the_users_session_says(
     assert str(tree.toString()) == literal.strip("'")
     assert users_session.sql(f"SELECT {literal}").collect()[0][0] == value, "and is as it was"
     _, frame = frame_of(users_session)
-    assert frame.select(compiled(literal)).first() == (literal.strip("'"),)
+    assert frame.select(column_of(literal)).first() == (literal.strip("'"),)
 
 
 CALLS = sorted(

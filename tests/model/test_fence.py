@@ -107,7 +107,7 @@ ENTRIES: list[Job] = [
 
 
 def in_a_switch() -> ModelTable:
-    """A table in the middle of a switch, with a stray in sight that a sweep would take away."""
+    """A table in the middle of a switch, with a stray in sight that a trigger would delete."""
     table = make_table("sync")
     for change in (write(A="A1"), run_now, write(A="A2", B="B1"), run_now, write(C="C1")):
         change(table)

@@ -18,7 +18,7 @@ from model.world.builder import ROWS
 from model.world.table import CLUSTER, TABLE, ModelTable, clear, run
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.stored_format import RELEASES, metadata_of, table_of
+from pinot_assets.core.stored_format import RELEASES, parquet_metadata, parquet_table
 from pinot_assets.scheduling.files_tick import decide_tick
 from pinot_assets.scheduling.stalled_session import decide_session
 from pinot_assets.session.detect.observe import list_source, observe
@@ -106,8 +106,8 @@ def assert_format(table: ModelTable, number: int) -> None:
         data, kind = table.staging.read(info.key), _kind(info.key)
         if kind in ("plan", "manifest"):
             expected = fields.read(f"{kind}.parquet")
-            assert table_of(data).schema.equals(table_of(expected).schema)
-            assert metadata_of(data).keys() == metadata_of(expected).keys()
+            assert parquet_table(data).schema.equals(parquet_table(expected).schema)
+            assert parquet_metadata(data).keys() == parquet_metadata(expected).keys()
         elif kind == "failures":
             value = json.loads(data)
             assert type(value) is type(fields.failures)

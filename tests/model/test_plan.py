@@ -36,7 +36,7 @@ from pinot_assets.session.decide.run_decision import PlannedAction
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.plan_report.planned_run import PARTS, PlannedRun, plan_run
-from pinot_assets.session.plan_report.rendering import numbers, risk_lines
+from pinot_assets.session.plan_report.rendering import amounts, risk_lines
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import snapshot_refs
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
@@ -414,7 +414,7 @@ def test_the_end_of_an_open_switch_shows_what_it_replaces() -> None:
     table.expire()
     plan = planned(table)
     assert plan.decision.step is PlannedAction.END
-    numbers_told = {line.label: line.text for line in numbers(plan)}
+    numbers_told = {line.label: line.text for line in amounts(plan)}
     assert numbers_told["segments"] == "2 → 2: 2 replaced, 2 new"
     assert numbers_told["rows"].startswith("2 → 2: 2 go, 2 come")
 

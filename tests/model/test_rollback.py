@@ -11,7 +11,7 @@ from model.world.table import TABLE, ModelTable, run
 
 from pinot_assets.errors import RollbackRefused
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.plan_report.rendering import preview
+from pinot_assets.session.plan_report.rendering import way_lines
 from pinot_assets.session.rollback.rollback_plan import RollbackPlan
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import snapshot_headers, snapshot_refs
@@ -54,7 +54,7 @@ def test_the_open_session_that_it_drops_is_shown(table: ModelTable) -> None:
     shown = _shown(table)
     assert shown.drops is not None
     assert shown.drops.id == table.truth.open_session
-    text = dict(preview(shown, table.now_ms))["drops"]
+    text = dict(way_lines(shown, table.now_ms))["drops"]
     assert text == f"open session {shown.drops.id}, 3 files: 2 done, 1 failed; what it built is deleted"
     assert _roll_back(table, shown) is None
     assert not table.truth.open_session

@@ -161,7 +161,7 @@ def test_wherever_the_controller_dies_the_error_says_what_stands(what: str, mode
 def test_a_rollback_that_has_happened_is_no_error_and_the_next_run_tidies_up() -> None:
     """Whoever is told of one rolls back once more, and loses one snapshot more than was meant."""
     _, living, _, _ = broken_off("sync", "rollback", 1_000_000, after=False)
-    assert living.calls[-2:] == ["lineage", "visible_segments"]  # of the sweep
+    assert living.calls[-2:] == ["lineage", "visible_segments"]  # of the look for strays
     for at in (len(living.calls) - 1, len(living.calls)):
         for after in (False, True):
             table, _, error, _ = broken_off("sync", "rollback", at, after=after)

@@ -11,7 +11,7 @@ from model.world.lives import make_table, of_format_1
 from model.world.process import Kind, Trouble
 from model.world.table import MODES, TABLE, ModelTable
 
-from pinot_assets.cli.commands.watch import Outside, Watched, look_at
+from pinot_assets.cli.commands.watch import Outside, Watched, run_if_due
 from pinot_assets.errors import PinotUnreachable, SessionHeld, SourceError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.session.detect.observe import Observation, list_source, observe
@@ -276,7 +276,7 @@ def watches(table: ModelTable, here: Here) -> tuple[Watched, list[int]]:
     watched = Watched(table.spec)
     for tick in range(150):
         table.source.write("B", f"B{tick}".encode())
-        watched = look_at(watched, here, TICK_S)
+        watched = run_if_due(watched, here, TICK_S)
         table.later(TICK_S)
     waits = [after - before for before, after in itertools.pairwise(here.runs_s)]
     return watched, [wait - wait % 60 for wait in waits]
@@ -300,7 +300,7 @@ def test_a_watch_tries_again_later_each_time_whatever_is_listed(what: str) -> No
     here.troubles = []
     table.pinot.start_server()
     table.later(900)
-    look_at(watched, here, TICK_S)
+    run_if_due(watched, here, TICK_S)
     assert "A1" in rows(table)
     assert_right(table)
 

@@ -25,7 +25,7 @@ from py4j.java_gateway import GatewayParameters, JavaClass, JavaGateway, JavaObj
 import pinot_assets.local
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.this_machine import find_java
-from pinot_assets.local.jars import resolve
+from pinot_assets.local.jars import resolve_jars
 
 FILES = ("columns.psf", "index_map", "metadata.properties", "creation.meta")
 _POM = Path(__file__).with_name("pinot-segment.xml")
@@ -321,7 +321,7 @@ def _started(
     """A JVM with the jars of a pom."""
     log = (scratch / "jvm.log").open("w")
     port, token, process = launch_gateway(
-        classpath=os.pathsep.join(map(str, resolve(pom))),
+        classpath=os.pathsep.join(map(str, resolve_jars(pom))),
         javaopts=[
             "-Xmx1g",
             "-XX:TieredStopAtLevel=1",

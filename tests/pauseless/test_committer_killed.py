@@ -16,7 +16,7 @@ from fakes.pauseless.servers import PauselessCluster, pauseless_cluster
 from fakes.pauseless.table import committing, rows_table
 
 from pinot_assets.core.check_result import CheckResult
-from pinot_assets.realtime.health.all_checks import examine
+from pinot_assets.realtime.health.all_checks import examine_state
 from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, SegmentStatus
 from pinot_assets.realtime.repair.model import StepKind
 from pinot_assets.realtime.repair.plan import plan
@@ -33,7 +33,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PauselessClust
 
 
 def answer(state: RealtimeState, check: str) -> CheckResult:
-    return next(one for one in examine(state) if one.name == check)
+    return next(one for one in examine_state(state) if one.name == check)
 
 
 def later(state: RealtimeState) -> RealtimeState:

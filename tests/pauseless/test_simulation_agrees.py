@@ -19,7 +19,7 @@ from simulator.protocol import MessageKind
 from simulator.tables import SimulatedTable, Stream
 from simulator.world import SimulatedWorld, realtime_state
 
-from pinot_assets.realtime.health.all_checks import examine
+from pinot_assets.realtime.health.all_checks import examine_state
 from pinot_assets.realtime.model.settings import RealtimeSettings
 from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
 from pinot_assets.realtime.repair.plan import plan
@@ -65,7 +65,7 @@ def story(state: RealtimeState, talk: list[tuple[str, str, str]]) -> Story:
     assert {answer for server, _, answer in talk if server != committer} <= {"HOLD", "KEEP"}
     later = replace(state, read_ms=state.read_ms + LATER_MS)
     # What brokers answer, and how far consumers say they are, is none of the simulation's business.
-    compared = {one.name for one in examine(later) if not one.passed and one.known}
+    compared = {one.name for one in examine_state(later) if not one.passed and one.known}
     return Story(
         tuple((said, answer) for server, said, answer in talk if server == committer),
         tuple(picture(state)),

@@ -20,7 +20,7 @@ from fakes.pauseless.kills import (
 from fakes.pauseless.servers import PauselessCluster, pauseless_cluster
 from fakes.pauseless.table import LATER_MS, Rows, committing, rows_table
 
-from pinot_assets.realtime.health.all_checks import examine
+from pinot_assets.realtime.health.all_checks import examine_state
 from pinot_assets.realtime.model.state import Copy, RealtimeState, SegmentStatus
 from pinot_assets.realtime.repair.apply import StepOutcome
 from pinot_assets.realtime.repair.model import StepKind
@@ -85,7 +85,7 @@ def refused_for_want_of_a_store(rows: Rows) -> None:
     assert {refusal.subject for refusal in repair_plan.refusals} == closed(state)
     assert all("segment.store.uri" in refusal.remedy for refusal in repair_plan.refusals)
     assert repair_plan.steps == ()
-    assert "segment_status" in {one.name for one in examine(later) if one.known and not one.passed}
+    assert "segment_status" in {one.name for one in examine_state(later) if one.known and not one.passed}
 
 
 def kinds(outcomes: list[StepOutcome], names: frozenset[str]) -> set[StepKind]:

@@ -27,7 +27,7 @@ from fakes.tables import write_files, write_table
 
 from pinot_assets.assets.keys import TABLE_TAG, keys_of
 from pinot_assets.local import processes
-from pinot_assets.local.processes import stop
+from pinot_assets.local.processes import stop_processes
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.settings.local_stack import StackState
@@ -96,7 +96,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
     below = psutil.Process(process.pid).children(recursive=True)
     process.terminate()
     process.wait(60)
-    stop(below, grace=20)
+    stop_processes(below, grace=20)
 
 
 def answers(url: str) -> bool:

@@ -46,4 +46,4 @@ def test_down_stops_all_of_a_dev_that_was_killed(tmp_path: Path) -> None:
                 assert process.wait(120) == 0
             assert here.marked() == []
         finally:
-            Stack(here.home).down(purge=True)
+            Stack(here.home).purge()

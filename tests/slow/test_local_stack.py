@@ -20,7 +20,7 @@ import pytest
 from botocore.exceptions import ClientError
 from kazoo.client import KazooClient
 
-from pinot_assets.local.processes import forget
+from pinot_assets.local.processes import forget_instance
 from pinot_assets.local.stack import PartStatus, Stack
 from pinot_assets.settings.local_stack import StackState, load_state
 
@@ -43,7 +43,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         stack.up()
         yield stack
     finally:
-        stack.down(purge=True)
+        stack.purge()
 
 
 def parts(stack: Stack) -> dict[str, PartStatus]:
@@ -127,7 +127,7 @@ def test_up_repairs_after_kill_9_and_nothing_is_forgotten(own: Stack) -> None:
         client.create("/kept", b"value")
         broker = kill(before["broker-2"])
         live = set(client.get_children("/pinot/LIVEINSTANCES"))
-        forget(state.zookeeper, broker)
+        forget_instance(state.zookeeper, broker)
         assert live - set(client.get_children("/pinot/LIVEINSTANCES")) == {
             f"Broker_127.0.0.1_{before['broker-2'].ports['http']}"
         }

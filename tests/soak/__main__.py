@@ -157,7 +157,7 @@ def main(
     seed = random.randrange(10**6) if seed is None else seed
     home = home.resolve()
     stack = Stack(home / "stack")
-    stack.down(purge=True)
+    stack.purge()
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # it tells of every connection that is cut
@@ -169,7 +169,7 @@ def main(
     try:
         good = run(stack, home, world, seed, minutes)
     finally:
-        stack.down(purge=good)
+        (stack.purge if good else stack.down)()
     sys.exit(not good)
 
 

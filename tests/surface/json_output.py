@@ -68,7 +68,7 @@ def json_output() -> Iterator[str]:
 
 def notices() -> Iterator[str]:
     """Keys of what the webhook gets."""
-    yield from READER.returned(notice.of_run) | READER.returned(notice.least)
+    yield from READER.returned(notice.of_run) | READER.returned(notice.minimal)
     yield from (f"session.{key.partition('.')[2]}" for key in _of_table("session"))
     yield from (f"still_served.{key.partition('.')[2]}" for key in _of_table("snapshot"))
 

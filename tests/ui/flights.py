@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 from fakes.tables import document
 
+from pinot_assets.core.untrusted import typed
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.pinot.client.broker import NoResult
 from pinot_assets.settings.local_stack import StackState
@@ -63,11 +64,12 @@ class Flights:
         counts: set[int | None] = set()
         for url in self._pinot.brokers(NAME):
             try:
-                counts.add(self._pinot.broker(url).query(f"SELECT COUNT(*) FROM {NAME}").rows[0][0])
+                ((count,),) = self._pinot.broker(url).query(f"SELECT COUNT(*) FROM {NAME}").rows
+                counts.add(typed(count, int))
             except NoResult:  # a table without segments
                 counts.add(None)
-        (count,) = counts
-        return count
+        (served,) = counts
+        return served
 
     def _put(self, day: str, content: bytes) -> None:
         # Whole at once, as an upload is.

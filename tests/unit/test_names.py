@@ -1,4 +1,4 @@
-"""What names promise: a class has one to itself, and what looks like a fact asks nobody."""
+"""What names promise: a class or public function has one to itself, what looks like a fact asks nobody."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 from fakes.project import ROOT
+from typer import Typer
+
+from pinot_assets.cli.main import app
 
 OUTSIDE = {"pinot", "_pinot", "store", "_store", "staging", "_staging", "source", "zk", "_zk", "clients"}
 OUTSIDE |= {"_clients", "instance", "_instance", "history", "_get", "_post"}
@@ -18,6 +21,15 @@ LOCAL = {
     "key_of",
     "now_ms",
 }
+SHARED = {
+    "stage",  # steps that `session/commit/strategy.py` gathers, always with the module's name
+    "audit",
+    "publish",
+    "resolve_interrupted",
+    "check",  # the decorator of a health check, of OFFLINE tables and of REALTIME ones
+    "main",  # entry points; nothing imports them by name
+}
+"""Names of functions that several modules may have."""
 FILES = sorted(
     path for top in ("pinot_assets", "resources", "sensors") for path in (ROOT / top).rglob("*.py")
 )
@@ -65,6 +77,32 @@ def test_no_two_classes_share_a_name() -> None:
             if isinstance(node, ast.ClassDef):
                 places[node.name.lstrip("_")].append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert not {name: at for name, at in places.items() if len(at) > 1}
+
+
+def test_no_two_public_functions_share_a_name() -> None:
+    """An import shows the name alone, so the name has to say which function it is. A command's is typed."""
+    places = defaultdict(set)
+    for path in FILES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                places[node.name].add(path.relative_to(ROOT).as_posix())
+    for name, path in commands(app):
+        places[name].discard(path)
+    shared = {name: at for name, at in places.items() if len(at) > 1}
+    assert {name: sorted(at) for name, at in shared.items() if name not in SHARED} == {}
+    assert shared.keys() == SHARED, "a name that only one function has any more goes from the list"
+    assert len(SHARED) <= 6, "the list only gets shorter"
+
+
+def commands(group: Typer) -> Iterator[tuple[str, str]]:
+    """Name and file of the function of each command, those of the groups below included."""
+    for command in group.registered_commands:
+        assert command.callback is not None
+        module = command.callback.__module__.replace(".", "/")
+        yield command.callback.__name__, f"{module}.py"
+    for below in group.registered_groups:
+        assert below.typer_instance is not None
+        yield from commands(below.typer_instance)
 
 
 def test_the_rule_sees_what_it_forbids() -> None:

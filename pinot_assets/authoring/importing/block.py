@@ -187,7 +187,7 @@ def _no_use(key: str, value: object) -> str | None:
     return _INSTEAD.get(key) or UNUSED_KEYS.get(key, "it is not known here")
 
 
-def spec_text(
+def imported_spec(
     origin: str, schema: JsonMapping, table: JsonMapping, block: JsonMapping, notes: Iterable[ImportNote]
 ) -> str:
     """Return the whole YAML.

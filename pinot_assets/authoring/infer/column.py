@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from pinot_assets.core.untrusted import read_json
-from pinot_assets.ingest.cast.casts import plain
+from pinot_assets.ingest.cast.casts import plain_column
 from pinot_assets.ingest.formats.json_values import Real
 from pinot_assets.segment.functions.time_format import PATTERNS, parse_date
 
@@ -90,11 +90,11 @@ def of_cell(text: str) -> ValueKind:
 
 def of_text(text: str) -> ValueKind:
     """Return the kind of a text in a format that has other types, too: its digits were meant as text."""
-    return ValueKind.TIMESTAMP if _INSTANT.fullmatch(text) and _holds(moment_ms, text) else ValueKind.STRING
+    return ValueKind.TIMESTAMP if _INSTANT.fullmatch(text) and _holds(epoch_ms, text) else ValueKind.STRING
 
 
 def of_member(value: object) -> ValueKind:
-    """Return the kind of a JSON value, not null, as `ingest.formats.json_values.parsed` reads it."""
+    """Return the kind of a JSON value, not null, as `ingest.formats.json_values.parse_json` reads it."""
     match value:
         case bool():
             return ValueKind.BOOLEAN
@@ -136,7 +136,7 @@ def patterns_of(text: str) -> frozenset[str]:
     return frozenset(p for p in PATTERNS if _holds(partial(parse_date, pattern=p), text))
 
 
-def moment_ms(text: str) -> int:
+def epoch_ms(text: str) -> int:
     """Return the milliseconds since 1970 of a text that `of_text` takes for a moment.
 
     :raises ValueError: the text is none.
@@ -253,7 +253,7 @@ def of_arrow(array: pa.ChunkedArray) -> SampledColumn:
     """Return what was seen of a column in a format that has types."""
     if getattr(array.type, "extension_name", "") == "arrow.json":
         return SampledColumn(ValueKind.JSON, rows=len(array), nulls=array.null_count)
-    array = plain(array)
+    array = plain_column(array)
     arrow = array.type
     is_list = pt.is_list(arrow) or pt.is_large_list(arrow)
     kind = _of_arrow_type(arrow.value_type if is_list else arrow)
@@ -346,7 +346,7 @@ def _patterns(texts: frozenset[str]) -> frozenset[str] | None:
 def _times(texts: frozenset[str], kind: ValueKind, patterns: frozenset[str] | None) -> list[int]:
     """Return the moments that the texts mean, if each of them means one."""
     if kind is ValueKind.TIMESTAMP:
-        return [moment_ms(text.strip()) for text in texts]
+        return [epoch_ms(text.strip()) for text in texts]
     if not patterns:
         return []
     pattern = max(sorted(patterns), key=len)

@@ -15,7 +15,7 @@ from pinot_assets.authoring.infer.column import SampledColumn, absent, of_arrow,
 from pinot_assets.authoring.infer.csv_shape import CsvShape, rows_of, shape_of
 from pinot_assets.authoring.infer.proposal import GROUPS, Proposal, propose
 from pinot_assets.authoring.infer.sample import FolderSample, local_copies
-from pinot_assets.authoring.infer.yaml_text import spec_text
+from pinot_assets.authoring.infer.yaml_text import proposed_spec
 from pinot_assets.core.file_errors import FileRejected, Unreadable, one_line
 from pinot_assets.core.text import counted, plural
 from pinot_assets.errors import SourceError
@@ -190,7 +190,7 @@ def draft(name: str, sample: FolderSample, props: Mapping[str, str], out: Path) 
     }
     if sample.include is not None:
         settings["includeFileNamePattern"] = sample.include
-    text = spec_text(name, proposal, settings, staging, first.shape, sampled)
+    text = proposed_spec(name, proposal, settings, staging, first.shape, sampled)
     return Draft(text, proposal, first.input_format, sampled, unlike, _doubts(sample, alike, proposal))
 
 

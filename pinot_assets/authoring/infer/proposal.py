@@ -13,7 +13,7 @@ from pinot_assets.authoring.infer.column import FRACTIONS, INTEGERS, NUMBERS, PA
 from pinot_assets.authoring.infer.csv_shape import pinot_names
 from pinot_assets.core.text import plural
 from pinot_assets.segment.column.types import FieldType
-from pinot_assets.segment.config.transforms import quoted
+from pinot_assets.segment.config.transforms import spark_name
 from pinot_assets.segment.functions.time_format import VALID_FROM_MS, VALID_TO_MS
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion
 from pinot_assets.table_spec.blocks.pinot_json import schema_problems, writer_findings
@@ -168,7 +168,7 @@ def _field(name: str, source: str, column: SampledColumn) -> Field:
     field = _told_far(_time(name, source, column), column) or _plain(name, column)
     if name == source:
         return field
-    return replace(field, source=source, transform=field.transform or quoted(source))
+    return replace(field, source=source, transform=field.transform or spark_name(source))
 
 
 def _plain(name: str, column: SampledColumn) -> Field:
@@ -205,7 +205,7 @@ def _time(name: str, source: str, column: SampledColumn) -> Field | None:
             why="moments; UTC where no zone is named", format="TIMESTAMP", granularity="1:MILLISECONDS",
         )  # fmt: skip
     if column.kind is ValueKind.DATE:
-        made = f"date_format({quoted(source)}, 'yyyy-MM-dd')"
+        made = f"date_format({spark_name(source)}, 'yyyy-MM-dd')"
         return Field(
             name, FieldType.DATE_TIME, "STRING", summary, why=f"days, made texts by transforms.{name}",
             format="1:DAYS:SIMPLE_DATE_FORMAT:yyyy-MM-dd", granularity="1:DAYS", transform=made,

@@ -67,7 +67,7 @@ _SWITCH: Final = Template(
 )
 
 
-def spec_text(
+def proposed_spec(
     name: str,
     proposal: Proposal,
     settings: Mapping[str, str],

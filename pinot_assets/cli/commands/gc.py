@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -18,9 +18,10 @@ from pinot_assets.cli.terminal import new_console, show_json
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
-from pinot_assets.gc.collect import Collected, collect, forget, lines, nodes_of_dropped_table, values
+from pinot_assets.gc.collect import Collected, collect, forget_table, gc_values, lines, nodes_of_dropped_table
 from pinot_assets.gc.orphans import GRACE_HOURS, Garbage, garbage
 from pinot_assets.pinot.versions import HOUR_MS
+from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.clients import open_known_stores
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.settings.environment import load_settings
@@ -72,10 +73,11 @@ def gc(
     """
     err, grace_ms = new_console(stderr=True), int(grace_hours * HOUR_MS)
     chosen = offline_tables([], tables) if table is None else Chosen([one_table(table, tables)])
-    answers = [_answer(spec, grace_ms, apply) for spec in chosen.specs]
+    of_table, of_nodes = (_collect, _forget) if apply else (_plan, _plan_nodes)
+    answers = [_answer(spec, grace_ms, of_table) for spec in chosen.specs]
     answers += [GcAnswer(one.name, error=one.error) for one in chosen.left_out]
     if table is None:
-        answers += _dropped(grace_ms, apply)
+        answers += _dropped(grace_ms, of_nodes)
     if as_json:
         show_json([_values(answer) for answer in answers])
     for answer in [] if as_json else answers:
@@ -90,18 +92,11 @@ def gc(
         raise typer.Exit(ExitCode.REFUSED)
 
 
-def _answer(spec: TableSpec, grace_ms: int, apply: bool) -> GcAnswer:
+def _answer(spec: TableSpec, grace_ms: int, of_table: Callable[[Driver, int], GcAnswer]) -> GcAnswer:
     """Return the answer for one table. Errors become part of it, so that other tables are still handled."""
     try:
         with open_driver(spec, "gc") as driver:
-            if not apply:
-                return GcAnswer(spec.name, garbage(driver, grace_ms))
-            with _progress() as progress:
-                task = progress.add_task(spec.name, total=None)
-                collected = collect(
-                    driver, grace_ms, lambda done, total: progress.update(task, completed=done, total=total)
-                )
-            return GcAnswer(spec.name, collected.garbage, collected)
+            return of_table(driver, grace_ms)
     except PinotNotFound:
         note = f"it is not in Pinot; `pinot-assets tables apply {spec.name}` puts it there"
         return GcAnswer(spec.name, Garbage((), (), (), (note,)))
@@ -109,7 +104,21 @@ def _answer(spec: TableSpec, grace_ms: int, apply: bool) -> GcAnswer:
         return GcAnswer(spec.name, error=of_system(error))
 
 
-def _dropped(grace_ms: int, apply: bool) -> Iterator[GcAnswer]:
+def _plan(driver: Driver, grace_ms: int) -> GcAnswer:
+    return GcAnswer(driver.spec.name, garbage(driver, grace_ms))
+
+
+def _collect(driver: Driver, grace_ms: int) -> GcAnswer:
+    table = driver.spec.name
+    with _progress() as progress:
+        task = progress.add_task(table, total=None)
+        collected = collect(
+            driver, grace_ms, lambda done, total: progress.update(task, completed=done, total=total)
+        )
+    return GcAnswer(table, collected.garbage, collected)
+
+
+def _dropped(grace_ms: int, of_nodes: Callable[[SessionStore, Garbage], GcAnswer]) -> Iterator[GcAnswer]:
     """Yield answers for tables that have state in ZooKeeper and do not exist in Pinot any more."""
     now_ms = time.time_ns() // 1_000_000
     try:
@@ -117,23 +126,30 @@ def _dropped(grace_ms: int, apply: bool) -> Iterator[GcAnswer]:
             for store in stores:
                 # If one table cannot be examined or deleted, the others are still handled.
                 try:
-                    yield from _dropped_table(store, now_ms, grace_ms, apply)
+                    if nodes := _nodes_of_dropped(store, now_ms, grace_ms):
+                        yield of_nodes(store, nodes)
                 except (PinotAssetsError, OSError) as error:
                     yield GcAnswer(store.table, error=of_system(error))
     except PinotAssetsError as error:
         yield GcAnswer("tables that are gone", error=error)
 
 
-def _dropped_table(store: SessionStore, now_ms: int, grace_ms: int, apply: bool) -> Iterator[GcAnswer]:
+def _nodes_of_dropped(store: SessionStore, now_ms: int, grace_ms: int) -> Garbage | None:
+    """Return the nodes of a table that Pinot does not have; None if it has the table, or nothing is there."""
     orphan = nodes_of_dropped_table(store, now_ms)
     if orphan is None or orphan.age_ms is None:
-        return
-    is_old = orphan.age_ms >= grace_ms
-    failed: dict[str, str] = {}
-    leftover = Garbage((orphan,) if is_old else (), () if is_old else (orphan,), (), ())
-    if apply and is_old and not forget(store):
-        failed = {store.table: "it is there again, or being worked on"}
-    yield GcAnswer(store.table, leftover, Collected(leftover, failed) if apply else None)
+        return None
+    return Garbage((orphan,), (), (), ()) if orphan.age_ms >= grace_ms else Garbage((), (orphan,), (), ())
+
+
+def _plan_nodes(store: SessionStore, nodes: Garbage) -> GcAnswer:
+    return GcAnswer(store.table, nodes)
+
+
+def _forget(store: SessionStore, nodes: Garbage) -> GcAnswer:
+    is_left = bool(nodes.old) and not forget_table(store)
+    failed = {store.table: "it is there again, or being worked on"} if is_left else {}
+    return GcAnswer(store.table, nodes, Collected(nodes, failed))
 
 
 def _progress() -> Progress:
@@ -143,5 +159,5 @@ def _progress() -> Progress:
 
 
 def _values(answer: GcAnswer) -> JsonObject:
-    details = error_values(answer.error) if answer.error else values(answer.garbage, answer.collected)
+    details = error_values(answer.error) if answer.error else gc_values(answer.garbage, answer.collected)
     return {"table": answer.table, **details}

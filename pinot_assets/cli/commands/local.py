@@ -109,7 +109,8 @@ def down(
 ) -> None:
     """Stop what `up` started and nothing else, ZooKeeper last; the data stay without --purge. Exits 0."""
     with _reported() as progress:
-        Stack(home or default_home(), progress=progress).down(purge=purge)
+        stack = Stack(home or default_home(), progress=progress)
+        (stack.purge if purge else stack.down)()
     line = "The stack is down" + (" and its data are deleted." if purge else "; its data are kept.")
     show_answer(as_json, {"running": False, "dataKept": not purge}, [line])
 

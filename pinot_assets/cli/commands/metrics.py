@@ -53,7 +53,7 @@ def metrics(
     """
     # Imported here, so that other commands start faster.
     from pinot_assets.metrics.collector import Collector, cheap_parts, dear_parts, left_out_parts
-    from pinot_assets.metrics.family import text_of
+    from pinot_assets.metrics.family import prometheus_text
 
     chosen = any_tables(tables or [], directory)
     err = new_console(stderr=True)
@@ -64,7 +64,7 @@ def metrics(
     if once:
         collector.look([*cheap, *dear])
         if textfile is None:
-            typer.echo(text_of(collector.samples()), nl=False)
+            typer.echo(prometheus_text(collector.samples()), nl=False)
         else:
             _write(collector, textfile)
         raise typer.Exit(ExitCode.ERROR if chosen.left_out else ExitCode.DONE)

@@ -17,7 +17,7 @@ import typer
 from rich.markup import escape
 from rich.text import Text
 
-from pinot_assets.authoring.importing.block import Secrets, block_of, spec_text
+from pinot_assets.authoring.importing.block import Secrets, block_of, imported_spec
 from pinot_assets.authoring.importing.settings_found import (
     Disposition,
     ImportNote,
@@ -32,7 +32,7 @@ from pinot_assets.cli.options import AsJson, TablesOption
 from pinot_assets.cli.terminal import show_answer
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject, JsonValue
-from pinot_assets.core.untrusted import read_json
+from pinot_assets.core.untrusted import read_json, typed
 from pinot_assets.errors import SourceError, SpecError, TypedWrong
 from pinot_assets.settings.environment import tables_directory
 from pinot_assets.source.settings import is_reference, referenced
@@ -282,12 +282,12 @@ def import_(
     imported = in_job(_yaml(job_spec), document, key_notes) if job_spec else in_table(document, key_notes)
     secrets = Secrets(key_notes, referenced(json.dumps([imported.settings, imported.table, held])))
     block = block_of(imported, key_notes, secrets)
-    table = secrets.taken_out(imported.table, "table")
+    table = typed(secrets.taken_out(imported.table, "table"), dict)
     name = _usable(raw_table_name(str(table.get("tableName"))))
     target = out or (tables or tables_directory()) / f"{name}.yaml"
-    held = secrets.taken_out(held, "schema")
+    held = typed(secrets.taken_out(held, "schema"), dict)
     key_notes = each_once(key_notes)
-    _write(target, spec_text(f"{imported.kind} of {name}", held, table, block, key_notes), "give --out")
+    _write(target, imported_spec(f"{imported.kind} of {name}", held, table, block, key_notes), "give --out")
     specs, problems, notes = check_files([target])
     keys = [{"fate": line.fate, "key": line.key, "why": line.why} for line in key_notes]
     show_answer(
@@ -316,10 +316,10 @@ def _read(
         if taken is None:
             raise SpecError(f"Pinot has no OFFLINE table {table}")
         document = taken
-    held = held if schema is None else _json(schema)
-    if not isinstance(held, dict):
+    found = held if schema is None else _json(schema)
+    if not isinstance(found, dict):
         raise SpecError("there is no schema", hint="name its file with --schema")
-    return document, held
+    return document, found
 
 
 def _json(file: Path) -> JsonValue:

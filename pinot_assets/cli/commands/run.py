@@ -25,7 +25,7 @@ from pinot_assets.session.detect.observe import (
 )
 from pinot_assets.session.driver import RunOutcome
 from pinot_assets.session.plan_report import rendering
-from pinot_assets.session.plan_report.plan_report import PlanReport, headline, values
+from pinot_assets.session.plan_report.plan_report import PlanReport, headline, plan_values
 from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
 from pinot_assets.session.values.state import utc_text
 from pinot_assets.session.values.trouble import again_ms, has_lasted, since_ms
@@ -105,10 +105,10 @@ def plan(table: TableName, tables: TablesOption = None, as_json: AsJson = False)
     """
     with open_driver(one_table(table, tables), "plan") as driver:
         planned = driver.plan()
-    show_answer(as_json, values(planned), shown(planned))
+    show_answer(as_json, plan_values(planned), report_lines(planned))
 
 
-def shown(plan: PlanReport) -> Iterator[Text]:
+def report_lines(plan: PlanReport) -> Iterator[Text]:
     """Yield the plan report, line by line."""
     planned = plan.planned
     yield Text.from_markup(

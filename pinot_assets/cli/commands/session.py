@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from pinot_assets.cli.driver import open_driver
 from pinot_assets.cli.options import AsJson, TableName, TablesOption, Yes, one_table
-from pinot_assets.cli.terminal import fields, refuse_to_ask, show_answer
+from pinot_assets.cli.terminal import fields, show_answer, unanswered
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError
@@ -21,8 +21,8 @@ from pinot_assets.session.detect.observe import (
     FileStatus,
     UnreadableSession,
     counts_text,
-    files_of,
     kept_sessions,
+    session_files,
     session_values,
 )
 from pinot_assets.session.stores.clients import open_session_store, open_staging
@@ -61,7 +61,7 @@ def show(
     spec = one_table(table, tables)
     with open_session_store(spec, load_settings()) as store:
         chosen = _chosen(store, session)
-    states = [*files_of(open_staging(spec), chosen)] if files else []
+    states = [*session_files(open_staging(spec), chosen)] if files else []
     listed = {"fileStates": [asdict(state) for state in states]} if files else {}
     lines = chain(fields(_details(spec, chosen), 9), map(_file_line, states))
     show_answer(as_json, session_values(chosen) | listed, lines)
@@ -84,7 +84,8 @@ def rebuild(table: TableName, yes: Yes = False, tables: TablesOption = None, as_
     Queries see no change. The open session is dropped; the next run compares the source with what is
     published. A file whose receipt is lost counts as rewritten once it is touched. Exits 0.
     """
-    refuse_to_ask(as_json, yes, "add --yes to do it")
+    if as_json and not yes:
+        raise unanswered("add --yes to do it")
     if not yes:
         typer.confirm(f"Make the ledger of {table} anew, and drop its open session?", abort=True)
     with open_driver(one_table(table, tables), "session rebuild") as driver:

@@ -82,30 +82,30 @@ def simulate(
 
     commit = MEASURED
     if row_size is not None:
-        commit = commit.scaled(_read_some("--row-size", row_size, quantities.size))
+        commit = commit.scaled(_read_some("--row-size", row_size, quantities.parse_size))
     if build_rate is not None:
-        commit = commit.built_at(_read_some("--build-rate", build_rate, quantities.count))
+        commit = commit.built_at(_read_some("--build-rate", build_rate, quantities.parse_count))
     load = Load(
         tables=tables,
         servers=servers,
         controllers=controllers,
         partitions=partitions,
         replication=replication,
-        messages_per_s=_read_some("--msg-rate", msg_rate, quantities.count),
+        messages_per_s=_read_some("--msg-rate", msg_rate, quantities.parse_count),
         commit=commit,
-        for_s=_read_some("--for", duration, quantities.duration),
-        outage_at_s=_read("--outage-at", outage_at, quantities.duration),
-        outage_s=_read("--outage", outage, quantities.duration),
+        for_s=_read_some("--for", duration, quantities.parse_duration),
+        outage_at_s=_read("--outage-at", outage_at, quantities.parse_duration),
+        outage_s=_read("--outage", outage, quantities.parse_duration),
         outage=_outage(outage_kind),
         flush=Flush(
-            segment_rows=int(_read("--flush-rows", flush_rows, quantities.count)),
-            time_ms=int(_read_some("--flush-time", flush_time, quantities.duration) * 1000),
-            segment_bytes=_read_some("--flush-size", flush_size, quantities.size),
+            segment_rows=int(_read("--flush-rows", flush_rows, quantities.parse_count)),
+            time_ms=int(_read_some("--flush-time", flush_time, quantities.parse_duration) * 1000),
+            segment_bytes=_read_some("--flush-size", flush_size, quantities.parse_size),
         ),
-        kept_s=_read_some("--kept", kept, quantities.duration),
-        read_rows_per_s=_read_some("--read-rate", read_rate, quantities.count),
-        store_bytes_per_s=_read_some("--store-rate", store_rate, quantities.size),
-        upload_timeout_s=_read_some("--upload-timeout", upload_timeout, quantities.duration),
+        kept_s=_read_some("--kept", kept, quantities.parse_duration),
+        read_rows_per_s=_read_some("--read-rate", read_rate, quantities.parse_count),
+        store_bytes_per_s=_read_some("--store-rate", store_rate, quantities.parse_size),
+        upload_timeout_s=_read_some("--upload-timeout", upload_timeout, quantities.parse_duration),
     )
     forecasts = {way: simulate_day(load, way) for way in UploadWay}
     _write(forecasts, html, plots, plot_format)
@@ -165,5 +165,5 @@ def _show(load: Load, forecasts: Forecasts, as_json: bool) -> None:
         grid.add_row(*line)
     doubts = [f"[yellow]![/] {doubt}" for doubt in page.warnings(forecasts)]
     assumed = ["What this assumes:", *(f"  - {assumption}" for assumption in ASSUMES)]
-    lines: list[RenderableType] = [page.described(load), grid, *doubts, *assumed, page.last_line(forecasts)]
-    show_answer(as_json, page.values(forecasts), lines)
+    lines: list[RenderableType] = [page.load_line(load), grid, *doubts, *assumed, page.last_line(forecasts)]
+    show_answer(as_json, page.figures(forecasts), lines)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import chain, islice, tee, zip_longest
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.markup import escape
@@ -26,20 +26,20 @@ from pinot_assets.cli.options import (
     kept_snapshots,
     one_table,
 )
-from pinot_assets.cli.terminal import new_console, refuse_to_ask, show_answer, show_json
+from pinot_assets.cli.terminal import new_console, show_answer, show_json, unanswered
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import SessionError, SpecError
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.plan_report.rendering import preview, rollback_way_text
+from pinot_assets.session.plan_report.rendering import rollback_way_text, way_lines
 from pinot_assets.session.rollback.rollback_plan import RollbackPlan
 from pinot_assets.session.stores.clients import open_session_store, open_staging
-from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, find_target, published
+from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, find_target, snapshots_of
 from pinot_assets.session.values.state import table_of, utc_text
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
-from pinot_assets.snapshot.provenance import Stay, difference, of_file, of_segment
+from pinot_assets.snapshot.provenance import Stay, of_file, of_segment, snapshot_difference
 from pinot_assets.table_spec import TableSpec
 
 SHOWN = 20
@@ -139,7 +139,7 @@ def diff(
     staging = open_staging(spec)
     before = find_target(staging, current, older).snapshot
     after = find_target(staging, current, newer).snapshot if newer else current.snapshot
-    changes = difference(before, after)
+    changes = snapshot_difference(before, after)
     values = _change(before, after) | {
         "files": {
             "added": [f.uri for f in changes.added],
@@ -175,7 +175,8 @@ def _kept(spec: TableSpec) -> Iterator[Snapshot]:
     """Yield the current snapshot and the kept ones before it, newest first; reads each one lazily."""
     if (ref := _newest(spec)) is not None:
         staging = open_staging(spec)
-        yield from (kept.snapshot for kept in published(staging, StoredSnapshot(ref, staging.snapshot(ref))))
+        current = StoredSnapshot(ref, staging.snapshot(ref))
+        yield from (kept.snapshot for kept in snapshots_of(staging, current))
 
 
 def _kept_text(kept: Iterable[Snapshot]) -> str:
@@ -201,7 +202,7 @@ def _stay_values(stay: Stay) -> JsonObject:
 
 def _change(older: Snapshot | None, newer: Snapshot) -> JsonObject:
     """Return what `newer` changed; everything in it counts as new if no older snapshot is kept."""
-    changes = difference(older or replace(newer, files=()), newer)
+    changes = snapshot_difference(older or replace(newer, files=()), newer)
     return {
         "seq": newer.seq,
         "session": newer.session,
@@ -283,14 +284,18 @@ def rollback(
     back stays out until `pinot-assets resume`, or until its files change again. Exits 0 when every
     broker counts the rows of that snapshot, 2 when one does not, 1 on any other error.
     """
-    refuse_to_ask(as_json, yes or dry_run)
+    if as_json and not (yes or dry_run):
+        raise unanswered()
     console = new_console()
     with open_driver(one_table(table, tables), "rollback") as driver:
         way = driver.rollback_plan(to)
         if as_json:
-            _roll_back_silently(driver, to, way, dry_run)
+            if dry_run:
+                show_json(_rollback_values(way) | {"rolledBack": False})
+            else:
+                _roll_back_as_json(driver, to, way)
             return
-        for label, text in preview(way, time.time_ns() // 1_000_000):
+        for label, text in way_lines(way, time.time_ns() // 1_000_000):
             console.print(f"[bold]{label:<8}[/] {escape(text)}")
         if dry_run:
             return
@@ -317,22 +322,22 @@ def resume(table: TableName, tables: TablesOption = None, as_json: AsJson = Fals
     show_answer(as_json, {"table": table, "letIn": held}, [line])
 
 
-def _roll_back_silently(driver: Driver, to: str, way: RollbackPlan, dry_run: bool) -> None:
-    """Roll back as the command does, and print JSON for other programs.
-
-    :raises typer.Exit: a broker does not count the rows of the snapshot.
-    """
-    values: JsonObject = {
+def _rollback_values(way: RollbackPlan) -> JsonObject:
+    return {
         "current": _plan_values(replace(way, target=way.current)),
         "target": _plan_values(way),
         "drops": {"session": way.drops.id, "files": dict(way.drops.counts)} if way.drops else None,
     }
-    if dry_run:
-        show_json(values | {"rolledBack": False})
-        return
+
+
+def _roll_back_as_json(driver: Driver, to: str, way: RollbackPlan) -> NoReturn:
+    """Roll back as the command does, and print JSON for other programs.
+
+    :raises typer.Exit: always, with the command's exit code.
+    """
     counted = driver.count(driver.rollback(to, way))
     brokers = [asdict(answer) | {"right": answer.matches} for answer in counted]
-    show_json(values | {"rolledBack": True, "brokers": brokers})
+    show_json(_rollback_values(way) | {"rolledBack": True, "brokers": brokers})
     raise typer.Exit(ExitCode.DONE if all(answer.matches for answer in counted) else ExitCode.REFUSED)
 
 

@@ -12,11 +12,11 @@ from rich.markup import escape
 
 from pinot_assets.cli.driver import open_driver
 from pinot_assets.cli.options import AsJson, DryRun, TableName, TablesOption, Yes, one_table
-from pinot_assets.cli.terminal import fields, new_console, refuse_to_ask, show_answer, show_json
+from pinot_assets.cli.terminal import fields, new_console, show_answer, show_json, unanswered
 from pinot_assets.core.stored_format import NEWEST, RELEASES
 from pinot_assets.errors import NeedsNewerRelease
 from pinot_assets.session.stores.clients import open_session_store, open_staging
-from pinot_assets.session.stores.formats import POINTER, StoredObject, look
+from pinot_assets.session.stores.formats import POINTER, StoredObject, stored_objects
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import TableSpec
 
@@ -62,7 +62,8 @@ def upgrade(
     began with. Shows first what it would do, and asks (with --json it cannot: add --yes or --dry-run).
     It cannot be taken back. Exits 0, also when nothing was to be done.
     """
-    refuse_to_ask(as_json, yes or dry_run)
+    if as_json and not (yes or dry_run):
+        raise unanswered()
     spec = one_table(table, tables)
     objects = _look(spec)
     for one in objects:
@@ -90,7 +91,7 @@ def _look(spec: TableSpec) -> list[StoredObject]:
     with open_session_store(spec, load_settings()) as store:
         with suppress(NeedsNewerRelease):  # shown below; but a damaged pointer is an error
             store.pointer()
-        return [*look(store, open_staging(spec))]
+        return [*stored_objects(store, open_staging(spec))]
 
 
 def _format_of(objects: Sequence[StoredObject]) -> int | None:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from pinot_assets.cli.options import AsJson, any_tables, table_names
 from pinot_assets.cli.program import error_values
-from pinot_assets.cli.terminal import new_console, notes_to_stderr, refuse_to_ask, show_answer, show_json
+from pinot_assets.cli.terminal import new_console, notes_to_stderr, show_answer, show_json, unanswered
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SpecError
@@ -82,7 +82,8 @@ def apply(
     specs say (or would, with --dry-run), 1 when a table is left out or the answer is no, 2 when only a
     preflight refuses.
     """
-    refuse_to_ask(as_json, yes or dry_run)
+    if as_json and not (yes or dry_run):
+        raise unanswered()
     chosen = any_tables(names or [], tables).unless_empty()
     with open_pinot() as store, notes_to_stderr(as_json):
         console = new_console()

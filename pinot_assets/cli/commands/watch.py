@@ -136,7 +136,7 @@ def watch(
         teller.left_out(one)
     codes = [ExitCode.ERROR] if chosen.left_out else []
     if once:
-        codes += [look_at(Watched(spec), outside, interval).code for spec in chosen.specs]
+        codes += [run_if_due(Watched(spec), outside, interval).code for spec in chosen.specs]
     else:
         with _stopping(teller) as stopped:
             watch_tables(chosen.specs, outside, interval, stopped)
@@ -146,7 +146,7 @@ def watch(
 # --- what is due ----------------------------------------------------------------------------------
 
 
-def look_at(table: Watched, outside: Outside, interval_s: int) -> Watched:
+def run_if_due(table: Watched, outside: Outside, interval_s: int) -> Watched:
     """Look at a table once, and run it if it is due. An error sets the state; it raises no exception."""
     try:
         table, launch = _decided(table, outside)
@@ -225,7 +225,7 @@ def watch_tables(tables: Iterable[TableSpec], outside: Outside, interval_s: int,
     while not stopped(0):
         now_s = outside.now_s()
         for table in [table for table in known.values() if table.next_s <= now_s]:
-            known[table.spec.name] = look_at(table, outside, interval_s)
+            known[table.spec.name] = run_if_due(table, outside, interval_s)
             if stopped(0):
                 return
         if stopped(max(0, min(table.next_s for table in known.values()) - outside.now_s())):

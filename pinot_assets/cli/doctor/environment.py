@@ -209,8 +209,7 @@ class PinotLook:
     :ivar version: its version, empty if it names none.
     :ivar guarded: whether Pinot protects segments of an open replacement from other deletes.
     :ivar traits: what this release lacks, and what we do instead.
-    :ivar open: (raw) table and lineage entry of each open replacement; None if they could not
-        be read.
+    :ivar open: (raw) table and lineage entry of each open replacement; None if they could not be read.
     :ivar trouble: why they could not be read.
     :ivar unaskable: why assertions cannot query the servers; empty if they can.
     """

@@ -17,7 +17,7 @@ from pinot_assets.cli.terminal import Terminal, show_answer, show_json
 from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
-from pinot_assets.realtime.health.all_checks import examine
+from pinot_assets.realtime.health.all_checks import examine_state
 from pinot_assets.realtime.health.metrics import Metric, SegmentRow, metrics, read_exporters, segment_rows
 from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
 from pinot_assets.realtime.read.reading import open_deep_store, read_state
@@ -69,7 +69,7 @@ def health(
     """
     with open_table(table) as (pinot, name):
         state = read_state(pinot, name, deep_store=open_deep_store(pinot, deep_store))
-    answers = examine(state)
+    answers = examine_state(state)
     numbers = metrics(state, read_exporters(exporters or ()))
     values = {
         "table": state.table,

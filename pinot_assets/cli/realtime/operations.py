@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.markup import escape
@@ -30,8 +30,9 @@ from pinot_assets.realtime.operations.pauseless import (
     may_pause,
     next_action,
 )
-from pinot_assets.realtime.operations.rebalance import End, Rebalance, preview
+from pinot_assets.realtime.operations.rebalance import End, Rebalance, preview_rebalance
 from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan, Request
+from pinot_assets.realtime.operations.table_operation import TableOperation
 from pinot_assets.realtime.preflight.judge import before_drain
 from pinot_assets.settings.environment import tables_directory
 
@@ -54,8 +55,12 @@ def restart_from(
     For dedup and partial upsert tables, of which Pinot reads nothing again by itself. Pauses the table,
     deletes, resumes. An interrupted one is gone on with. Exits 2 when it is not done.
     """
-    with notes_to_stderr(as_json):
-        planned, deleted, code = _restart(table, segments, dry_run, confirm)
+    deleted: Sequence[str] = ()
+    with notes_to_stderr(as_json), open_work(table) as work:
+        planned = _plan_restart(work, segments)
+        code = ExitCode.REFUSED if planned.refusals else ExitCode.DONE
+        if not dry_run and not planned.refusals:
+            deleted, code = _restart_if_confirmed(work, segments, confirm)
     if as_json:
         values = {
             "delete": [segment.name for segment in planned.going],
@@ -67,27 +72,29 @@ def restart_from(
     raise typer.Exit(code)
 
 
-def _restart(
-    table: str, segments: Sequence[str], dry_run: bool, confirm: str
-) -> tuple[restart.RestartPlan, Sequence[str], ExitCode]:
-    """Return the restart plan, the segments that were deleted, and the exit code."""
-    with open_work(table) as work:
-        state, marks = work.read(), restart.recalled(work.recall(restart.SUBJECT), work.table).marks
-        planned = restart.restart_from(state, segments)
-        if marks:
-            planned = restart.RestartPlan(restart.left_of(state, marks), (), ())
-            new_console().print("[yellow]an interrupted restart is gone on with[/]")
-        _show_restart(planned)
-        raw = work.table.removesuffix("_REALTIME")
-        if dry_run or planned.refusals:
-            return planned, (), ExitCode.REFUSED if planned.refusals else ExitCode.DONE
-        if confirm.removesuffix("_REALTIME") != raw:
-            new_console().print(f"nothing was done; to do it, add [bold]--confirm {escape(raw)}[/]")
-            return planned, (), ExitCode.REFUSED
-        with work.hold(f"{RUN} restart-from") as lease:
-            deleted = restart.Restart(work.pinot, work.read, lease, tell).run(segments)
+def _plan_restart(work: TableOperation, segments: Sequence[str]) -> restart.RestartPlan:
+    """Show the restart plan and return it."""
+    state, marks = work.read(), restart.recalled_restart(work.recall(restart.SUBJECT), work.table).marks
+    planned = restart.plan_restart(state, segments)
+    if marks:
+        planned = restart.RestartPlan(restart.left_of(state, marks), (), ())
+        new_console().print("[yellow]an interrupted restart is gone on with[/]")
+    _show_restart(planned)
+    return planned
+
+
+def _restart_if_confirmed(
+    work: TableOperation, segments: Sequence[str], confirm: str
+) -> tuple[Sequence[str], ExitCode]:
+    """Return the segments that were deleted, and the exit code."""
+    raw = work.table.removesuffix("_REALTIME")
+    if confirm.removesuffix("_REALTIME") != raw:
+        new_console().print(f"nothing was done; to do it, add [bold]--confirm {escape(raw)}[/]")
+        return (), ExitCode.REFUSED
+    with work.hold(f"{RUN} restart-from") as lease:
+        deleted = restart.Restart(work.pinot, work.read, lease, tell).run(segments)
     new_console().print(f"[green]read again from the stream[/]: {plural(len(deleted), 'segment')} deleted")
-    return planned, deleted, ExitCode.DONE
+    return deleted, ExitCode.DONE
 
 
 def _show_restart(planned: restart.RestartPlan) -> None:
@@ -117,7 +124,9 @@ def enable(
     Preflight; a short pause, so that no commit is done half one way, half the other; the table config;
     then the first commits are watched. Exits 0 when each partition has committed the new way, 2 when not.
     """
-    _change(table, Goal.ON, dry_run, minutes, as_json)
+    if dry_run:
+        _show_change(table, Goal.ON, as_json)
+    _change(table, Goal.ON, minutes, as_json)
 
 
 @pauseless.command()
@@ -129,20 +138,26 @@ def disable(
     Finishes what is stuck; a short pause; waits until nothing is COMMITTING and everything is in the deep
     store; the table config; then the first commits are watched. Exits as `enable` does.
     """
-    _change(table, Goal.OFF, dry_run, minutes, as_json)
+    if dry_run:
+        _show_change(table, Goal.OFF, as_json)
+    _change(table, Goal.OFF, minutes, as_json)
 
 
-def _change(table: str, goal: Goal, dry_run: bool, minutes: int, as_json: bool) -> None:
+def _show_change(table: str, goal: Goal, as_json: bool) -> NoReturn:
+    with open_work(table) as work:
+        _agrees(work.table.removesuffix("_REALTIME"), goal)
+        state = work.read()
+        against, outline = before_drain(work.pinot)(state, goal), _outline(state, goal)
+    steps = [Text.from_markup(line).plain for line in outline]
+    values = {"table": work.table, "goal": goal, "refused": list(against), "steps": steps}
+    show_answer(as_json, values, (*(f"[red]refused[/]: {escape(one)}" for one in against), *outline))
+    raise typer.Exit(ExitCode.REFUSED if against else ExitCode.DONE)
+
+
+def _change(table: str, goal: Goal, minutes: int, as_json: bool) -> NoReturn:
     with open_work(table) as work:
         _agrees(work.table.removesuffix("_REALTIME"), goal)
         preflight = before_drain(work.pinot)
-        if dry_run:
-            state = work.read()
-            against, outline = preflight(state, goal), _outline(state, goal)
-            steps = [Text.from_markup(line).plain for line in outline]
-            values = {"table": work.table, "goal": goal, "refused": list(against), "steps": steps}
-            show_answer(as_json, values, (*(f"[red]refused[/]: {escape(one)}" for one in against), *outline))
-            raise typer.Exit(ExitCode.REFUSED if against else ExitCode.DONE)
         with work.hold(f"{RUN} pauseless {goal}") as lease:
             repair = work.repair(lease)
             drain = PauselessChange(
@@ -215,7 +230,7 @@ def rebalance(
     request = _request(options or ())
     with open_work(table) as work:
         if not apply:
-            previewed, judgement = preview(work.pinot, work.read, work.table, request)
+            previewed, judgement = preview_rebalance(work.pinot, work.read, work.table, request)
             show_answer(as_json, _rebalance_values(previewed, judgement), _lines(previewed, judgement))
             raise typer.Exit(ExitCode.REFUSED if judgement.refused else ExitCode.DONE)
         with work.hold(f"{RUN} rebalance") as lease:

@@ -19,7 +19,7 @@ from pinot_assets.errors import SpecError
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.preflight.facts import Aim, Facts
 from pinot_assets.realtime.preflight.gather import gather
-from pinot_assets.realtime.preflight.judge import judge, judge_change, refuse_unless_safe, summary, verdict
+from pinot_assets.realtime.preflight.judge import judge_change, recap, refuse_unless_safe, run_rules, verdict
 from pinot_assets.settings.environment import load_settings, tables_directory
 from pinot_assets.table_spec.tables.apply import ApplyPlan
 
@@ -41,7 +41,7 @@ def preflight(
     """
     with RealtimePinot(load_settings().pinot) as pinot:
         facts = gather(pinot, table, _config(pinot, table, tables), aim)
-    answers = judge(facts)
+    answers = run_rules(facts)
     refused = any(answer.blocks for answer in answers)
     values = {
         "table": facts.table,
@@ -93,7 +93,7 @@ def _lines(facts: Facts, answers: Sequence[CheckResult]) -> Iterator[str]:
         yield f"  {mark} {answer.name}: {escape(answer.message)}"
         if answer.next_step:
             yield f"      [green]→ {escape(answer.next_step)}[/]"
-    yield summary(answers)
+    yield recap(answers)
 
 
 def answer_values(answer: CheckResult) -> dict[str, str | None]:

@@ -15,15 +15,15 @@ from pinot_assets.cli.terminal import show_answer
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import SessionError
 from pinot_assets.realtime.operations.table_operation import TableOperation
-from pinot_assets.realtime.repair.apply import StepOutcome, preview
+from pinot_assets.realtime.repair.apply import StepOutcome, preview_repair
 from pinot_assets.realtime.repair.model import (
     SUBJECT,
     USUAL_LIMITS,
     RepairLimits,
     RepairPlan,
     Step,
-    call,
     manual,
+    pinot_call,
 )
 
 
@@ -56,7 +56,7 @@ def repair(
                     plan = latest
                     outcomes += done
         else:
-            plan = preview(work.read(), _remembered(work), limits)
+            plan = preview_repair(work.read(), _remembered(work), limits)
     hint = ["nothing was done; to do it, add [bold]--apply[/]"] if plan.steps and not apply else []
     values = {
         "done": [{"step": str(one.step), "result": one.result, "text": one.text} for one in outcomes],
@@ -97,7 +97,7 @@ def _step_lines(mark: str, step: Step) -> Iterator[str]:
     said = manual(step)
     yield f"{mark} {escape(str(step))}: {escape(step.why)}"
     for label, text in (
-        ("by", call(step)),
+        ("by", pinot_call(step)),
         ("only if", said.precondition),
         ("effect", said.effect),
         ("seen by", said.verified_by),
@@ -114,4 +114,4 @@ def _outcome_lines(outcomes: Iterable[StepOutcome]) -> Iterator[str]:
 
 
 def _step_values(step: Step) -> dict[str, object]:
-    return {**asdict(step), "call": call(step), **asdict(manual(step))}
+    return {**asdict(step), "call": pinot_call(step), **asdict(manual(step))}

@@ -32,7 +32,7 @@ HEX = r"^([0-9a-fA-F]{2})*$"
 def cast_for(source: pa.DataType, field: pa.Field, target: TargetSchema) -> Cast | None:
     """Return the cast from a file's column to the table's, None if there is no such conversion.
 
-    :param source: a type that `plain` returns.
+    :param source: a type that `plain_column` returns.
     """
     if pt.is_null(source):
         return lambda column: column.cast(field.type)
@@ -48,7 +48,7 @@ def cast_for(source: pa.DataType, field: pa.Field, target: TargetSchema) -> Cast
     return None if of_value is None else lambda column: _wrapped(of_value(column))
 
 
-def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the same values without dictionaries, views, lists of fixed size and extension types (Parquet's
     JSON and UUID, which are text and bytes): not every kernel of Arrow knows those."""
     kind = _plain(column.type)
@@ -81,7 +81,7 @@ def _single(source: pa.DataType, target: pa.DataType, is_decimal: bool) -> Cast 
     if pt.is_null(source):
         return lambda column: column.cast(target)
     if pt.is_timestamp(target):
-        return _to_moment(source, target, text)
+        return (lambda column: _moments(_text(column), target)) if text else _to_moment(source, target)
     if pt.is_binary(target):
         if text:
             return _hex
@@ -165,9 +165,7 @@ def _unhexed(texts: pa.LargeStringArray) -> pa.Array:
     return values.take(pa.array(np.cumsum(valid) - 1, mask=~valid)).cast(pa.binary())
 
 
-def _to_moment(source: pa.DataType, target: pa.DataType, text: bool) -> Cast | None:
-    if text:
-        return lambda column: _moments(_text(column), target)
+def _to_moment(source: pa.DataType, target: pa.DataType) -> Cast | None:
     if pt.is_integer(source):
         return lambda column: column.cast(pa.int64()).cast(target)
     # Typed formats may have timestamps without a zone; Pinot takes them as UTC, and so does this.

@@ -21,7 +21,7 @@ import pyarrow.types as pt
 
 from pinot_assets.core.file_errors import BadRow, TypeMismatch, Unreadable, ZoneMissing, one_line, shown
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.ingest.cast.casts import DECIMAL, HEX, Cast, cast_for, is_local_time, plain
+from pinot_assets.ingest.cast.casts import DECIMAL, HEX, Cast, cast_for, is_local_time, plain_column
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.segment.column.decimals import unstorable
 
@@ -46,13 +46,14 @@ _SHORT = r"^[^0-9A-Za-z.]*[0-9]{1,18}[^0-9A-Za-z.]*$"
 def certain_failures(column: pa.ChunkedArray, field: pa.Field, target: TargetSchema) -> Mask:
     """Return a mask of the values that certainly cannot become the field's type.
 
-    :param column: of a type that `casts.plain` returns.
+    :param column: of a type that `casts.plain_column` returns.
     """
     if pt.is_list(column.type) and pt.is_list(field.type):
         return _failing_lists(column, field, target)
     kind = field.type.value_type if pt.is_list(field.type) else field.type
     if pt.is_string(column.type) or pt.is_large_string(column.type):
-        return _failing_texts(column, kind, field.name in target.decimals)
+        is_decimal = field.name in target.decimals
+        return _failing_decimals(column) if is_decimal else _failing_texts(column, kind)
     if pt.is_integer(kind) and (pt.is_integer(column.type) or pt.is_floating(column.type)):
         return _failing_numbers(column, kind)
     return np.zeros(len(column), dtype=bool)
@@ -66,10 +67,12 @@ def _failing_lists(column: pa.ChunkedArray, field: pa.Field, target: TargetSchem
     return failing
 
 
-def _failing_texts(column: pa.ChunkedArray, kind: pa.DataType, is_decimal: bool) -> Mask:
-    if is_decimal:
-        failing = ~_matches(column, rf"^[^0-9A-Za-z.]*{DECIMAL.strip('^$')}[^0-9A-Za-z.]*$")
-        return failing | unstorable(column)
+def _failing_decimals(column: pa.ChunkedArray) -> Mask:
+    failing = ~_matches(column, rf"^[^0-9A-Za-z.]*{DECIMAL.strip('^$')}[^0-9A-Za-z.]*$")
+    return failing | unstorable(column)
+
+
+def _failing_texts(column: pa.ChunkedArray, kind: pa.DataType) -> Mask:
     if pt.is_integer(kind):
         failing = ~_matches(column, _LONG)
         return failing | _beyond(column, kind) if kind == pa.int32() else failing
@@ -113,7 +116,7 @@ def conform(table: pa.Table, target: TargetSchema, rows: Sequence[int], verdicts
     """
     bad: dict[int, pa.Field] = {}
     columns = []
-    present = {name: plain(table.column(name)) for name in target.present(table.column_names)}
+    present = {name: plain_column(table.column(name)) for name in target.present(table.column_names)}
     for field in target.schema:
         if (column := present.get(field.name)) is None:
             columns.append(pa.chunked_array([pa.nulls(table.num_rows, field.type)]))

@@ -117,8 +117,7 @@ class BadRowPolicy:
     :ivar missing: columns of the table that the file lacks.
     :ivar bad_rows: rows put aside so far.
     :ivar rows: rows of the file as its footer or its parser counts them, None until it is known. Bad rows are
-        included, whatever happens to them. The audit compares this number with the rows that were
-        written.
+        included, whatever happens to them. The audit compares this number with the rows that were written.
     :ivar room: how many bad rows a reader should look for at a time.
     """
 

@@ -81,7 +81,7 @@ _NO_THREAD: Final = ("Unknown error: Failed to launch worker thread", "can't sta
 """Arrow's and Python's messages when the limit of threads, or the memory for their stacks, is reached."""
 
 
-def trouble_of(error: BaseException) -> str | None:
+def trouble_code(error: BaseException) -> str | None:
     """Return the code of a failure that is not the file's fault; None if it may be the file's fault.
 
     The causes of the error are checked, too: a reader may have reported trouble as a damaged file.
@@ -179,7 +179,7 @@ def failure_of(build_spec: BuildSpec, task: FileTask, error: Exception) -> Failu
 
 
 def _code(error: Exception) -> str:
-    trouble = trouble_of(error)
+    trouble = trouble_code(error)
     if trouble == OUT_OF_MEMORY or (trouble == MACHINE and not isinstance(error, SourceError)):
         return trouble
     if isinstance(error, FileRejected):

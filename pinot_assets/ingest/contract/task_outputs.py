@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl, urlencode
 import pyarrow as pa
 
 from pinot_assets.core.stored_format import FIRST, Marks, Stored, marks
-from pinot_assets.core.untrusted import read_json
+from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.errors import SourceError
 from pinot_assets.segment.values.normalize import Cut
 from pinot_assets.segment.write.segment import ColumnStats
@@ -123,7 +123,7 @@ class CutValues(Stored):
         :raises ValueError: the text is not a count of cut values.
         """
         try:
-            value = read_json(data)
+            value = fields_of_json(data)
             number = Marks.of(value).require_known(what)
             columns = value["columns"].items()
             cuts = {name: Cut(int(c["nul"]), int(c["maxLength"])) for name, c in columns}

@@ -26,7 +26,7 @@ import pyarrow.types as pt
 
 from pinot_assets.core.file_errors import FileTooLarge, ReaderSettings, Unreadable, one_line
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
-from pinot_assets.ingest.contract.failures import trouble_of
+from pinot_assets.ingest.contract.failures import trouble_code
 from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 BATCH_ROWS: Final = 1 << 16
 
 
-def columns_of(
+def columns_in_file(
     names: list[str], target: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits
 ) -> list[str]:
     """Return the table's columns that the file has, in the table's order.
@@ -98,7 +98,7 @@ def damaged(what: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: for names of columns
-        if trouble_of(error) is not None:
+        if trouble_code(error) is not None:
             raise
         raise Unreadable(f"the {what} file is damaged or cut short", why=one_line(error)) from error
 
@@ -140,7 +140,7 @@ def parquet_batches(
         verdicts.rows = file.metadata.num_rows
         if file.metadata.num_rows == 0:
             return  # without rows, a file may also lack columns (edge case E5)
-        columns = columns_of(names, target, verdicts, limits)
+        columns = columns_in_file(names, target, verdicts, limits)
         check_pages(file.metadata, frozenset(columns), limits)
         for batch in file.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
             yield pa.Table.from_batches([batch])
@@ -186,7 +186,7 @@ def orc_stripes(
         verdicts.rows = file.nrows
         if file.nrows == 0:
             return
-        columns = columns_of(file.schema.names, target, verdicts, limits)
+        columns = columns_in_file(file.schema.names, target, verdicts, limits)
         _check_blocks(file)
         for n in range(file.nstripes):
             yield pa.Table.from_batches([_stripe(file, n, columns)])
@@ -356,7 +356,7 @@ def avro_batches(
     with _damaged_avro():
         frame = datafusion.SessionContext(settings).read_avro(str(path), file_extension=path.suffix)
         names = frame.schema().names
-    columns = columns_of(names, target, verdicts, limits)
+    columns = columns_in_file(names, target, verdicts, limits)
     frame = frame.select(*[datafusion.col(f'"{name}"') for name in columns])
     for batch in _decoded(frame):
         expected -= batch.num_rows
@@ -382,7 +382,7 @@ def _damaged_avro() -> Iterator[None]:
     except BaseException as error:  # a Rust panic is no Exception, and DataFusion has no error class
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        if isinstance(error, Exception) and trouble_of(error) is not None:
+        if isinstance(error, Exception) and trouble_code(error) is not None:
             raise
         raise Unreadable(
             "the Avro file is damaged or cut short, or of a kind that is not known", why=one_line(error)

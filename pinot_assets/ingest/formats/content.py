@@ -14,7 +14,7 @@ import pyarrow as pa
 from isal import igzip, igzip_lib
 
 from pinot_assets.core.file_errors import Unreadable, one_line
-from pinot_assets.ingest.contract.failures import trouble_of
+from pinot_assets.ingest.contract.failures import trouble_code
 from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 BLOCK_BYTES: Final = 4 << 20
@@ -164,7 +164,7 @@ def _blocks(path: Path, limits: FileLimits) -> Iterator[bytes]:
                     limits.check_unpacked(packed, unpacked)
                 yield block
     except (EOFError, OSError, igzip_lib.IsalError) as error:  # type: ignore[misc]
-        if trouble_of(error) is not None:
+        if trouble_code(error) is not None:
             raise
         raise Unreadable(
             f"the {packing(path)} file is damaged or cut short",

@@ -27,7 +27,7 @@ from pinot_assets.ingest.cast.conform import conform
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.contract.csv_settings import CsvSettings, twice
 from pinot_assets.ingest.formats.content import BLOCK_BYTES, Readable
-from pinot_assets.ingest.formats.csv_text import ForeignBytes, Quotes, without_comments
+from pinot_assets.ingest.formats.csv_text import ForeignBytes, Quotes, without_comment_lines
 from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 _HEADER_BYTES: Final = 1 << 20
@@ -48,7 +48,7 @@ def read_csv(
     :raises FileRejected: names column and row.
     """
     if settings.comment is not None:
-        blocks = without_comments(blocks, settings)
+        blocks = without_comment_lines(blocks, settings)
     if (start := next(blocks, None)) is None:
         return
     names, rows, offset = _header(start, settings)

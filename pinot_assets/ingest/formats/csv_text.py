@@ -1,6 +1,6 @@
 """Change or check the text of a CSV file before a parser reads it.
 
-Arrow does not know comments (`without_comments`). From a cell with text after its closing quote, `"x"y`,
+Arrow does not know comments (`without_comment_lines`). From a cell with text after its closing quote, `"x"y`,
 Arrow makes `xy`; if quotes are escaped in a way that is not set, it misreads most texts. Such a row is bad
 (commons-csv refuses it, too): see `Quotes`. A quote opens a cell only as its first character; elsewhere it
 is an ordinary character. Blanks may follow the quote that closes a cell.
@@ -147,7 +147,7 @@ def _outer_end(data: bytes, codes: npt.NDArray[np.uint8], places: npt.NDArray[np
 _COMMENT_END: Final = rb"(?:\n|\r\n|\r(?=[^\n]))"  # a \r at the end of a block needs the next block
 
 
-def without_comments(blocks: Iterator[bytes], settings: CsvSettings) -> Iterator[bytes]:
+def without_comment_lines(blocks: Iterator[bytes], settings: CsvSettings) -> Iterator[bytes]:
     """Yield the blocks without lines that start with `settings.comment`, except inside a quoted cell.
 
     Rows end where Arrow ends them: a quote opens a cell only at its start, elsewhere it is a character.
@@ -271,7 +271,7 @@ def scan_csv(blocks: Iterable[bytes], settings: CsvSettings) -> None:
     scan = _Scan(settings)
     text = scan.noting_first(blocks)
     if settings.comment is not None:
-        text = without_comments(text, settings)
+        text = without_comment_lines(text, settings)
     for block in Quotes(settings).checked(iter(text), _refuse):
         scan.take(block)
     scan.finish()

@@ -17,7 +17,7 @@ import numpy as np
 
 from pinot_assets.core.file_errors import Unreadable, shown
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.ingest.formats.json_values import parsed
+from pinot_assets.ingest.formats.json_values import parse_json
 
 DOCUMENT_BYTES: Final = 64 << 20
 """The most bytes of a document; a longer one is refused."""
@@ -165,7 +165,7 @@ def members_of(text: str) -> Iterator[JsonObject]:
     position = 0
     while (position := BLANKS.match(text, position).end()) < len(text):  # type: ignore[union-attr]
         try:
-            value, position = parsed(text, position)
+            value, position = parse_json(text, position)
         except (ValueError, RecursionError):
             return
         if not isinstance(value, dict):
@@ -176,7 +176,7 @@ def members_of(text: str) -> Iterator[JsonObject]:
 def is_document(line: bytes) -> bool:
     """Whether a file's first line is a whole document, or is broken rather than unfinished."""
     try:
-        value, _ = parsed(line.decode(errors="surrogateescape").strip(), 0)
+        value, _ = parse_json(line.decode(errors="surrogateescape").strip(), 0)
     except (ValueError, RecursionError):
         return not line.rstrip().endswith((b"{", b"[", b","))
     return isinstance(value, dict)
@@ -257,7 +257,7 @@ def _behind(line: str) -> str:
         start = BLANKS.match(text)
         assert start is not None  # the pattern also matches an empty text
         try:
-            _, stop = parsed(text, start.end())
+            _, stop = parse_json(text, start.end())
         except (ValueError, RecursionError):
             continue
         return text[stop:].strip()

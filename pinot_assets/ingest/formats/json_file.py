@@ -29,13 +29,13 @@ from pinot_assets.ingest.formats.json_documents import (
     key_pattern,
     members_of,
 )
-from pinot_assets.ingest.formats.json_values import NOT_UTF_8, Real, arrow_type, converter, parsed
+from pinot_assets.ingest.formats.json_values import NOT_UTF_8, Real, arrow_type, converter, parse_json
 from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 _LOOK_AHEAD: Final = 1 << 16
 
 
-def read_json(
+def read_documents(
     blocks: Iterator[bytes], target: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits = DEFAULTS
 ) -> Iterator[pa.Table]:
     """Yield the documents as the columns of `target`; missing members are null, unknown ones are dropped.
@@ -161,7 +161,7 @@ class _JsonReader:
         if not fields:
             return {}
         plan = [(field.name, converter(field, self._target)) for field in fields]
-        texts: dict[str, list[str | None]] = {name: [] for name, _ in plan}
+        texts: dict[str, list[JsonValue]] = {name: [] for name, _ in plan}
         for members in members_of(block.decode(errors="surrogateescape")):
             for name, convert in plan:
                 value = members.get(name)
@@ -222,7 +222,7 @@ class _JsonReader:
         position, row, end = 0, self._row, len(text)
         while (position := BLANKS.match(text, position).end()) < end:  # type: ignore[union-attr]
             try:
-                value, stop = parsed(text, position)
+                value, stop = parse_json(text, position)
             except (ValueError, RecursionError) as error:
                 place = getattr(error, "pos", position)
                 if not is_last and not text[place:].strip():

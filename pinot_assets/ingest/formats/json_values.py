@@ -37,7 +37,7 @@ class Real:
         return self.text
 
 
-def parsed(text: str, position: int) -> tuple[JsonValue, int]:
+def parse_json(text: str, position: int) -> tuple[JsonValue, int]:
     """Return the JSON value at a position of a text, and where it ends. Numbers with a fraction are `Real`.
 
     :raises ValueError: there is no JSON value.
@@ -131,11 +131,9 @@ def _whole(value: Real, limit: int) -> int:
 def _floating(value: JsonValue) -> float:
     if type(value) is Real:
         return float(value.text)
-    if type(value) is str and (not value.strip().isascii() or "_" in value):
-        raise ValueError
-    if type(value) not in (int, str):  # a float here is NaN or Infinity, which are Python's, not JSON's
-        raise ValueError
-    return float(value)
+    if type(value) is int or (type(value) is str and value.strip().isascii() and "_" not in value):
+        return float(value)
+    raise ValueError  # a float here is NaN or Infinity, which are Python's, not JSON's
 
 
 def _boolean(value: JsonValue) -> bool:

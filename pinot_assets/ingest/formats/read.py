@@ -21,7 +21,7 @@ from pinot_assets.ingest.formats.binary_formats import (
 )
 from pinot_assets.ingest.formats.content import plain_file, text_blocks
 from pinot_assets.ingest.formats.csv_file import read_csv
-from pinot_assets.ingest.formats.json_file import read_json
+from pinot_assets.ingest.formats.json_file import read_documents
 from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 _BINARY: Final = {"avro": avro_batches, "orc": orc_stripes, "parquet": parquet_batches}
@@ -76,7 +76,7 @@ def read_batches(
         blocks = text_blocks(path, "csv", limits)
         yield from read_csv(blocks, target, CsvSettings.from_reader(reader), verdicts, limits)
     elif input_format == "json":
-        yield from read_json(text_blocks(path, "json", limits), target, verdicts, limits)
+        yield from read_documents(text_blocks(path, "json", limits), target, verdicts, limits)
     elif (plain := plain_file(path, input_format, limits)) is not None:
         row = 1
         for table in _BINARY[input_format](plain, target, verdicts, limits):

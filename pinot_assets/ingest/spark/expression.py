@@ -15,12 +15,12 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from pinot_assets.errors import BuildError
-from pinot_assets.expressions.spark import OPERATORS, check_spark_expression, reads_table, refused_function
+from pinot_assets.expressions.spark import OPERATORS, check_spark_expression, reads_table, spark_refusal
 from pinot_assets.expressions.syntax import ExpressionRefused
 from pinot_assets.ingest.spark.reader import use_in_thread
 
 
-def compiled(sql: str) -> Column:
+def column_of(sql: str) -> Column:
     """Return an expression as a Spark column.
 
     :raises BuildError: it contains what no expression may contain.
@@ -77,7 +77,7 @@ def _check_tree(session: SparkSession, tree: JavaObject) -> None:
             raise ExpressionRefused("calls IDENTIFIER(), whose argument is the name of another function")
         if kind == "UnresolvedFunction":
             name = ".".join(items_of(node.nameParts()))
-            if name.lower() not in OPERATORS and (refused := refused_function(name)) is not None:
+            if name.lower() not in OPERATORS and (refused := spark_refusal(name)) is not None:
                 raise refused
 
 

@@ -36,9 +36,9 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.accepted_rows import TargetSchema
 from pinot_assets.ingest.contract.build_spec import Query
-from pinot_assets.ingest.spark.expression import compiled, first_line, items_of, parsed
+from pinot_assets.ingest.spark.expression import column_of, first_line, items_of, parsed
 from pinot_assets.ingest.spark.tasks import CORRUPT, END, MADE, ROW
-from pinot_assets.segment.config.transforms import Translation, quoted
+from pinot_assets.segment.config.transforms import Translation, spark_name
 
 _FILES: Final = "#file's "  # prefix of a column's name: the column's values in the file
 _INSTANTS: Final = (TimestampType, TimestampNTZType)
@@ -76,7 +76,7 @@ def apply_pinot(frame: DataFrame, query: Query, broken: Column) -> DataFrame:
             )
     if query.dropped is not None:
         _check_texts(frame, query.dropped)
-        frame = frame.where(broken | ~F.coalesce(compiled(query.dropped.sql), F.lit(False)))
+        frame = frame.where(broken | ~F.coalesce(column_of(query.dropped.sql), F.lit(False)))
     return frame
 
 
@@ -108,7 +108,7 @@ def _epochs(frame: DataFrame, names: set[str]) -> DataFrame:
                 hint=_HINT,
             )
         if isinstance(field.dataType, _INSTANTS):
-            moment = F.col(quoted(field.name)).cast("timestamp")
+            moment = F.col(spark_name(field.name)).cast("timestamp")
             frame = frame.withColumn(field.name, F.unix_millis(moment))
     return frame
 
@@ -125,14 +125,14 @@ def _check_texts(frame: DataFrame, step: Translation) -> None:
 
 def _filled(frame: DataFrame, column: str, made: Translation, broken: Column) -> DataFrame:
     """Add the made values of a column; if they share a type with the file's, merge both for later steps."""
-    value = compiled(made.sql)
+    value = column_of(made.sql)
     if column not in frame.columns:
         frame = frame.withColumn(MADE + column, F.when(~broken, value))
-        return frame.withColumn(column, F.col(quoted(MADE + column)))
-    files, own = F.col(quoted(_FILES + column)), F.col(quoted(MADE + column))
+        return frame.withColumn(column, F.col(spark_name(MADE + column)))
+    files, own = F.col(spark_name(_FILES + column)), F.col(spark_name(MADE + column))
     # Pinot does not call the function where the file has a value: there it must not fail here either.
-    value = F.when(~broken & F.col(quoted(column)).isNull(), value)
-    frame = frame.withColumns({_FILES + column: F.col(quoted(column)), MADE + column: value})
+    value = F.when(~broken & F.col(spark_name(column)).isNull(), value)
+    frame = frame.withColumns({_FILES + column: F.col(spark_name(column)), MADE + column: value})
     one, other = frame.schema[_FILES + column].dataType, frame.schema[MADE + column].dataType
     # Merge only if a common type holds every value of both.
     if one == other or (isinstance(one, IntegralType) and isinstance(other, IntegralType)):
@@ -151,7 +151,7 @@ def _converted(frame: DataFrame, name: str, target: TargetSchema) -> Column:
     item = kind.value_type if pt.is_list(kind) else kind
     is_whole = pt.is_integer(item) or pt.is_timestamp(item)
     if is_whole and isinstance(frame.schema[MADE + name].dataType, FractionalType):
-        return F.col(quoted(MADE + name)).cast("bigint")
+        return F.col(spark_name(MADE + name)).cast("bigint")
     return _to_arrow(frame, MADE + name, name, target)
 
 
@@ -159,8 +159,8 @@ def _to_arrow(frame: DataFrame, column: str, name: str, target: TargetSchema) ->
     # Java rounds a decimal to the nearest double; Arrow's cast may be off by one.
     is_decimal = isinstance(frame.schema[column].dataType, DecimalType)
     if is_decimal and pt.is_floating(target.schema.field(name).type):
-        return F.col(quoted(column)).cast("double")
-    return F.col(quoted(column))
+        return F.col(spark_name(column)).cast("double")
+    return F.col(spark_name(column))
 
 
 _NARROW: Final = frozenset(("Project", "Filter"))
@@ -251,16 +251,16 @@ def _query(
     frame = frame.select("*", number.alias(ROW))
     if CORRUPT not in frame.columns:
         frame = frame.withColumn(CORRUPT, F.lit(None).cast("string"))
-    broken = F.col(quoted(CORRUPT)).isNotNull()  # such a row is reported, whatever the expressions say
+    broken = F.col(spark_name(CORRUPT)).isNotNull()  # such a row is reported, whatever the expressions say
     members = _members(frame.sparkSession, query)
     frame = frame.withColumns({name: F.lit(None).cast(_null_type(members.get(name, {}))) for name in missing})
     if query.where:
-        frame = frame.where(broken | compiled(query.where))
+        frame = frame.where(broken | column_of(query.where))
     if query.transforms:
-        frame = frame.withColumns({c: F.when(~broken, compiled(sql)) for c, sql in query.transforms.items()})
+        frame = frame.withColumns({c: F.when(~broken, column_of(sql)) for c, sql in query.transforms.items()})
     if query.derived or query.dropped:
         frame = apply_pinot(frame, query, broken)
-    return frame.select(*table_columns(frame, target), F.col(quoted(ROW)), F.col(quoted(CORRUPT)))
+    return frame.select(*table_columns(frame, target), F.col(spark_name(ROW)), F.col(spark_name(CORRUPT)))
 
 
 def _members(session: SparkSession, query: Query) -> JsonObject:
@@ -278,7 +278,7 @@ def _null_type(members: JsonObject) -> str:
     """Return the SQL type of a missing column: a struct with the members that expressions read, or text."""
     if not members:
         return "string"
-    return f"struct<{','.join(f'{quoted(name)}:{_null_type(below)}' for name, below in members.items())}>"
+    return f"struct<{','.join(f'{spark_name(name)}:{_null_type(below)}' for name, below in members.items())}>"
 
 
 def _check(frame: DataFrame) -> None:

@@ -36,7 +36,7 @@ from pinot_assets.ingest.spark.file_checks import (
     check_sizes,
     footer_rows,
 )
-from pinot_assets.ingest.task import build_from, look_at, version_of
+from pinot_assets.ingest.task import build_from, inspected, version_of
 from pinot_assets.snapshot.receipt import Failure, FileResult, Fingerprint, Receipt
 from pinot_assets.source.factory import open_store
 
@@ -103,7 +103,7 @@ def look_at_file(build_spec: BuildSpec, columns: frozenset[str], task: FileTask)
         check_content(build_spec, task, local)
         check_sizes(local, build_spec.input_format, columns, build_spec.limits)
 
-    return look_at(build_spec, task, look)
+    return inspected(build_spec, task, look)
 
 
 def spark_failed(why: str) -> SparkFailed:
@@ -117,7 +117,7 @@ def spark_failed(why: str) -> SparkFailed:
 def find_fault(build_spec: BuildSpec, why: str, task: FileTask) -> Failure:
     """Check a file that Spark gave up, and return its failure; run this in its own task."""
     limit_memory(build_spec.limits.worker_bytes)
-    outcome = look_at(build_spec, task, lambda local: check_binary(local, build_spec.input_format))
+    outcome = inspected(build_spec, task, lambda local: check_binary(local, build_spec.input_format))
     return outcome if isinstance(outcome, Failure) else failure_of(build_spec, task, spark_failed(why))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from pinot_assets.core.json_object import JsonMapping, JsonValue
+from pinot_assets.core.untrusted import typed
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.client_pool import ClientPool
 from pinot_assets.pinot.client.http import CallKind, HttpCall
@@ -118,7 +119,7 @@ class Broker:
             ((rows,),) = self.query(f'SELECT COUNT(*) FROM "{table}_OFFLINE"').rows
         except NoResult:
             return 0
-        return int(rows)
+        return typed(rows, int)
 
     def rebuild_routing(self, table: str) -> None:
         """Make the broker read lineage and ideal state of the table again. Idempotent."""

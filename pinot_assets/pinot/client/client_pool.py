@@ -143,11 +143,11 @@ class LeadControllers:
         configured = self._clients.connection.controller_url
         try:
             if self._several is None:
-                names = self._clients.at(configured).get_json("/instances")["instances"]
+                names = self._clients.at(configured).get_fields("/instances")["instances"]
                 self._several = sum(name.startswith("Controller_") for name in names) > 1
             if not self._several:
                 return configured
-            reply = self._clients.at(configured).get_json(f"/leader/tables/{quoted(table)}")
+            reply = self._clients.at(configured).get_fields(f"/leader/tables/{quoted(table)}")
             url = lead_of(reply, urlsplit(configured).scheme)
         except PinotError:
             return configured
@@ -185,13 +185,13 @@ def same_cluster(clients: ClientPool, known: str, other: str, table: str) -> boo
     """Whether both controllers show the same creation of the table's node in ZooKeeper, which two clusters
     never share. Also False if one of them does not show it."""
     try:
-        cluster = clients.at(known).get_json("/cluster/info")["clusterName"]
+        cluster = clients.at(known).get_fields("/cluster/info")["clusterName"]
         path = f"/{cluster}/IDEALSTATES/{table}_OFFLINE"
-        here = clients.at(known).get_json("/zk/stat", path=path)
+        here = clients.at(known).get_fields("/zk/stat", path=path)
         # A short deadline, because an address may lead nowhere from here.
         short = clients.connection.timeouts.connect
         call = HttpCall("GET", "/zk/stat", CallKind.READ, short, params={"path": path})
-        there = clients.at(other).send_json(call)
+        there = clients.at(other).send_fields(call)
         return all(here[key] and here[key] == there[key] for key in ("czxid", "ctime"))
     except (PinotError, KeyError, TypeError):
         return False

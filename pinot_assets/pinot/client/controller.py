@@ -16,7 +16,7 @@ import httpx
 
 from pinot_assets.core.connections import PinotConnection
 from pinot_assets.core.json_object import JsonMapping, JsonObject, JsonValue
-from pinot_assets.core.untrusted import fields_of_json
+from pinot_assets.core.untrusted import fields_of_json, listed, typed
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchConflict
 from pinot_assets.pinot.client.client_pool import ClientPool
 from pinot_assets.pinot.client.http import CallKind, Closing, HttpCall, quoted
@@ -45,8 +45,8 @@ class TableCalls(Closing):
         """Close all connections."""
         self._clients.close()
 
-    def _get(self, path: str, /, **params: str) -> JsonValue:
-        return self._client.get_json(path, **params)
+    def _get(self, path: str, /, **params: str) -> JsonObject:
+        return self._client.get_fields(path, **params)
 
     def _write(
         self, method: str, path: str, /, *, body: JsonValue = None, **params: str | Sequence[str]
@@ -75,8 +75,7 @@ class TableCalls(Closing):
 
         :raises PinotNotFound: there is no instance of that name.
         """
-        value: JsonObject = self._get(f"/instances/{quoted(name)}")
-        return value
+        return self._get(f"/instances/{quoted(name)}")
 
     def servers_of(self, table: str) -> tuple[str, ...]:
         """Return the names of the servers of the table's tenants, sorted."""
@@ -86,8 +85,8 @@ class TableCalls(Closing):
     def _brokers(self, table: str, kind: str) -> tuple[str, ...]:
         if self.connection.broker_urls:
             return self.connection.broker_urls
-        brokers = self._get(f"/v2/brokers/tables/{quoted(table)}", type=kind, state="ONLINE")
-        return tuple(sorted(f"{self._scheme}://{one['host']}:{one['port']}" for one in brokers))
+        brokers = self._client.get_json(f"/v2/brokers/tables/{quoted(table)}", type=kind, state="ONLINE")
+        return tuple(sorted(f"{self._scheme}://{one['host']}:{one['port']}" for one in listed(brokers, dict)))
 
     @property
     def _scheme(self) -> str:
@@ -98,8 +97,7 @@ class TableCalls(Closing):
     def get_schema(self, name: str) -> JsonObject | None:
         """See `PinotClient.get_schema`."""
         with suppress(PinotNotFound):
-            value: JsonObject = self._get(f"/schemas/{quoted(name)}")
-            return value
+            return self._get(f"/schemas/{quoted(name)}")
         return None
 
     def put_schema(self, schema: JsonMapping) -> None:
@@ -159,7 +157,7 @@ class TableCalls(Closing):
             reply = self._get(
                 f"/tables/{quoted(table)}/size", includeReplacedSegments="true", verbose="false"
             )
-        size = (reply or {}).get("offlineSegments")
+        size = reply.get("offlineSegments")
         if size is None or size["estimatedSizeInBytes"] < 0:
             raise PinotError(f"no server reported a size for table {table}", hint="are its servers up?")
         return int(size["estimatedSizeInBytes"])
@@ -220,9 +218,10 @@ class Controller(TableCalls):
         or still run. If ZooKeeper may not be listed: Pinot's own list, which has left-overs up to 0.11."""
         with suppress(PinotError):
             cluster = self._get("/cluster/info")["clusterName"]
-            return frozenset(self._get("/zk/ls", path=f"/{cluster}/PROPERTYSTORE/SEGMENTS/{table}_OFFLINE"))
-        listed = self._get(f"/segments/{quoted(table)}", type="OFFLINE")
-        return frozenset(name for part in listed for name in part.get("OFFLINE", ()))
+            names = self._client.get_json("/zk/ls", path=f"/{cluster}/PROPERTYSTORE/SEGMENTS/{table}_OFFLINE")
+            return frozenset(listed(names, str))
+        parts = listed(self._client.get_json(f"/segments/{quoted(table)}", type="OFFLINE"), dict)
+        return frozenset(name for part in parts for name in part.get("OFFLINE", ()))
 
     def online_replicas(self, table: str, names: Collection[str]) -> Replicas:
         """See `PinotClient.online_replicas`."""
@@ -270,9 +269,9 @@ class Controller(TableCalls):
 
     def lineage(self, table: str) -> Lineage:
         """See `PinotClient.lineage`."""
-        value = self._get(f"/segments/{quoted(table)}/lineage", type="OFFLINE")
+        value = self._client.get_json(f"/segments/{quoted(table)}/lineage", type="OFFLINE")
         try:
-            return Lineage() if value is None else Lineage.from_json(value)
+            return Lineage() if value is None else Lineage.from_json(typed(value, dict))
         except ValueError as error:
             raise PinotError(f"the lineage of table {table} cannot be read", why=str(error)) from error
 
@@ -334,12 +333,12 @@ class Controller(TableCalls):
         *,
         deadline: float | None = None,
         body: JsonValue = None,
-    ) -> JsonValue:
+    ) -> JsonObject:
         """Start, end or revert a replacement; if Pinot refuses, `why_not` looks the reason up."""
         path, params = f"/segments/{quoted(table)}/{verb}", {"type": "OFFLINE", **params}
         call = HttpCall("POST", path, CallKind.LINEAGE, deadline, params=params, json=body or {})
         try:
-            return self._client.send_json(call)
+            return self._client.send_fields(call)
         except SwitchConflict as refusal:
             try:
                 why = "; ".join([*why_not(), f"Pinot says: {refusal.why}"])

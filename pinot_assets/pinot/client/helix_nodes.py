@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from pinot_assets.core.json_object import JsonMapping, JsonValue
+from pinot_assets.core.untrusted import listed, typed
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot.client.controller import TableCalls
 
@@ -72,7 +73,7 @@ class Nodes(TableCalls):
     def node(self, path: str) -> Node | None:
         """Return one node, None if there is none."""
         value = self._look("get", path)
-        return None if value is None else Node.from_json(value)
+        return None if value is None else Node.from_json(typed(value, dict))
 
     def versioned_node(self, path: str) -> Node:
         """Return one node with its version. The content is at least as new as the version, so a write with
@@ -87,11 +88,11 @@ class Nodes(TableCalls):
 
     def children(self, path: str) -> tuple[Node, ...]:
         """Return all children of a node, none if there is no such node."""
-        return tuple(map(Node.from_json, self._look("getChildren", path) or ()))
+        return tuple(map(Node.from_json, listed(self._look("getChildren", path) or [], dict)))
 
     def child_stats(self, path: str) -> dict[str, Stat]:
         """Return the stat of every child by its name; empty if there is no such node."""
-        children = self._look("lsl", path) or {}
+        children = typed(self._look("lsl", path) or {}, dict)
         return {str(name): Stat.from_json(stat) for name, stat in children.items() if stat}
 
     def put_node(self, path: str, node: Node) -> None:
@@ -115,7 +116,7 @@ class Nodes(TableCalls):
     def _look(self, call: str, path: str) -> JsonValue:
         """Return Pinot's answer about a node, None if there is no such node."""
         with suppress(PinotNotFound):
-            return self._get(f"/zk/{call}", path=self._full(path))
+            return self._client.get_json(f"/zk/{call}", path=self._full(path))
         return None
 
     def _full(self, path: str) -> str:

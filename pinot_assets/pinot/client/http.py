@@ -22,7 +22,7 @@ import httpx
 from tenacity import Retrying, retry_if_exception, wait_random_exponential
 
 from pinot_assets.core.connections import PinotConnection
-from pinot_assets.core.json_object import JsonValue
+from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.core.untrusted import ERROR_BYTES, REPLY, read_json
 from pinot_assets.errors import (
     PinotError,
@@ -219,6 +219,16 @@ class HttpClient(Closing):
     def get_json(self, path: str, /, **params: str) -> JsonValue:
         """Return the answer to a GET, as `send_json` returns it."""
         return self.send_json(HttpCall("GET", path, CallKind.READ, params=params or None))
+
+    def send_fields(self, call: HttpCall) -> JsonObject:
+        """Send the call and return the reply, which must be a JSON object; `{}` for an empty reply."""
+        if isinstance(value := self.send_json(call), dict | None):
+            return value or {}
+        raise PinotError(f"{self._name(call)} did not answer with a JSON object", hint=_WRONG_ADDRESS)
+
+    def get_fields(self, path: str, /, **params: str) -> JsonObject:
+        """Return the answer to a GET, as `send_fields` returns it."""
+        return self.send_fields(HttpCall("GET", path, CallKind.READ, params=params or None))
 
     def _seconds(self, call: HttpCall) -> float:
         return self._connection.timeouts.call if call.deadline is None else call.deadline

@@ -8,17 +8,17 @@ Source: `server.proto` of pinot-common, `org.apache.pinot.core.transport.grpc.Gr
 from __future__ import annotations
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from secrets import randbits
-from typing import Final
+from typing import ClassVar, Final, Protocol, cast
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import Message
 
 from pinot_assets.core.connections import PinotConnection
-from pinot_assets.core.json_object import Foreign
 from pinot_assets.core.untrusted import ANSWER
 from pinot_assets.errors import PinotError, PinotUnreachable, SpecError
 from pinot_assets.pinot.client.data_table import DataTable, read_data_table
@@ -41,10 +41,10 @@ def ask_server(address: str, sql: str, segments: Sequence[str], connection: Pino
     """
     if not segments:
         raise ValueError("no segment is named")
-    request = _REQUEST(metadata=_metadata(connection), sql=sql, segments=list(segments))
+    request = _REQUEST(metadata=_metadata(connection), sql=sql, segments=list(segments)).SerializeToString()
     with _channel(address, connection) as channel:
-        submit = channel.unary_stream(
-            _METHOD, request_serializer=_REQUEST.SerializeToString, response_deserializer=_RESPONSE.FromString
+        submit: grpc.UnaryStreamMultiCallable[bytes, _Response] = channel.unary_stream(
+            _METHOD, response_deserializer=_RESPONSE.FromString
         )
         try:
             # Two answers are already an error, so do not wait for more.
@@ -155,7 +155,14 @@ def _refusal(address: str, error: grpc.RpcError, connection: PinotConnection) ->
     )
 
 
-def _messages() -> tuple[Foreign, Foreign]:
+class _Response(Protocol):
+    """What we use of a class that protobuf makes when this module is imported."""
+
+    FromString: ClassVar[Callable[[bytes], _Response]]
+    payload: bytes
+
+
+def _messages() -> tuple[Callable[..., Message], type[_Response]]:
     """Return the classes `ServerRequest` and `ServerResponse`, with only the fields that we use."""
     file = descriptor_pb2.FileDescriptorProto(
         name="pinot_assets/server.proto", package=_PACKAGE, syntax="proto3"
@@ -180,11 +187,8 @@ def _messages() -> tuple[Foreign, Foreign]:
     response.field.add(name="payload", number=2, type=kinds.TYPE_BYTES, label=kinds.LABEL_OPTIONAL)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    classes = [
-        message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
-        for name in ("ServerRequest", "ServerResponse")
-    ]
-    return classes[0], classes[1]
+    made = message_factory.GetMessageClassesForFiles([file.name], pool)
+    return made[f"{_PACKAGE}.ServerRequest"], cast("type[_Response]", made[f"{_PACKAGE}.ServerResponse"])
 
 
 _REQUEST, _RESPONSE = _messages()

@@ -34,7 +34,7 @@ CHECKS: Final[tuple[RealtimeCheck, ...]] = (
 """In the order in which a dashboard shows them."""
 
 
-def examine(state: RealtimeState) -> tuple[CheckResult, ...]:
+def examine_state(state: RealtimeState) -> tuple[CheckResult, ...]:
     """Return the result of every check, in the order of `CHECKS`. Never raises."""
     return tuple(check(state) for check in CHECKS)
 
@@ -51,7 +51,7 @@ class RealtimeView:
     answers: tuple[CheckResult, ...]
 
 
-def look(table: str, settings: Callable[[], Settings]) -> RealtimeView:
+def view_of(table: str, settings: Callable[[], Settings]) -> RealtimeView:
     """Look at a table once. Never raises for something that cannot be reached.
 
     :param table: with or without `_REALTIME`.
@@ -64,7 +64,7 @@ def look(table: str, settings: Callable[[], Settings]) -> RealtimeView:
         return blind(error.what, f"`pinot-assets tables apply {table.removesuffix('_REALTIME')}` makes it")
     except PinotAssetsError as error:
         return blind(error.reason, error.hint or "")
-    return RealtimeView(state, examine(state))
+    return RealtimeView(state, examine_state(state))
 
 
 def blind(reason: str, next_step: str) -> RealtimeView:

@@ -13,6 +13,7 @@ from typing import Final
 from packaging.version import Version
 
 from pinot_assets.core.json_object import JsonMapping
+from pinot_assets.core.untrusted import listed, typed
 from pinot_assets.pinot.client.app_config import AppConfig
 from pinot_assets.pinot.table_config import period_ms, setting
 from pinot_assets.pinot.versions import release
@@ -126,9 +127,9 @@ def table_settings(config: JsonMapping) -> RealtimeSettings:
 
     :param config: its table config, as Pinot has it.
     """
-    segments = setting(config, "segmentsConfig") or {}
-    ingestion = setting(config, "ingestionConfig", "streamIngestionConfig") or {}
-    upsert = setting(config, "upsertConfig") or {}
+    segments = typed(setting(config, "segmentsConfig") or {}, dict)
+    ingestion = typed(setting(config, "ingestionConfig", "streamIngestionConfig") or {}, dict)
+    upsert = typed(setting(config, "upsertConfig") or {}, dict)
     streams = _streams(config)
     # Several streams may have the same key; Pinot takes the first one's value.
     stream = streams[0] if streams else {}
@@ -236,7 +237,7 @@ def _streams(config: JsonMapping) -> tuple[Mapping[str, str], ...]:
     older = setting(config, "tableIndexConfig", "streamConfigs")
     return tuple(
         {str(key): str(value) for key, value in stream.items()}
-        for stream in (maps or ([older] if older else []))
+        for stream in listed(maps or ([older] if older else []), dict)
     )
 
 

@@ -170,7 +170,7 @@ def p95(samples: Iterable[DrillSample]) -> float | None:
     return taken[math.ceil(0.95 * len(taken)) - 1] if taken else None
 
 
-def findings(phases: Mapping[Phase, Sequence[DrillSample]], lengths: Lengths) -> tuple[DrillObservation, ...]:
+def evidence(phases: Mapping[Phase, Sequence[DrillSample]], lengths: Lengths) -> tuple[DrillObservation, ...]:
     """Return what the drill shows, in the order of its phases."""
     outage = phases.get(Phase.OUTAGE, ())
     least = least_commits(outage) if outage else 0
@@ -274,7 +274,7 @@ class Drill:
             with held_off():
                 self.mend_store()
         phases[Phase.BACKFILL] = self._phase(Phase.BACKFILL, self.repair.round)
-        return findings(phases, self.lengths)
+        return evidence(phases, self.lengths)
 
     def _phase(self, phase: Phase, work: Callable[[], object] = lambda: None) -> list[DrillSample]:
         self.tell(f"{phase}: begins")

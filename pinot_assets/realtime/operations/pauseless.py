@@ -26,6 +26,7 @@ from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.stored_format import Open, plain, structured
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.core.untrusted import fields_of_json, reading
+from pinot_assets.core.waiting import Deadline
 from pinot_assets.errors import (
     PinotError,
     PinotUnreachable,
@@ -276,10 +277,10 @@ class PauselessChange(TableChange):
         :raises PinotError: Pinot refuses a call. Run it again: it continues from there.
         :raises LeaseLost: another run took the lease of the table.
         """
-        until = self.clock() + self.patience_s
+        deadline = Deadline(self.clock, self.patience_s)
         memory, last_why = self.recalled(goal), ""
         while True:
-            state = self._look(memory, until)
+            state = self._look(memory, deadline)
             action = next_action(state, memory)
             if action.why != last_why:
                 self.tell(f"{action.do}: {action.why}")
@@ -290,37 +291,37 @@ class PauselessChange(TableChange):
             try:
                 memory = self._do(action, state, goal)
             except (PinotUnreachable, SwitchStateUnknown) as error:
-                self._bear(error, action.remember, until)
+                self._bear(error, action.remember, deadline)
                 memory = action.remember
             if action.do in (Do.DONE, Do.GAVE_UP):
                 self.lease.remember(SUBJECT, "")
                 return action
-            if self._is_over(memory, until):
+            if self._is_over(memory, deadline):
                 return action
 
-    def _is_over(self, memory: DrainMemory, until: float) -> bool:
+    def _is_over(self, memory: DrainMemory, deadline: Deadline) -> bool:
         """Return whether patience is over; a table that the drain has paused is first resumed."""
         grace_s = 0 if memory.paused_ms is None else LONGEST_PAUSE_MS / 1000 + GRACE_S
-        return self.clock() >= until + grace_s
+        return deadline.waited >= self.patience_s + grace_s
 
-    def _look(self, memory: DrainMemory, until: float) -> RealtimeState:
+    def _look(self, memory: DrainMemory, deadline: Deadline) -> RealtimeState:
         while True:
             try:
                 return self.read()
             except PinotError as error:
-                self._bear(error, memory, until)
+                self._bear(error, memory, deadline)
 
-    def _bear(self, error: PinotError, memory: DrainMemory, until: float) -> None:
+    def _bear(self, error: PinotError, memory: DrainMemory, deadline: Deadline) -> None:
         """Bear the error: always if the call may have happened, as the next look shows whether it did. While
         the drain has paused the table, also bear a Pinot that does not answer: the pause must end.
 
         :raises PinotError: that error, in every other case.
         """
         is_unknown = isinstance(error, SwitchStateUnknown)
-        if not is_unknown and (memory.paused_ms is None or self._is_over(memory, until)):
+        if not is_unknown and (memory.paused_ms is None or self._is_over(memory, deadline)):
             raise error
         self.tell(f"{error.what}; {'looking whether it happened' if is_unknown else 'trying again'}")
-        self.sleep(PAUSE_S)
+        self.clock.sleep(PAUSE_S)
 
     def recalled(self, goal: Goal) -> DrainMemory:
         """Return the memory of an earlier run; its passed preflight counts only while its pause lasts.
@@ -355,9 +356,9 @@ class PauselessChange(TableChange):
             case Do.REPAIR:
                 longest_ms = REPAIR_MS if state.pause.whole else self.repair.longest_ms
                 replace(self.repair, longest_ms=longest_ms).round()
-                self.sleep(PAUSE_S)
+                self.clock.sleep(PAUSE_S)
             case Do.WAIT:
-                self.sleep(PAUSE_S)
+                self.clock.sleep(PAUSE_S)
             case Do.DONE | Do.GAVE_UP:
                 pass
         return action.remember

@@ -8,6 +8,7 @@ from typing import Final
 
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import counted, plural_are
+from pinot_assets.core.waiting import Deadline
 from pinot_assets.errors import PinotError, PinotNotFound, PreflightRefused, SwitchStateUnknown
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan, Request, judge, moves_of
@@ -41,7 +42,7 @@ class RebalanceReport:
     text: str = ""
 
 
-def preview(
+def preview_rebalance(
     pinot: RealtimePinot, read: Reader, table: str, request: Request
 ) -> tuple[Preview, RebalancePlan]:
     """Return Pinot's dry run and the guard's judgement of it. Changes nothing.
@@ -69,7 +70,7 @@ class Rebalance(TableChange):
         :raises LeaseLost: another run took the lease of the table.
         """
         table = self.lease.table
-        previewed, judgement = preview(self.pinot, self.read, table, request)
+        previewed, judgement = preview_rebalance(self.pinot, self.read, table, request)
         if judgement.refused:
             grave = [objection for objection in judgement.objections if objection.blocks]
             raise PreflightRefused(
@@ -96,9 +97,9 @@ class Rebalance(TableChange):
 
     def _follow(self, previewed: Preview, job: str | None) -> RebalanceReport:
         """Wait for the end: it shows in the job where there is one, and always in the table itself."""
-        until, heard = self.clock() + self.patience_s, ""
+        deadline, heard = Deadline(self.clock, self.patience_s), ""
         while True:
-            self.sleep(POLL_S)
+            deadline.pause(POLL_S)
             status, words = self._job(job)
             left = self._left(previewed)
             if status in _OVER and status not in _WELL:
@@ -109,7 +110,7 @@ class Rebalance(TableChange):
             if left is not None and left != heard:
                 self.tell(left)
                 heard = left
-            if self.clock() >= until:
+            if deadline.is_over:
                 return RebalanceReport(End.UNFINISHED, left or words)
 
     def _job(self, job: str | None) -> tuple[str | None, str]:

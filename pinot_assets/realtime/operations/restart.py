@@ -2,7 +2,7 @@
 
 The last resort for dedup and partial upsert tables, of which Pinot itself reads no segment again
 (docs/design/realtime.md#reingest): rows that are read in order give the same result. It also deletes segments
-that are intact. So it is never part of a repair; a person must name the segments. `restart_from` decides from
+that are intact. So it is never part of a repair; a person must name the segments. `plan_restart` decides from
 a state, `Restart` does it.
 """
 
@@ -17,6 +17,7 @@ from typing import Final
 from pinot_assets.core.stored_format import Open, plain, structured
 from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import fields_of_json, reading
+from pinot_assets.core.waiting import Deadline, poll_until
 from pinot_assets.errors import PinotError, SessionError, SwitchStateUnknown
 from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState
 from pinot_assets.realtime.operations.pauseless import may_pause
@@ -91,7 +92,7 @@ class RestartMemory(Open):
             raise ValueError(f"not {_WHAT}: {error}") from error
 
 
-def restart_from(state: RealtimeState, named: Sequence[str]) -> RestartPlan:
+def plan_restart(state: RealtimeState, named: Sequence[str]) -> RestartPlan:
     """Return the plan to delete these segments and all later ones of their partitions.
 
     :param named: one or more segments; in each partition the oldest of them counts.
@@ -178,7 +179,7 @@ class Restart(TableChange):
         :raises PinotError: it is refused, or an effect is not there in time. Run it again: it continues.
         :raises LeaseLost: another run took the lease of the table.
         """
-        memory = recalled(self.lease.recall(SUBJECT), self.lease.table)
+        memory = recalled_restart(self.lease.recall(SUBJECT), self.lease.table)
         if not memory.marks:
             self._judge(named, memory)
             memory = self._pause(memory)
@@ -194,7 +195,7 @@ class Restart(TableChange):
 
     def _judge(self, named: Sequence[str], memory: RestartMemory) -> tuple[Mark, ...]:
         """Return what is to be deleted, by the state of the table now."""
-        planned = restart_from(self._known(), named)
+        planned = plan_restart(self._known(), named)
         if planned.refusals or not planned.going:
             raise PinotError(
                 f"nothing of {self.lease.table} is deleted",
@@ -253,30 +254,32 @@ class Restart(TableChange):
 
     def _until(self, holds: Callable[[RealtimeState], bool], otherwise: str) -> RealtimeState:
         """Wait for a state that was read as a whole and for which `holds` is true; return it."""
-        until = self.clock() + self.patience_s
-        while True:
+
+        def look() -> RealtimeState | str:
             try:
                 state = self.read()
-                missing = not_known(state)
-                why = otherwise if missing is None else f"the table could not be read as a whole: {missing}"
-                if missing is None and holds(state):
-                    return state
+                if (missing := not_known(state)) is not None:
+                    return f"the table could not be read as a whole: {missing}"
+                return state if holds(state) else otherwise
             except PinotError as error:
-                why = f"the table could not be read: {error.what}"
-            if self.clock() >= until:
-                raise PinotError(
-                    f"the restart of {self.lease.table} has come to no end",
-                    why=f"{why} after {self.patience_s:.0f} s",
-                    hint="run it again: it goes on from there",
-                )
-            self.sleep(POLL_S)
+                return f"the table could not be read: {error.what}"
+
+        deadline = Deadline(self.clock, self.patience_s)
+        state = poll_until(deadline, POLL_S, look, lambda looked: not isinstance(looked, str))
+        if isinstance(state, str):
+            raise PinotError(
+                f"the restart of {self.lease.table} has come to no end",
+                why=f"{state} after {self.patience_s:.0f} s",
+                hint="run it again: it goes on from there",
+            )
+        return state
 
     def _known(self) -> RealtimeState:
         """Return the state of the table now, read as a whole."""
         return self._until(lambda _: True, "it was not read")
 
 
-def recalled(text: str, table: str) -> RestartMemory:
+def recalled_restart(text: str, table: str) -> RestartMemory:
     """Return the memory of an interrupted restart of that table.
 
     :raises SessionError: the text cannot be read.

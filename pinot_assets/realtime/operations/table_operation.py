@@ -4,15 +4,14 @@ do turning pauseless on or off, a rebalance and a restart.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from pinot_assets.core.waiting import MONOTONIC, Clock
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.lease import OperationsLease, hold_table, open_operations
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.read.reading import Reader, Tell, read_state, sweeper
+from pinot_assets.realtime.read.reading import Reader, Tell, read_state, upload_deleter
 from pinot_assets.realtime.repair.apply import Repair
 from pinot_assets.realtime.repair.model import USUAL_LIMITS, RepairLimits
 from pinot_assets.settings.environment import Settings
@@ -32,8 +31,7 @@ class TableChange:
     lease: OperationsLease
     tell: Tell = lambda _: None
     patience_s: float = 3600.0
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
+    clock: Clock = MONOTONIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,4 +67,4 @@ class TableOperation:
 
     def repair(self, lease: OperationsLease, limits: RepairLimits = USUAL_LIMITS) -> Repair:
         """Return a repair of the table."""
-        return Repair(self.pinot, self.read, lease, sweeper(self.store, self.table), limits, self.tell)
+        return Repair(self.pinot, self.read, lease, upload_deleter(self.store, self.table), limits, self.tell)

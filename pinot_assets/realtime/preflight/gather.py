@@ -27,7 +27,7 @@ from pinot_assets.pinot.table_config import is_refresh, setting
 from pinot_assets.realtime.model import settings
 from pinot_assets.realtime.model.state import LlcSegment, SegmentStatus
 from pinot_assets.realtime.preflight.facts import Aim, CommitStart, CommitTimes, Facts, OfflineHalf
-from pinot_assets.realtime.read.reading import segments_of
+from pinot_assets.realtime.read.reading import llc_segments
 from pinot_assets.realtime.read.stream import StreamRetention, least, read_retention
 
 T = TypeVar("T")
@@ -106,18 +106,18 @@ class _FactReading:
     def _segments(self) -> tuple[LlcSegment, ...]:
         ideal = self.pinot.ideal_state(self.table)
         nodes, stats = self.pinot.segment_nodes(self.table), self.pinot.segment_stats(self.table)
-        return segments_of(ideal.maps if ideal is not None else {}, nodes, stats, {}, {})
+        return llc_segments(ideal.maps if ideal is not None else {}, nodes, stats, {}, {})
 
     def _offline(self) -> OfflineHalf | None:
         if (config := self.pinot.get_table_config(self.table.removesuffix("_REALTIME"))) is None:
             return None
         scheme = setting(config, "segmentsConfig", "peerSegmentDownloadScheme")
-        return OfflineHalf(scheme or None, is_refresh(config))
+        return OfflineHalf(str(scheme) if scheme else None, is_refresh(config))
 
-    def _commit_start(self, segments: Collection[LlcSegment]) -> CommitStart | None:
+    def _commit_start(self, segments: Collection[LlcSegment]) -> CommitStart:
         """Estimate commitStart from timed reads through the controller, which also does the real ones."""
         trips = [_timed(self.pinot.live_since) for _ in range(_ROUND_TRIPS)]
-        return commit_start(segments, max(trips), _timed(lambda: self.pinot.ideal_state(self.table)))
+        return commit_start_s(segments, max(trips), _timed(lambda: self.pinot.ideal_state(self.table)))
 
     # --- the cluster -------------------------------------------------------------------------------
 
@@ -225,7 +225,7 @@ def blocking_times(segments: Iterable[LlcSegment]) -> CommitTimes | None:
     return CommitTimes(None, 0, _largest(finished)) if finished else None
 
 
-def commit_start(segments: Collection[LlcSegment], round_trip_s: float, ideal_s: float) -> CommitStart:
+def commit_start_s(segments: Collection[LlcSegment], round_trip_s: float, ideal_s: float) -> CommitStart:
     """Return how long the controller takes to answer commitStart. It adds the segment to a list, writes two
     segment nodes, asks the stream between the two, then reads and writes the ideal state.
 

@@ -35,8 +35,8 @@ def commit_start(facts: Facts) -> CheckResult:
 
     Source: docs/design/realtime.md#t-17885.
     """
-    if (took := facts.commit_start) is None:
-        return warn("no commit has been seen yet", "look again when the table has committed a segment")
+    took = facts.commit_start
+    assert took is not None, "what could not be timed is in `unread`, and the rule is not asked"
     text = f"commitStart takes {took.seconds:.2f} s of the {COMMIT_START_LIMIT_S:.0f} s ({took.how})"
     if took.seconds >= COMMIT_START_LIMIT_S / 2:
         return _too_slow(
@@ -152,14 +152,14 @@ Only that command uses them: pauseless consumption is turned on or off by a drai
 """
 
 
-def judge(facts: Facts) -> tuple[CheckResult, ...]:
+def run_rules(facts: Facts) -> tuple[CheckResult, ...]:
     """Return the answer of every rule that matters for the aims: whether the table would work with them."""
     return tuple(r.answer(facts) for r in RULES if not r.aims or r.aims & facts.aims)
 
 
 def judge_change(facts: Facts) -> tuple[CheckResult, ...]:
     """Return the same answers, and whether Pinot's config may be changed to this at once."""
-    return (*judge(facts), *(rule.answer(facts) for rule in RULES_OF_CHANGE))
+    return (*run_rules(facts), *(rule.answer(facts) for rule in RULES_OF_CHANGE))
 
 
 def verdict(answer: CheckResult) -> str:
@@ -167,7 +167,7 @@ def verdict(answer: CheckResult) -> str:
     return answer.pick("pass", "warn", "refuse")
 
 
-def summary(answers: Iterable[CheckResult]) -> str:
+def recap(answers: Iterable[CheckResult]) -> str:
     """Return a line such as `18 rules: 2 refuse (version, peer_scheme), 3 warn`."""
     results = list(answers)
     refused = [answer.name for answer in results if answer.blocks]
@@ -202,7 +202,7 @@ def before_drain(pinot: RealtimeReads, read_stream: ReadRetention = read_retenti
             return ()
         if (config := pinot.table_config(state.table)) is None:
             raise PinotNotFound(f"there is no table {state.table}")
-        answers = judge(gather(pinot, state.table, config, Aim.PAUSELESS, read_stream))
+        answers = run_rules(gather(pinot, state.table, config, Aim.PAUSELESS, read_stream))
         return [f"{one.name}: {one.message}" for one in answers if one.blocks]
 
     return against

@@ -50,7 +50,7 @@ Reader = Callable[[], RealtimeState]
 :raises PinotError: a part without which nothing can be decided did not answer.
 """
 
-Sweeper = Callable[[str], None]
+DeleteUpload = Callable[[str], None]
 """Deletes a left-over upload (`<segment>.tmp.<uuid>`) from the table's folder in the deep store."""
 
 Tell = Callable[[str], None]
@@ -115,7 +115,7 @@ class _StateReading:
             read_ms=read_ms,
             settings=settings,
             cluster=self._cluster(servers, brokers),
-            segments=segments_of(ideal.maps if ideal else {}, nodes, stats, external, pending),
+            segments=llc_segments(ideal.maps if ideal else {}, nodes, stats, external, pending),
             servers=servers,
             pause=pause_of(ideal) if ideal else NOT_PAUSED,
             committing_listed=listed or frozenset(),
@@ -229,7 +229,7 @@ States = Mapping[str, Mapping[str, str]]
 _UNIT_MS: Final[Mapping[str, float]] = {**UNIT_MS, "MICROSECONDS": 1e-3, "NANOSECONDS": 1e-6}
 
 
-def segments_of(
+def llc_segments(
     ideal: States,
     nodes: Mapping[str, Mapping[str, str]],
     stats: Mapping[str, Stat],
@@ -367,7 +367,7 @@ def open_deep_store(pinot: RealtimeReads, given: str | None = None) -> ObjectSto
         return None
 
 
-def sweeper(store: ObjectStore | None, table: str) -> Sweeper | None:
+def upload_deleter(store: ObjectStore | None, table: str) -> DeleteUpload | None:
     """Return a function that deletes left-over uploads of that table; None without a store.
 
     :param table: with or without `_REALTIME`.

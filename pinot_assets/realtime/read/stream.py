@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
-from pinot_assets.core.json_object import Foreign, JsonObject
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import StreamUnreadable
 from pinot_assets.realtime.model.state import PARTITIONS_A_STREAM, StreamPartition
 from pinot_assets.settings.environment import tables_directory
@@ -157,8 +157,17 @@ def _read(stream: Mapping[str, str], first: int, seconds: float) -> Iterator[Str
             yield StreamPartition(first + one.partition, int(earliest[one]), int(latest[one]))
 
 
+class _KafkaClient(Protocol):
+    """What we use of kafka-python, which has no types: three calls of a consumer, one of an admin client."""
+
+    def partitions_for_topic(self, topic: str) -> Collection[int] | None: ...
+    def beginning_offsets(self, partitions: Sequence[object], timeout_ms: int) -> Mapping[object, int]: ...
+    def end_offsets(self, partitions: Sequence[object], timeout_ms: int) -> Mapping[object, int]: ...
+    def describe_configs(self, config_resources: Sequence[object], config_filter: str) -> JsonMapping: ...
+
+
 @contextmanager
-def open_client(kind: str, stream: Mapping[str, str], seconds: float, **more: bool) -> Iterator[Foreign]:
+def open_client(kind: str, stream: Mapping[str, str], seconds: float, **more: bool) -> Iterator[_KafkaClient]:
     """Open one of kafka-python's clients for a stream, and close it at the end.
 
     :param kind: `KafkaConsumer` or `KafkaAdminClient`.

@@ -16,7 +16,7 @@ from pinot_assets.errors import PinotError, SourceError, SwitchStateUnknown
 from pinot_assets.pinot.realtime import SEGMENT_LEVEL, RealtimePinot
 from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
-from pinot_assets.realtime.read.reading import Reader, Sweeper, Tell
+from pinot_assets.realtime.read.reading import DeleteUpload, Reader, Tell
 from pinot_assets.realtime.repair.facts import admin_url
 from pinot_assets.realtime.repair.model import (
     SUBJECT,
@@ -28,7 +28,7 @@ from pinot_assets.realtime.repair.model import (
     Step,
     StepKind,
     manual,
-    recalled,
+    recalled_repair,
 )
 from pinot_assets.realtime.repair.plan import plan
 
@@ -73,7 +73,7 @@ class StepOutcome:
 class Repair:
     """Plans and does the repair of one table.
 
-    :ivar sweep: None where the deep store cannot be reached from here.
+    :ivar delete_upload: None where the deep store cannot be reached from here.
     :ivar clock_ms: returns the time; the states' own clock is close to it.
     :ivar longest_ms: how long one round lasts. A step begun by then without a visible effect stays remembered
         as under way.
@@ -82,7 +82,7 @@ class Repair:
     pinot: RealtimePinot
     read: Reader
     lease: OperationsLease
-    sweep: Sweeper | None = None
+    delete_upload: DeleteUpload | None = None
     limits: RepairLimits = USUAL_LIMITS
     tell: Tell = lambda _: None
     clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
@@ -110,7 +110,7 @@ class Repair:
         :raises PinotError: the table cannot be read.
         """
         state, now_ms = self.read(), self.clock_ms()
-        memory = recalled(self.lease.recall(SUBJECT), self.lease.table, now_ms, self.limits)
+        memory = recalled_repair(self.lease.recall(SUBJECT), self.lease.table, now_ms, self.limits)
         end_ms = now_ms + self.longest_ms
         planned = plan(state, self.limits, memory)
         outcomes: list[StepOutcome] = []
@@ -141,7 +141,7 @@ class Repair:
 
     def _begin(self, step: Step, state: RealtimeState) -> StepOutcome | None:
         try:
-            begin(step, state, self.pinot, self.sweep)
+            send_step(step, state, self.pinot, self.delete_upload)
         except SwitchStateUnknown as error:
             self.tell(f"{step}: {error.what}; looking whether it happened")
         except (PinotError, SourceError) as error:
@@ -180,13 +180,13 @@ class Repair:
         return StepOutcome(step, result, text)
 
 
-def preview(state: RealtimeState, remembered: str, limits: RepairLimits) -> RepairPlan:
+def preview_repair(state: RealtimeState, remembered: str, limits: RepairLimits) -> RepairPlan:
     """Return what a repair would do now, without taking the lease or changing anything.
 
     :param remembered: the memory of the last repair (`OperationsStore.recall`).
     :raises SessionError: the memory cannot be read.
     """
-    return plan(state, limits, recalled(remembered, state.table, state.read_ms, limits))
+    return plan(state, limits, recalled_repair(remembered, state.table, state.read_ms, limits))
 
 
 URL: Final = "segment.download.url"
@@ -195,10 +195,10 @@ STATUS: Final = "segment.realtime.status"
 END_OFFSET: Final = "segment.realtime.endOffset"
 
 
-def begin(step: Step, state: RealtimeState, pinot: RealtimePinot, sweep: Sweeper | None) -> None:
+def send_step(step: Step, state: RealtimeState, pinot: RealtimePinot, delete: DeleteUpload | None) -> None:
     """Send the call of the step. It waits for uploads by a server; all other calls only start the work.
 
-    :param sweep: None where the deep store cannot be reached from here.
+    :param delete: None where the deep store cannot be reached from here.
     :raises PinotError: Pinot refused it; `SwitchStateUnknown`: it may be under way all the same.
     """
     table = state.table
@@ -216,11 +216,11 @@ def begin(step: Step, state: RealtimeState, pinot: RealtimePinot, sweep: Sweeper
         case Means.RESUME:
             pinot.resume(table)
         case Means.STORE:
-            if sweep is None:
+            if delete is None:
                 why, hint = "the deep store is not reached from here", "delete them by hand"
                 raise PinotError(f"{step} cannot be done", why=why, hint=hint)
             for name in step.names:
-                sweep(name)
+                delete(name)
         case Means.SERVER:
             _by_server(step, state, pinot)
         case Means.PERSON:

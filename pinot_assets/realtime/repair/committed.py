@@ -277,7 +277,7 @@ def stale(state: RealtimeState) -> Iterator[Step | Unrepairable]:
     swept = []
     for upload in sorted(state.tmp_uploads, key=lambda upload: upload.name):
         segment = state.by_name.get(upload_of(upload.name) or "")
-        # Sweep only if the segment is stored elsewhere: otherwise the upload may be the only copy.
+        # Delete only if the segment is stored elsewhere: otherwise the upload may be the only copy.
         is_stored = segment is not None and segment.completed and segment.copy is Copy.DEEP_STORE
         if segment is None or not is_stored or facts.young(state, segment) is not None or upload.name in used:
             continue

@@ -249,7 +249,7 @@ class Memory:
 NOTHING_TRIED = Memory()
 
 
-def recalled(text: str, table: str, now_ms: int, limits: RepairLimits) -> Memory:
+def recalled_repair(text: str, table: str, now_ms: int, limits: RepairLimits) -> Memory:
     """Return the memory of that text without old tries: what they were for is repaired, or gone.
 
     :param table: whose memory it is.
@@ -350,7 +350,7 @@ def manual(step: Step) -> Manual:
     return _MANUALS[step.kind]
 
 
-def call(step: Step) -> str:
+def pinot_call(step: Step) -> str:
     """Return the call that the step makes, as one would search for it in a log."""
     if step.means is Means.SERVER:
         return (

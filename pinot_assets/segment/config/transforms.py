@@ -96,7 +96,7 @@ def translate(function: str) -> Translation:
     return Translation(argument.sql, columns, texts, argument.kind == "BOOLEAN")
 
 
-def quoted(column: str) -> str:
+def spark_name(column: str) -> str:
     """Return a column's name quoted for Spark SQL, whatever characters it has."""
     return f"`{column.replace('`', '``')}`"
 
@@ -185,7 +185,7 @@ class _Parser:
 
     def _column(self, name: str) -> Argument:
         self.columns.add(name)
-        return Argument(quoted(name), "COLUMN", column=name)
+        return Argument(spark_name(name), "COLUMN", column=name)
 
     def _call(self, name: str, arguments: list[Argument]) -> Argument:
         if name in _LOGICAL:

@@ -3,7 +3,7 @@
 Blanks are removed, members keep their order (the last duplicate wins, at the first one's place), numbers lose
 trailing zeros and are written as `BigDecimal.toString`, and a text that does not parse becomes a JSON string.
 
-`canonical_json` takes some microseconds for one text. Most texts come from programs that write JSON in one
+`pinot_json` takes some microseconds for one text. Most texts come from programs that write JSON in one
 way and differ only in their values. So `canonical_texts` removes the values and checks what remains, the
 shape, once for all texts that share it.
 """
@@ -37,7 +37,7 @@ class JsonRefused(Exception):
     """JSON that Pinot's builder fails on, or that is nested deeper than `MAX_NESTING`."""
 
 
-def canonical_json(text: str) -> str:
+def pinot_json(text: str) -> str:
     """Return a JSON column's value as Pinot stores it.
 
     :raises JsonRefused: Pinot could not build it either, or it is nested deeper than `MAX_NESTING`.
@@ -165,7 +165,7 @@ _GAP[list(b":,")] = True
 
 
 def canonical_texts(values: pa.LargeBinaryArray) -> tuple[pa.LargeBinaryArray, Mask]:
-    """Return the texts, some of them as `canonical_json` writes them, and a mask of these."""
+    """Return the texts, some of them as `pinot_json` writes them, and a mask of these."""
     parts = [_canonical(values.slice(n, _AT_A_TIME)) for n in range(0, len(values), _AT_A_TIME)]
     if not parts:
         return values, np.zeros(0, dtype=bool)
@@ -190,7 +190,7 @@ def _canonical(values: pa.LargeBinaryArray) -> tuple[pa.LargeBinaryArray, Mask]:
 def _stays(shape: bytes) -> bool:
     try:
         text = shape.decode()
-        return canonical_json(text) == text
+        return pinot_json(text) == text
     except (JsonRefused, UnicodeDecodeError):
         return False
 

@@ -44,7 +44,7 @@ from pinot_assets.segment.values.distinct import (
     only_elements,
     take,
 )
-from pinot_assets.segment.values.json_text import JsonRefused, canonical_json, canonical_texts
+from pinot_assets.segment.values.json_text import JsonRefused, canonical_texts, pinot_json
 
 
 class Cut(NamedTuple):
@@ -187,7 +187,7 @@ def _with_fill(values: Values, fill: Default) -> Values:
 
 def _json(column: Column, value: bytes) -> bytes:
     try:
-        text = canonical_json(value.decode("utf-8", "surrogatepass"))
+        text = pinot_json(value.decode("utf-8", "surrogatepass"))
     except JsonRefused as error:
         raise BuildError(f"Column {column.name} holds JSON that cannot be built", why=str(error)) from None
     return text.encode("utf-8", "surrogatepass")

@@ -174,7 +174,7 @@ def _rank_decimals(name: str, values: Decimals, codes: Codes) -> OrderedValues:
 
 def _rank_texts(texts: pa.LargeBinaryArray, codes: Codes) -> OrderedValues:
     halves = has_halves(texts)
-    ordered, ranks = _ordered(texts, utf16_keys(texts, halves))
+    ordered, ranks = _ordered(texts, _half_keys(texts) if halves else utf16_keys(texts))
     lowest, highest = (ordered[i].as_py().decode("utf-8", "surrogatepass") for i in (0, -1))
     return _ranked(as_utf8(ordered) if halves else ordered, lowest, highest, ranks[codes])
 
@@ -213,17 +213,19 @@ def _counted(first: npt.NDArray[np.bool_]) -> Codes:
     return np.cumsum(first, dtype=np.int32) - 1
 
 
-def utf16_keys(texts: pa.LargeBinaryArray, halves: bool) -> pa.LargeBinaryArray:
-    """Return keys whose byte order is the texts' UTF-16 order.
+def _half_keys(texts: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+    """Return what `utf16_keys` does, also where some text holds half a surrogate pair."""
+    return pa.array(
+        [utf16_key(text.decode("utf-8", "surrogatepass")) for text in texts.to_pylist()], texts.type
+    )
 
-    :param halves: whether some text holds half a surrogate pair.
+
+def utf16_keys(texts: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+    """Return keys whose byte order is the texts' UTF-16 order; no text may hold half a surrogate pair.
 
     UTF-8 has the order of UTF-16, except that U+E000 to U+FFFF (lead bytes EE, EF) come after the surrogate
     pairs (lead bytes F0 and above) in UTF-16. Raising these two lead bytes corrects the order.
     """
-    if halves:
-        keys = [utf16_key(text.decode("utf-8", "surrogatepass")) for text in texts.to_pylist()]
-        return pa.array(keys, pa.large_binary())
     ends, data = binary_buffers(texts)
     if not (data >= 0xF0).any() or not ((data == 0xEE) | (data == 0xEF)).any():
         return texts
@@ -245,7 +247,7 @@ def unordered_values(column: Column, cleaned: Normalized) -> OrderedValues:
     values = cleaned.values
     if isinstance(values, (np.ndarray, Decimals)) or (column.data_type.is_text and has_halves(values)):
         return order_values(column, cleaned)
-    keys = utf16_keys(values, halves=False) if column.data_type.is_text else values
+    keys = utf16_keys(values) if column.data_type.is_text else values
     bounds = pc.min_max(keys).as_py()
     lowest, highest = (_value(column, values, keys, bounds[which]) for which in ("min", "max"))
     ascending = _ascending(keys, cleaned.codes)

@@ -75,7 +75,7 @@ def receipt_findings(
         bounds_in_order(receipts),
         _tars(context.staging, receipts),
         *(empty_outputs(receipts, bound) for bound in empty or [None]),
-        *within(ranges, coming(switch), context.clients.now_ms()),
+        *within(ranges, new_outputs(switch), context.clients.now_ms()),
         *(row_change(bound, rows_seen(context, switch, receipts, bound)) for bound in changes),
     )
 
@@ -89,7 +89,7 @@ def cut_findings(
     return tuple(cut_values({uri: one.columns for uri, one in lost.items()}, bounds))
 
 
-def coming(switch: Switch) -> tuple[Output, ...]:
+def new_outputs(switch: Switch) -> tuple[Output, ...]:
     """Return the new segments of a switch; a placeholder segment is not new and was checked before."""
     return () if switch.carried else switch.segments_to
 

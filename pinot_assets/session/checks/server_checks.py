@@ -121,7 +121,7 @@ class RowCount:
         return f"{self.broker} counts {plural(self.rows, 'row')}, {self.expected:,} expected"
 
 
-def count(clients: TableClients, table: str, snapshot: Snapshot) -> tuple[RowCount, ...]:
+def count_at_brokers(clients: TableClients, table: str, snapshot: Snapshot) -> tuple[RowCount, ...]:
     """Ask every broker for its row count until it is right, for at most `Waits.broker` seconds each.
 
     If the controller does not answer, return that as a wrong count and raise no error: the rollback has

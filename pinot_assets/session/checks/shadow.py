@@ -194,7 +194,7 @@ def remove_shadow(context: TriggerContext) -> bool:
     return stands or alone
 
 
-def sweep_shadow(context: TriggerContext) -> None:
+def delete_left_shadow(context: TriggerContext) -> None:
     """As `remove_shadow`, at the start of a trigger: if the table stays, only note it."""
     try:
         if remove_shadow(context):

@@ -51,7 +51,7 @@ class Opened:
         return bool(self.plan.to_build) and self.stalls >= STALLS
 
 
-def look_at(context: TriggerContext, session: Session) -> Opened:
+def after_attempt(context: TriggerContext, session: Session) -> Opened:
     """Read what the last attempt left; decide what comes next (how many retries there are is read now)."""
     plan = context.staging.plan(session.plan)
     failures = context.staging.failures(session.failures) if session.failures else ()

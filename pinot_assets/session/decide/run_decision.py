@@ -15,7 +15,7 @@ from pinot_assets.pinot.table_config import setting
 from pinot_assets.session.close import ask_if_lost
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.next_plan import is_empty, new_plan, reconcile, unchanged
-from pinot_assets.session.decide.retries import Next, Opened, look_at
+from pinot_assets.session.decide.retries import Next, Opened, after_attempt
 from pinot_assets.session.detect.listing import changes_of, list_ready, with_folders
 from pinot_assets.session.values.hold import Hold, as_listed, without_held
 from pinot_assets.session.values.plan import Changes, Plan, Receipts
@@ -196,7 +196,8 @@ def read_source_state(
         hold = as_listed(hold, changes, lambda file: source.sha256(source.key_of(file.uri)))
     if context.mode is not Mode.APPEND:  # which takes no rows away
         changes = with_folders(source, changes, current, hold.removals)
-    return SourceState(readiness, changes, look_at(context, session) if session is not None else None, hold)
+    opened = after_attempt(context, session) if session is not None else None
+    return SourceState(readiness, changes, opened, hold)
 
 
 # --- what stops a trigger before it decides ----------------------------------------------------------

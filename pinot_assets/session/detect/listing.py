@@ -359,7 +359,7 @@ def _up_to(
         try:
             with reading(ref.key, SourceError):
                 part, beside = part_from_arrow(data, ref.key)
-                hints = list_of(beside["hints"])
+                hints = list_of(beside["hints"], str)
                 name = beside["before"]
                 before = structured(PartRef, name, "the name of a listing's part") if name else None
         except SourceError:

@@ -33,7 +33,7 @@ from pinot_assets.source import (
     Readiness,
     Rules,
     Unready,
-    judge,
+    judge_readiness,
     take_inventory,
 )
 from pinot_assets.source.allowed_places import require_all_data
@@ -81,8 +81,7 @@ class ListingComparison:
     :ivar listing: digest of all listed files, ready or not.
     :ivar later: new files that are not ready yet.
     :ivar waiting: known files that are being rewritten; the table waits for them.
-    :ivar restored: held files on which source and table agree again; the next run ends the hold of
-        them.
+    :ivar restored: held files on which source and table agree again; the next run ends their hold.
     """
 
     listed: int
@@ -220,7 +219,7 @@ def judge_listing(
             versions[uri].append(inventory.files[uri].fingerprint)
     # Append never removes rows. So the table does not wait for a file that was moved away after its build.
     removable = frozenset() if spec.mode == "append" else frozenset([*ledger, *planned])
-    return judge(inventory, rules, Known(versions, removable))
+    return judge_readiness(inventory, rules, Known(versions, removable))
 
 
 def compare_listing(
@@ -311,7 +310,7 @@ def kept_sessions(store: SessionStore) -> list[Session | UnreadableSession]:
     return sessions
 
 
-def files_of(staging: Staging, session: Session) -> Iterator[FileState]:
+def session_files(staging: Staging, session: Session) -> Iterator[FileState]:
     """Every file of a session as of its newest plan, in the plan's order, removals last.
 
     :raises SourceError: plan or failures cannot be read.

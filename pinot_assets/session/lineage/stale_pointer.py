@@ -42,7 +42,7 @@ class Behind:
     live: SnapshotRef | None = None
 
 
-def look(table: str, clients: TableClients, pointer: Pointer, session: Session | None) -> Behind:
+def staleness(table: str, clients: TableClients, pointer: Pointer, session: Session | None) -> Behind:
     """Find out whether, and by what, the pointer is stale.
 
     :param session: the pointer's open session.
@@ -77,8 +77,8 @@ def published(
 ) -> frozenset[str]:
     """Return those of these visible segments of ours that were published, known to the pointer or not.
 
-    This function alone decides what sweep, `resolve_interrupted`, rollback and gc must not delete; the health
-    checks use it, too.
+    This function alone decides what a trigger, `resolve_interrupted`, rollback and gc must not delete; the
+    health checks use it, too.
     """
     if not names:
         return frozenset()
@@ -101,10 +101,12 @@ def refuse_published(table: str, clients: TableClients, pointer: Pointer, names:
     if candidates:
         candidates -= _segments_of(clients.staging, pointer.current_snapshot)
     if unknown := published(table, clients.pinot, clients.staging, pointer, candidates):
-        raise stop(table, pointer, unknown, newer_than(clients.staging, pointer))
+        raise stale_error(table, pointer, unknown, newer_than(clients.staging, pointer))
 
 
-def stop(table: str, pointer: Pointer, unknown: Set[str], newer: Sequence[SnapshotHeader]) -> SessionError:
+def stale_error(
+    table: str, pointer: Pointer, unknown: Set[str], newer: Sequence[SnapshotHeader]
+) -> SessionError:
     """Return the error for a stale pointer when only a person can decide what is right."""
     ref = pointer.current_snapshot
     at = f"names snapshot {number_of(ref)}" if ref is not None else "names no snapshot"

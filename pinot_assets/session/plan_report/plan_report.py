@@ -232,7 +232,7 @@ def _work_text(plan: PlanReport) -> str:
     return ", ".join(parts) + end
 
 
-def values(plan: PlanReport) -> JsonObject:
+def plan_values(plan: PlanReport) -> JsonObject:
     """A plan as plain values, everything of it, for `--json`: times in UTC, sizes in bytes.
 
     null is not known.

@@ -1,6 +1,6 @@
 """What a run of a table would do now: the trigger's own decision, with the segments that it would switch.
 
-What a run finishes, sweeps and clears before it decides is foreseen here. Nothing is written.
+What a run finishes, deletes and clears before it decides is foreseen here. Nothing is written.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def file_lines(plan: PlanReport) -> Iterator[tuple[str, str, str]]:
     yield from _some("waiting", [(_below(plan, u.uri), u.why) for u in unready])
 
 
-def numbers(plan: PlanReport) -> Iterator[Line]:
+def amounts(plan: PlanReport) -> Iterator[Line]:
     """Segments, rows and bytes, before and after."""
     if (switch := plan.switching) is None:
         return
@@ -250,7 +250,7 @@ def _doomed(switch: SwitchCost) -> Line:
     )
 
 
-SECTIONS: Final = {"the switch": numbers, "room": room_lines, "what it spends, and the way back": risk_lines}
+SECTIONS: Final = {"the switch": amounts, "room": room_lines, "what it spends, and the way back": risk_lines}
 """Behind the files, in this order, each under its title."""
 
 
@@ -262,7 +262,7 @@ def command(plan: PlanReport) -> str:
 # --- pieces ----------------------------------------------------------------------------------------
 
 
-def version(fingerprint: Fingerprint) -> str:
+def version_words(fingerprint: Fingerprint) -> str:
     """A version for people: its size and the token that receipts have."""
     return f"{size(fingerprint.size)} {fingerprint.token}"
 
@@ -287,7 +287,7 @@ def _if_estimated(amount: Estimate) -> str:
 
 
 def _versions(change: FileChange) -> str:
-    return " → ".join(version(side) for side in (change.before, change.after) if side is not None)
+    return " → ".join(version_words(side) for side in (change.before, change.after) if side is not None)
 
 
 def _bytes_of(changes: list[FileChange]) -> str:
@@ -305,10 +305,10 @@ def _some(kind: str, rows: list[tuple[str, str]]) -> Iterator[tuple[str, str, st
         yield "", f"and {len(rows) - SHOWN:,} more ({kind})", ""
 
 
-def preview(way: RollbackPlan, now_ms: int) -> Iterator[tuple[str, str]]:
+def way_lines(way: RollbackPlan, now_ms: int) -> Iterator[tuple[str, str]]:
     """Labels and texts, one pair for a line."""
-    yield "now", of_snapshot(way.current.snapshot)
-    yield "back to", of_snapshot(way.target.snapshot)
+    yield "now", snapshot_line(way.current.snapshot)
+    yield "back to", snapshot_line(way.target.snapshot)
     if way.way is RollbackWay.REVERT and way.until_ms is not None:
         left = (way.until_ms - now_ms) / HOUR_MS
         yield "way", f"revert of lineage entry {way.entry_id}: at once, nothing is pushed"
@@ -328,7 +328,7 @@ def preview(way: RollbackPlan, now_ms: int) -> Iterator[tuple[str, str]]:
     yield "comes", _files(way.files_come, len(way.comes))
 
 
-def of_snapshot(snapshot: Snapshot) -> str:
+def snapshot_line(snapshot: Snapshot) -> str:
     """One line."""
     what = f"{plural(len(snapshot.ledger), 'file')}, {plural(snapshot.rows, 'row')}"
     return f"{snapshot.session} ({snapshot.mode}) of {utc_text(snapshot.published_ms)}: {what}"

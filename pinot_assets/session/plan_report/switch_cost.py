@@ -132,7 +132,7 @@ def _sums(planned: PlannedRun, built: list[Output], unread: list[Row]) -> tuple[
 
     def sums(now: int, removed: int, added: int) -> Sums:
         per_byte = now / source if now and source else None
-        come = of_files(added, to_read, len(unread), per_byte)
+        come = cost_of_files(added, to_read, len(unread), per_byte)
         # Nothing that is visible stays of a swap.
         after = come if planned.mode is Mode.SWAP else come.plus(now - removed)
         return Sums(now, at_least(removed) if foreign else Estimate(removed), come, after)
@@ -320,7 +320,7 @@ def at_least(known: int) -> Estimate:
     return Estimate(known, None, exact=False)
 
 
-def of_files(known: int, unread_bytes: int, unread_files: int, per_byte: float | None) -> Estimate:
+def cost_of_files(known: int, unread_bytes: int, unread_files: int, per_byte: float | None) -> Estimate:
     """What is known of files that are built, and an estimate for those that are not read yet.
 
     :param per_byte: what the ledger's files have for each of their bytes; None where it has none to go by.

@@ -15,11 +15,11 @@ from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.detect.observe import is_older_than
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.stores.stored_snapshots import segments_of, snapshot_refs
-from pinot_assets.session.values.state import Mode, Outcome, Session, close, is_ours
+from pinot_assets.session.values.state import Mode, Outcome, Session, ended, is_ours
 from pinot_assets.snapshot.manifest import Snapshot
 
 
-def sweep(context: TriggerContext, session: Session | None, current: Snapshot | None) -> None:
+def delete_strays(context: TriggerContext, session: Session | None, current: Snapshot | None) -> None:
     """Delete and report strays: visible segments of ours in neither the ledger nor the open switch (R2)."""
     show_again(context, current)
     visible = context.pinot.visible_segments(context.table)
@@ -159,7 +159,7 @@ def forget_former_table(context: TriggerContext) -> None:
     pointer = replace(pointer, current_snapshot=None, hold=None)
     if session is not None and session.mode is Mode.ROLLBACK:
         # A rollback has no snapshot to leave any more. Any other session continues: it lists again.
-        closed = close(session, Outcome.CLEARED, context.clients.now_ms())
+        closed = ended(session, Outcome.CLEARED, context.clients.now_ms())
         context.lease.write(pointer=replace(pointer, active_session=""), session=closed)
     else:
         context.lease.write(pointer=pointer)

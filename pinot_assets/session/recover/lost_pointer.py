@@ -19,7 +19,7 @@ from pinot_assets.errors import SessionError
 from pinot_assets.ingest.contract.task_outputs import version_from_text
 from pinot_assets.pinot.lineage import LineageState, SegmentMetadata
 from pinot_assets.session.context.context import TriggerContext, beyond_all, is_fresh
-from pinot_assets.session.lineage.stale_pointer import Behind, look, number_of, stop
+from pinot_assets.session.lineage.stale_pointer import Behind, number_of, stale_error, staleness
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.session_store import KEPT_SESSIONS
 from pinot_assets.session.stores.staging import Staging, kept_receipts, staged
@@ -37,7 +37,7 @@ from pinot_assets.session.values.state import (
     Outcome,
     Pointer,
     Session,
-    close,
+    ended,
     new_session_id,
     ours_of,
 )
@@ -147,7 +147,7 @@ def _point_to(
         format=max(number, before.format),
     )
     if (session := context.active_session()) is not None:
-        session = close(session, Outcome.CLEARED, context.clients.now_ms())
+        session = ended(session, Outcome.CLEARED, context.clients.now_ms())
     context.lease.write(pointer=pointer, session=session)
 
 
@@ -262,11 +262,10 @@ def catch_up(context: TriggerContext) -> None:
     If queries see a newer snapshot, that becomes the ledger. If Pinot was restored as well, the ledger stays,
     and the next session gets a number above all that were given.
 
-    :raises SessionError: queries see neither the pointer's nor a newer snapshot; the error says what to
-        do.
+    :raises SessionError: queries see neither the pointer's nor a newer snapshot; it says what to do.
     """
     if behind := catch_up_or_ask(context):
-        raise stop(context.table, context.lease.pointer, behind.unknown, behind.newer)
+        raise stale_error(context.table, context.lease.pointer, behind.unknown, behind.newer)
 
 
 def adopted(
@@ -277,9 +276,9 @@ def adopted(
     :param session: the pointer's open session.
     :raises SessionError: as `catch_up`.
     """
-    behind = look(table, clients, pointer, session) if not is_fresh(pointer) else Behind(())
+    behind = staleness(table, clients, pointer, session) if not is_fresh(pointer) else Behind(())
     if behind.live is None and behind.unknown:
-        raise stop(table, pointer, behind.unknown, behind.newer)
+        raise stale_error(table, pointer, behind.unknown, behind.newer)
     return behind.live or pointer.current_snapshot
 
 
@@ -287,7 +286,7 @@ def ledger_to_leave(
     table: str, clients: TableClients, pointer: Pointer, session: Session | None
 ) -> SnapshotRef | None:
     """As `adopted`, for a rollback to a snapshot that a person named: unknown segments do not stop that."""
-    live = look(table, clients, pointer, session).live if not is_fresh(pointer) else None
+    live = staleness(table, clients, pointer, session).live if not is_fresh(pointer) else None
     return live or pointer.current_snapshot
 
 
@@ -302,7 +301,7 @@ def catch_up_or_ask(context: TriggerContext) -> Behind | None:
     if is_fresh(pointer):
         return None  # `rebuild_if_lost` handles that
     session = context.active_session()
-    behind = look(context.table, context.clients, pointer, session)
+    behind = staleness(context.table, context.clients, pointer, session)
     if behind.live is not None:
         _adopt(context, session, StoredSnapshot(behind.live, context.staging.snapshot(behind.live)))
         return None
@@ -349,9 +348,9 @@ def _closed(context: TriggerContext, session: Session, kept: Iterable[StoredSnap
     """Return the pointer's open session, closed: PUBLISHED if its snapshot is kept, else CLEARED."""
     if (own := next((k.snapshot for k in kept if k.snapshot.session == session.id), None)) is not None:
         published = replace(session, lineage_entry_id=own.lineage_entry_id, last_error="")
-        return close(published, Outcome.PUBLISHED, own.published_ms)
+        return ended(published, Outcome.PUBLISHED, own.published_ms)
     lost = replace(session, last_error="a later session has published; this one came from a restored backup")
-    return close(lost, Outcome.CLEARED, context.clients.now_ms())
+    return ended(lost, Outcome.CLEARED, context.clients.now_ms())
 
 
 def _go_beyond(context: TriggerContext, session: Session | None, behind: Behind) -> None:

@@ -41,7 +41,7 @@ from pinot_assets.session.close import (
 from pinot_assets.session.commit.gate import audit
 from pinot_assets.session.commit.one_switch import end_switch, stage_switch
 from pinot_assets.session.context.context import TriggerContext, next_seq
-from pinot_assets.session.recover.interrupted import adopt_open_entry, sweep
+from pinot_assets.session.recover.interrupted import adopt_open_entry, delete_strays
 from pinot_assets.session.recover.lost_pointer import catch_up, catch_up_or_ask, rebuild_if_lost
 from pinot_assets.session.rollback.rollback_plan import (
     RollbackPlan,
@@ -59,7 +59,7 @@ from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.stores.stored_snapshots import StoredSnapshot
 from pinot_assets.session.values.hold import hold_of, still_held
 from pinot_assets.session.values.plan import Plan
-from pinot_assets.session.values.state import Mode, Outcome, Session, State, close, new_session_id
+from pinot_assets.session.values.state import Mode, Outcome, Session, State, ended, new_session_id
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Output
 
@@ -269,7 +269,7 @@ def _record(
         current_snapshot=staging.put_snapshot(snapshot),
         hold=None if empty else staging.put_hold(session.id, hold),
     )
-    context.lease.write(pointer=pointer, session=close(session, Outcome.PUBLISHED, now))
+    context.lease.write(pointer=pointer, session=ended(session, Outcome.PUBLISHED, now))
     context.note(f"{current.snapshot.session} rolled back by {way}")
     _tidy_up(context, snapshot)
     return snapshot
@@ -277,9 +277,9 @@ def _record(
 
 def _tidy_up(context: TriggerContext, snapshot: Snapshot) -> None:
     """Sweep strays, but never fail: the rollback has happened. After an error, a person might roll back again
-    and so go back one snapshot more. Every trigger sweeps first, too."""
+    and so go back one snapshot more. Every trigger deletes strays first, too."""
     try:
-        sweep(context, None, snapshot)
+        delete_strays(context, None, snapshot)
     except PinotAssetsError as error:
         if context.effects.unknown:
             context.lease.left_unknown()  # it may still arrive: the next owner waits (rule R2)
@@ -352,7 +352,7 @@ def _switched(context: TriggerContext, session: Session, target: Snapshot) -> Se
 
 def _switch(context: TriggerContext, session: Session, target: Snapshot) -> Switch:
     visible = context.pinot.visible_segments(context.table)
-    sources = going(context.table, context.mode is Mode.SWAP, visible, target)
+    sources = going(context.table, context.mode, visible, target)
     pushed = coming(visible, target)
     if sources and not pushed and not versions.takes_empty_outputs(context.read_pinot_version()):
         # A Pinot before 1.0 refuses a replacement by nothing: one segment that stays goes along (see

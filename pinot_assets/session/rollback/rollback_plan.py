@@ -23,8 +23,8 @@ from pinot_assets.session.stores.staging import staged
 from pinot_assets.session.stores.stored_snapshots import (
     StoredSnapshot,
     find_target,
-    published,
     read_snapshots,
+    snapshots_of,
 )
 from pinot_assets.session.values.state import Mode, Pointer, Session, State, is_ours
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
@@ -98,7 +98,7 @@ def _without(some: Snapshot, others: Snapshot) -> tuple[PublishedFile, ...]:
 class RollbackFacts:
     """The facts that decide which ways are open for one table.
 
-    :ivar swap: whether every visible segment is the table's own to replace (mode swap).
+    :ivar mode: of the table spec; on a swap table, every visible segment is the table's own to replace.
     :ivar segments: all names in the table.
     :ivar tars: key → bytes of the staged segments.
     :ivar window_ms: how long after a switch that replaced something it may be reverted.
@@ -106,7 +106,7 @@ class RollbackFacts:
     """
 
     table: str
-    swap: bool
+    mode: Mode
     lineage: Lineage
     segments: frozenset[str]
     visible: frozenset[str]
@@ -127,7 +127,7 @@ class RollbackFacts:
             entry_id=current.snapshot.lineage_entry_id if way is RollbackWay.REVERT else "",
             until_ms=until_ms if way is RollbackWay.REVERT else None,
             comes=coming(self.visible, target.snapshot),
-            goes=going(self.table, self.swap, self.visible, target.snapshot),
+            goes=going(self.table, self.mode, self.visible, target.snapshot),
             no_revert=no_revert,
             no_republish=no_republish,
         )
@@ -161,7 +161,7 @@ class RollbackFacts:
 
     def _republish(self, current: StoredSnapshot, target: StoredSnapshot) -> str:
         """Why the snapshot's tars cannot be published again, "" if they can."""
-        away = going(self.table, self.swap, self.visible, target.snapshot)
+        away = going(self.table, self.mode, self.visible, target.snapshot)
         if current.ref == target.ref and not any(is_ours(self.table, name) for name in away):
             return "it is the current snapshot"
         if not target.snapshot.segments and not self.takes_empty_outputs:
@@ -188,7 +188,7 @@ def _facts(spec: TableSpec, pinot: PinotClient, tars: Mapping[str, int], now_ms:
     version = pinot.version()
     return RollbackFacts(
         table=spec.name,
-        swap=spec.mode == "swap",
+        mode=Mode(spec.mode.upper()),
         lineage=pinot.lineage(spec.name),
         segments=pinot.all_segments(spec.name),
         visible=pinot.visible_segments(spec.name),
@@ -215,9 +215,9 @@ def coming(visible: frozenset[str], target: Snapshot) -> tuple[Output, ...]:
     return tuple(o for name, o in target.segments.items() if name not in visible)
 
 
-def going(table: str, swap: bool, visible: frozenset[str], target: Snapshot) -> tuple[str, ...]:
+def going(table: str, mode: Mode, visible: frozenset[str], target: Snapshot) -> tuple[str, ...]:
     """Visible segments that the snapshot lacks: ours, and on a swap table all (rule R22)."""
-    return tuple(sorted(s for s in visible - set(target.segments) if swap or is_ours(table, s)))
+    return tuple(sorted(s for s in visible - set(target.segments) if mode is Mode.SWAP or is_ours(table, s)))
 
 
 def before_switch(table: str, current: Snapshot, entry: LineageEntry) -> set[str]:
@@ -234,7 +234,7 @@ def rollback_plans(spec: TableSpec, clients: TableClients, newest: int) -> Itera
         return
     staging, facts = clients.staging, rollback_facts(spec, clients)
     current = StoredSnapshot(ref, staging.snapshot(ref))
-    for kept in islice(published(staging, current), newest):
+    for kept in islice(snapshots_of(staging, current), newest):
         yield facts.plan(current, kept)
 
 

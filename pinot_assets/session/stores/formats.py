@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Final, TypeVar
 
-from pinot_assets.core.stored_format import Marks, metadata_of
+from pinot_assets.core.stored_format import Marks, parquet_metadata
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import NeedsNewerRelease, TooLarge
 from pinot_assets.ingest.contract.task_outputs import CUT_VALUES
@@ -63,11 +63,11 @@ def require_known(store: SessionStore, staging: Staging) -> None:
     :raises NeedsNewerRelease: something stored has a format that this release does not know.
     :raises SourceError: the staging area does not answer.
     """
-    for stored in look(store, staging):
+    for stored in stored_objects(store, staging):
         stored.marks.require_known(stored.name)
 
 
-def look(store: SessionStore, staging: Staging) -> Iterator[StoredObject]:
+def stored_objects(store: SessionStore, staging: Staging) -> Iterator[StoredObject]:
     """Yield the nodes, the objects that they name, and the newest object of each kind in the staging area.
 
     An older release never writes after a newer one, since the fence stops it. So the newest object of a kind
@@ -115,7 +115,7 @@ def _object(staging: Staging, key: str) -> StoredObject | None:
     except TooLarge:
         return None  # the step that needs it raises
     with suppress(ValueError, OSError):  # Arrow's errors are these
-        said = metadata_of(data) if key.endswith(".parquet") else read_json(data)
+        said = parquet_metadata(data) if key.endswith(".parquet") else read_json(data)
         marks = Marks.of(said if isinstance(said, Mapping) else {})
         return StoredObject(kind, f"{staging.store.uri}/{key}", marks)
     return None

@@ -22,13 +22,13 @@ from pinot_assets.core.stored_format import (
     keeping,
     kept_fields,
     marks,
-    metadata_of,
+    parquet_metadata,
     parquet_of,
+    parquet_table,
     plain,
     require_schema,
     require_values,
     structured,
-    table_of,
     with_keys,
 )
 from pinot_assets.core.untrusted import fitting, listed, read_json
@@ -202,7 +202,7 @@ def _failures(data: bytes, what: str) -> tuple[Failure, ...]:
     if isinstance(value, Mapping):
         Marks.of(value).require_known(what)
         value = value["failures"]
-    return tuple(structured(Failure, failure, what) for failure in listed(value))
+    return tuple(structured(Failure, failure, what) for failure in listed(value, dict))
 
 
 def _of_keys(kind: type[S], data: bytes, what: str) -> S:
@@ -253,9 +253,9 @@ def plan_from_parquet(data: bytes, what: str = "a plan") -> Plan:
     :param what: its address, for errors.
     :raises NeedsNewerRelease: it is of a format that this release does not know.
     """
-    meta = metadata_of(data)
+    meta = parquet_metadata(data)
     number = Marks.of(meta).require_known(what)  # before its rows: a newer format may change them
-    table = table_of(data)
+    table = parquet_table(data)
     require_schema(table.schema, _ROWS)
     require_values(table, _ROWS)
     unknown = [name for name in table.schema.names if name not in _ROWS.names]

@@ -135,7 +135,7 @@ def of_its_cluster(kept: Iterable[StoredSnapshot], current: Snapshot) -> Iterato
     return (one for one in kept if not current.owner or one.snapshot.owner in known)
 
 
-def published(staging: Staging, current: StoredSnapshot) -> Iterator[StoredSnapshot]:
+def snapshots_of(staging: Staging, current: StoredSnapshot) -> Iterator[StoredSnapshot]:
     """Yield the current snapshot and the kept ones before it, newest first, each read when it is needed.
 
     A driver that died before its last transaction may have left a snapshot that was never published. So of
@@ -178,7 +178,7 @@ def find_target(staging: Staging, current: StoredSnapshot, name: str) -> StoredS
     seq = re.match(r"(?:cp)?([0-9]+)(?:-[0-9a-f]{6})?$", name)
     refs = [r for r in snapshot_refs(staging) if seq and r.key.startswith(f"snapshots/{seq[1]}-")]
     if len(refs) > 1:
-        known = {kept.ref for kept in published(staging, current)}
+        known = {kept.ref for kept in snapshots_of(staging, current)}
         refs.sort(key=lambda ref: ref not in known)
     there = (StoredSnapshot(ref, staging.snapshot(ref)) for ref in refs)
     for stored in of_its_cluster(there, current.snapshot):

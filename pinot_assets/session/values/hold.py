@@ -21,8 +21,7 @@ class HeldVersion:
     """A version of a file that a rollback took back.
 
     :ivar size: bytes; meaningless if `sha256` is "".
-    :ivar sha256: of its content; "" if unknown. A hold of format 1 and a rebuilt ledger do not have
-        it.
+    :ivar sha256: of its content; "" if unknown. A hold of format 1 and a rebuilt ledger do not have it.
     """
 
     token: str

@@ -16,7 +16,7 @@ from functools import partial
 
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.stored_format import FIRST, RELEASES, Marks, Open, Stored, since, structured
-from pinot_assets.core.untrusted import read_json
+from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.session.values import znrecord
 from pinot_assets.snapshot.manifest import SnapshotRef
 
@@ -302,7 +302,7 @@ def pointer_to_bytes(pointer: Pointer) -> bytes:
     data = znrecord.to_bytes(pointer, "consistentPush", lists=("history",))
     if pointer.format == FIRST:
         return data
-    record = read_json(data)
+    record = fields_of_json(data)
     record["simpleFields"]["epoch"] += EPOCH_NEEDS.format(RELEASES[pointer.format])
     return json.dumps(record, indent=2).encode()
 
@@ -352,7 +352,7 @@ def published_audit(values: JsonMapping) -> AuditReceipt | None:
         return None  # only people read it: publishing does not depend on it
 
 
-def close(session: Session, outcome: Outcome, now_ms: int) -> Session:
+def ended(session: Session, outcome: Outcome, now_ms: int) -> Session:
     """Return the session with its outcome; its state becomes DONE only for PUBLISHED and NOOP."""
     state = State.DONE if outcome in (Outcome.PUBLISHED, Outcome.NOOP) else session.state
     return replace(session, state=state, outcome=outcome, done_ms=now_ms, trouble_since_ms=0)

@@ -24,7 +24,7 @@ from pinot_assets.core.stored_format import (
     stored_keys,
     structured,
 )
-from pinot_assets.core.untrusted import NODE_BYTES, read_json
+from pinot_assets.core.untrusted import NODE_BYTES, read_json, typed
 
 T = TypeVar("T", bound=Stored)
 
@@ -69,7 +69,7 @@ def to_bytes(
     :param dump: writes structured fields.
     :param lists: fields that are stored in `listFields`.
     """
-    values = plain(value)
+    values = typed(plain(value), dict)
     names = {k: name for k, name in stored_keys(type(value)).items() if name in values and name not in lists}
     texts = {key: _text(values[name], dump) for key, name in names.items()}
     kept = value.kept

@@ -78,7 +78,7 @@ def null_columns_of(select: exp.Select) -> frozenset[str]:
     return named_in(*tests)
 
 
-def text_of(part: exp.Expr) -> str:
+def sql_text(part: exp.Expr) -> str:
     """The SQL of a part without comments, as people read it."""
     return part.sql(comments=False)
 
@@ -105,7 +105,7 @@ def odd_keys(select: exp.Select) -> Iterator[str]:
     """Yield each GROUP BY key that is no expression of a column: a number, ROLLUP and the like."""
     for key in group_keys(select):
         if key.find(exp.Column) is None or isinstance(key, exp.Rollup | exp.Cube | exp.GroupingSets):
-            yield f"GROUP BY {text_of(key)}"
+            yield f"GROUP BY {sql_text(key)}"
 
 
 def qualified_columns(select: exp.Select) -> Iterator[exp.Column]:
@@ -157,8 +157,8 @@ def read_question(sql: str) -> Question:
         text[:start],
         table,
         text[end:],
-        tuple(map(text_of, keys)),
-        tuple((text_of(call), FOLDS[type(call)]) for call in aggregates),
+        tuple(map(sql_text, keys)),
+        tuple((sql_text(call), FOLDS[type(call)]) for call in aggregates),
         named_in(select),
         null_columns_of(select),
     )
@@ -172,19 +172,19 @@ def _refused(select: exp.Select) -> Iterator[str]:
     yield from odd_keys(select)
     for call in select.find_all(exp.AggFunc):
         if type(call) not in FOLDS or call.args.get("expressions") or call.find(exp.Distinct) is not None:
-            yield text_of(call)
+            yield sql_text(call)
 
 
 def _misread(select: exp.Select) -> Iterator[str]:
     """Yield what a server reads differently than a broker does (`AliasApplier` of 0.11, for one)."""
     for column in qualified_columns(select):
-        name = text_of(column)
+        name = sql_text(column)
         dotted = f'"{name}" if its name has a dot'
         yield f"names {name}, which is no column to a server: write {column.name}, or {dotted}"
     read = named_in(select.args.get("where"), select.args.get("group"))
     for column in select.expressions:
         if isinstance(column, exp.Alias) and column.alias in read and column.this.name != column.alias:
-            yield f"calls {text_of(column.this)} {column.alias}, which is a column that it reads, too"
+            yield f"calls {sql_text(column.this)} {column.alias}, which is a column that it reads, too"
 
 
 def _aggregates(select: exp.Select, keys: frozenset[str]) -> Iterator[exp.Expression]:
@@ -193,7 +193,7 @@ def _aggregates(select: exp.Select, keys: frozenset[str]) -> Iterator[exp.Expres
         if type(column) in FOLDS:
             yield column
         elif meaning_of(column) not in keys:
-            text = text_of(column)
+            text = sql_text(column)
             raise ValueError(
                 f"asks for {text}, which is neither COUNT, SUM, MIN or MAX nor in GROUP BY: {_NO_DOOR}"
             )
@@ -213,7 +213,7 @@ def read_shadow_question(sql: str) -> Question:
     for refused in _refused_of_shadow(select):
         raise ValueError(f"asks for {refused}, which a shadow table does not answer")
     for column in qualified_columns(select):
-        raise ValueError(f"names {text_of(column)}: write {column.name}, the table has another name there")
+        raise ValueError(f"names {sql_text(column)}: write {column.name}, the table has another name there")
     table, start, end = table_place(select)
     check_question(text)
     keys = group_keys(select)
@@ -221,7 +221,7 @@ def read_shadow_question(sql: str) -> Question:
     values = [column.unalias() for n, column in enumerate(select.expressions) if n not in places]
     for value in values:
         if isinstance(value, exp.Column | exp.Star):
-            raise ValueError(f"asks for {text_of(value)}, which is neither aggregated nor in GROUP BY")
+            raise ValueError(f"asks for {sql_text(value)}, which is neither aggregated nor in GROUP BY")
     if not values:
         raise ValueError("asks for no value")
     if len(set(map(meaning_of, values))) < len(values):
@@ -232,8 +232,8 @@ def read_shadow_question(sql: str) -> Question:
         text[:start],
         table,
         text[end:],
-        tuple(map(text_of, keys)),
-        tuple((text_of(value), _fold(value)) for value in values),
+        tuple(map(sql_text, keys)),
+        tuple((sql_text(value), _fold(value)) for value in values),
         named_in(*select.expressions, select.args.get("where")) | (read_later - made),
         null_columns_of(select),
         places,
@@ -258,12 +258,12 @@ def _places(select: exp.Select, keys: list[exp.Expression]) -> Iterator[int]:
                 yield place
                 break
         else:
-            raise ValueError(f"groups by {text_of(key)} without asking for it: its groups could not be told")
+            raise ValueError(f"groups by {sql_text(key)} without asking for it: its groups could not be told")
 
 
 def _fold(value: exp.Expression) -> str:
     """COUNT or SUM if the value is one, because it is 0 for no rows; "" for any other aggregation."""
     if isinstance(value, exp.Sum):
         return "SUM"
-    counts = isinstance(value, exp.Func) and text_of(value).upper().startswith(("COUNT", "DISTINCTCOUNT"))
+    counts = isinstance(value, exp.Func) and sql_text(value).upper().startswith(("COUNT", "DISTINCTCOUNT"))
     return "COUNT" if counts else ""

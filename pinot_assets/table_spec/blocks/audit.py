@@ -315,12 +315,12 @@ def _item(place: DocumentNode) -> tuple[Assertion | CheckBound | Replicas | None
 
 def _strange(place: DocumentNode, kind: type[BaseModel]) -> Iterator[Problem]:
     keys = yaml_keys(kind)
-    for key, value in place.value.items():
+    for key, value in place.mapping.items():
         inner = place.at(key)
         if key not in keys:
             what = next(text for word, text in _KINDS.items() if word in keys)
             # If no key shows the kind of the item, that key may be the misspelled one.
-            known = keys if _KINDS.keys() & place.value.keys() else [*keys, *_KINDS]
+            known = keys if _KINDS.keys() & place.mapping.keys() else [*keys, *_KINDS]
             fix = did_you_mean(key, known) or f"the keys are {', '.join(keys)}"
             yield inner.problem(f"is not a key of {what}", fix)
         elif isinstance(value, str) and has_reference(value):

@@ -146,7 +146,7 @@ def stray_keys(block: DocumentNode, table_type: str) -> Iterator[Problem]:
     :param table_type: `OFFLINE` or `REALTIME`.
     """
     for key, why in _NOT_OF[table_type].items():
-        if isinstance(block.value, dict) and key in block.value:
+        if key in block.mapping:
             yield block.at(key).problem(why, "remove it")
 
 
@@ -158,7 +158,7 @@ def _misshapen(place: DocumentNode, key: str) -> Iterator[Problem]:
         yield place.problem("is no mapping", "write a mapping: {tier: gold}")
     else:
         others = place.items() if key == "owners" else [place]
-        for part in [place.at(tag) for tag in place.value] if key == "tags" else others:
+        for part in [place.at(tag) for tag in place.mapping] if key == "tags" else others:
             if problem := part.no_single_value():
                 yield problem
             elif has_reference(part.text() or ""):

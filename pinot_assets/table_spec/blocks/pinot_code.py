@@ -38,9 +38,9 @@ def code_problems(schema: DocumentNode, table: DocumentNode, policy: Policy) -> 
     :param schema: a schema, a mapping.
     :param table: a table config, a mapping.
     """
-    ingestion = table.value.get("ingestionConfig")
+    ingestion = table.mapping.get("ingestionConfig")
     made = [
-        spec.at("transformFunction") for _, spec in field_specs(schema) if "transformFunction" in spec.value
+        spec.at("transformFunction") for _, spec in field_specs(schema) if "transformFunction" in spec.mapping
     ]
     keys = [key for key in (ingestion if isinstance(ingestion, dict) else ()) if key not in _FEEDS]
     parts = [*made, *(table.at("ingestionConfig", key) for key in keys)]
@@ -49,7 +49,7 @@ def code_problems(schema: DocumentNode, table: DocumentNode, policy: Policy) -> 
 
 def query_code_problems(table: DocumentNode, policy: Policy) -> list[Problem]:
     """Return the problems of what brokers put into queries of any table (`query.expressionOverrideMap`)."""
-    return list(_in_all([table.at("query")] if "query" in table.value else [], policy))
+    return list(_in_all([table.at("query")] if "query" in table.mapping else [], policy))
 
 
 def _in_all(parts: Iterable[DocumentNode], policy: Policy) -> Iterator[Problem]:

@@ -70,12 +70,12 @@ def field_specs(schema: DocumentNode) -> Iterator[tuple[str, DocumentNode]]:
 def nullable_columns(schema: DocumentNode, table: DocumentNode) -> frozenset[str]:
     """Columns whose segments record which rows are null: all of them if the table has `nullHandlingEnabled`;
     if the schema has `enableColumnBasedNullHandling`, only those without `notNull`."""
-    by_column = is_true(schema.value.get("enableColumnBasedNullHandling"))
+    by_column = is_true(schema.mapping.get("enableColumnBasedNullHandling"))
     of_table = is_true(setting(table.value, "tableIndexConfig", "nullHandlingEnabled"))
     return frozenset(
-        place.value["name"]
+        place.mapping["name"]
         for _, place in field_specs(schema)
-        if (not is_true(place.value.get("notNull")) if by_column else of_table)
+        if (not is_true(place.mapping.get("notNull")) if by_column else of_table)
     )
 
 
@@ -91,7 +91,7 @@ def schema_notes(schema: DocumentNode) -> list[Note]:
     first: dict[str, str] = {}
     notes: list[Note] = []
     for _, place in field_specs(schema):
-        name = place.value["name"]
+        name = place.mapping["name"]
         other = first.setdefault(name.lower(), name)
         if other != name:
             text = (
@@ -125,7 +125,7 @@ def agreement_problems(schema: DocumentNode, table: DocumentNode) -> list[Proble
 
 def table_notes(table: DocumentNode) -> list[Note]:
     """Return notes about settings of the table config that are accepted but worth knowing."""
-    return [table.at(*b.path).note(b.text) for b in bearings(table.value) if b.fix is None]
+    return [table.at(*b.path).note(b.text) for b in bearings(table.mapping) if b.fix is None]
 
 
 def without_file_ingestion(table: JsonObject) -> JsonObject:
@@ -142,13 +142,13 @@ def without_file_ingestion(table: JsonObject) -> JsonObject:
 
 
 def _schema_shape(schema: DocumentNode) -> Iterator[Problem]:
-    if not isinstance(schema.value.get("schemaName"), str):
+    if not isinstance(schema.mapping.get("schemaName"), str):
         yield schema.problem("schemaName is missing", "write schemaName: <table name>")
     for group in FIELD_KINDS:
-        specs = schema.value.get(group)
+        specs = schema.mapping.get(group)
         if specs is not None and not isinstance(specs, list):
             yield schema.at(group).problem("is no list")
-    if "timeFieldSpec" in schema.value:
+    if "timeFieldSpec" in schema.mapping:
         yield schema.at("timeFieldSpec").problem("is deprecated in Pinot", "write a dateTimeFieldSpecs entry")
     if not any(True for _ in field_specs(schema)):
         yield schema.problem("has no columns", "write dimensionFieldSpecs")
@@ -169,14 +169,14 @@ def _fields(schema: DocumentNode) -> Iterator[Problem]:
                 fix = f"call it {without_blanks(name)}; docs/tables.md, Names of columns, says how it is read"
                 reason = f"column {name} has a blank in its name, and Pinot refuses the schema"
                 yield place.problem(reason, fix)
-            data_type, types = place.value.get("dataType"), f"one of {', '.join(DATA_TYPES)}"
+            data_type, types = place.mapping.get("dataType"), f"one of {', '.join(DATA_TYPES)}"
             if not isinstance(data_type, str):
                 yield place.problem(f"column {name} has no dataType", types)
             elif data_type not in DATA_TYPES:
                 fix = did_you_mean(data_type, DATA_TYPES) or types
                 yield place.at("dataType").problem(f"column {name} has an unknown type", fix)
             for key in ("format", "granularity") if group == "dateTimeFieldSpecs" else ():
-                if not isinstance(place.value.get(key), str):
+                if not isinstance(place.mapping.get(key), str):
                     yield place.problem(f"column {name} has no {key}")
 
 
@@ -189,7 +189,7 @@ def usable_name(name: str) -> bool:
 
 
 def _table_name(table: DocumentNode) -> Iterator[Problem]:
-    name = table.value.get("tableName")
+    name = table.mapping.get("tableName")
     if not isinstance(name, str) or not name:
         yield table.problem("tableName is missing", "write tableName: <name>")
     elif not usable_name(raw_table_name(name)):
@@ -197,20 +197,20 @@ def _table_name(table: DocumentNode) -> Iterator[Problem]:
 
 
 def _is_offline(table: DocumentNode) -> Iterator[Problem]:
-    kind = str(table.value.get("tableType")).upper()
+    kind = str(table.mapping.get("tableType")).upper()
     if kind != "OFFLINE":
         reason = "tableType is not OFFLINE"
         if kind == "REALTIME":
             reason = "REALTIME tables cannot be pushed to consistently: consuming segments cannot be replaced"
         fix = "write tableType: OFFLINE, or realtime: in place of fileIngestion:"
         yield _type_place(table).problem(reason, fix)
-    if str(table.value.get("isDimTable")).lower() == "true":
+    if str(table.mapping.get("isDimTable")).lower() == "true":
         reason = "dimension tables are not supported: servers load all their segments, lineage or not"
         yield table.at("isDimTable").problem(reason, "remove isDimTable")
 
 
 def _is_realtime(table: DocumentNode) -> Iterator[Problem]:
-    if str(table.value.get("tableType")).upper() != "REALTIME":
+    if str(table.mapping.get("tableType")).upper() != "REALTIME":
         fix = "write tableType: REALTIME, or fileIngestion: in place of realtime:"
         yield _type_place(table).problem("tableType is not REALTIME", fix)
     if not isinstance(setting(table.value, "segmentsConfig", "timeColumnName"), str):
@@ -221,12 +221,12 @@ def _is_realtime(table: DocumentNode) -> Iterator[Problem]:
 
 
 def _type_place(table: DocumentNode) -> DocumentNode:
-    return table.at("tableType") if "tableType" in table.value else table
+    return table.at("tableType") if "tableType" in table.mapping else table
 
 
 def _table_shape(table: DocumentNode) -> Iterator[Problem]:
     for key in ("segmentsConfig", "tenants", "tableIndexConfig", "metadata"):
-        if (value := table.value.get(key)) is None:
+        if (value := table.mapping.get(key)) is None:
             yield table.problem(f"{key} is missing, and Pinot wants it", f"write {key}: {{}}")
         elif not isinstance(value, dict):
             yield table.at(key).problem("is no mapping")
@@ -243,7 +243,7 @@ def _stream_shape(table: DocumentNode) -> Iterator[Problem]:
 
 
 def _same_name(schema: DocumentNode, table: DocumentNode) -> Iterator[Problem]:
-    schema_name, table_name = schema.value.get("schemaName"), table.value.get("tableName")
+    schema_name, table_name = schema.mapping.get("schemaName"), table.mapping.get("tableName")
     if not isinstance(schema_name, str) or not isinstance(table_name, str):
         return
     raw = raw_table_name(table_name)
@@ -257,7 +257,7 @@ def _same_name(schema: DocumentNode, table: DocumentNode) -> Iterator[Problem]:
 
 
 def _columns_exist(schema: DocumentNode, table: DocumentNode) -> Iterator[Problem]:
-    kinds = {place.value["name"]: kind for kind, place in field_specs(schema)}
+    kinds = {place.mapping["name"]: kind for kind, place in field_specs(schema)}
     time = table.at("segmentsConfig", "timeColumnName")
     time_column = setting(table.value, "segmentsConfig", "timeColumnName")
     index = setting(table.value, "tableIndexConfig")
@@ -275,7 +275,7 @@ def _columns_exist(schema: DocumentNode, table: DocumentNode) -> Iterator[Proble
 
 def transform_problems(block: DocumentNode, schema: DocumentNode, transforms: Iterable[str]) -> list[Problem]:
     """Return a problem for each column that `transforms` makes and the table does not have."""
-    columns = [place.value["name"] for _, place in field_specs(schema)]
+    columns = [place.mapping["name"] for _, place in field_specs(schema)]
     return [
         block.at(f"{TRANSFORMS}.{name}").problem("makes no column of the schema", did_you_mean(name, columns))
         for name in transforms
@@ -291,14 +291,14 @@ def writer_findings(
     :param schema: a schema without problems of its own.
     :param table: a table config without problems of its own.
     """
-    places = {place.value["name"]: place for _, place in field_specs(schema)}
+    places = {place.mapping["name"]: place for _, place in field_specs(schema)}
 
     def place_of(text: str) -> DocumentNode:
         column = re.match(r"column (.*?):", text)
         return places.get(column.group(1), table) if column else _expression_place(table, text)
 
     try:
-        spec = SegmentSpec.from_pinot(schema.value, table.value, min_server=min_server)
+        spec = SegmentSpec.from_pinot(schema.mapping, table.mapping, min_server=min_server)
     except UnsupportedFeature as refused:
         reasons = (refused.why or refused.what).split("; ")
         fix = "the segment writer cannot do this yet; take it out"
@@ -315,7 +315,7 @@ def _expression_place(table: DocumentNode, text: str) -> DocumentNode:
     if text.startswith("ingestionConfig.filterConfig:"):
         return table.at("ingestionConfig", "filterConfig", "filterFunction")
     if (made := re.match(r"ingestionConfig\.transformConfigs: column (.*?):", text)) is not None:
-        for number, entry in enumerate(table.value["ingestionConfig"]["transformConfigs"]):
+        for number, entry in enumerate(table.mapping["ingestionConfig"]["transformConfigs"]):
             if entry.get("columnName") == made[1]:
                 return table.at("ingestionConfig", "transformConfigs", number, "transformFunction")
     return table

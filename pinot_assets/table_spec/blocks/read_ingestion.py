@@ -75,7 +75,7 @@ class _BlockReading:
         """Read one key: it has a meaning, is accepted without effect, or is unknown."""
         place = self.block.at(key)
         text = place.text()
-        if isinstance(self.block.value[key], dict | list):
+        if isinstance(self.block.mapping[key], dict | list):
             nested = [family for family in FAMILIES if family == key or family.startswith(f"{key}.")]
             fix = f"write flat keys, {nested[0]}.<name>: …" if nested else None
             self._refuse(key, "holds more than a single value", fix)
@@ -97,7 +97,7 @@ class _BlockReading:
         else:
             meant = nearest(key, (*KNOWN_KEYS, *UNUSED_KEYS, *FAMILIES))
             self._refuse(key, "is not a key of FileIngestionTask", meant and f"did you mean {meant}?")
-            if meant is not None and meant not in self.block.value:
+            if meant is not None and meant not in self.block.mapping:
                 self.broken.add(meant)  # a misspelled key is one problem, and not missing, too
 
     def validate(self) -> FileIngestion:
@@ -124,7 +124,7 @@ class _BlockReading:
     def apply_rules(self, ingestion: FileIngestion, surroundings: Surroundings) -> None:
         """Judge the keys together, without the broken ones, and note variables that are not set here."""
         for finding in findings(Case(ingestion, surroundings, frozenset(self.texts), self.broken)):
-            place = self.block.at(finding.key) if finding.key in self.block.value else self.block
+            place = self.block.at(finding.key) if finding.key in self.block.mapping else self.block
             if finding.is_note:
                 self.notes.append(place.note(finding.text))
             else:

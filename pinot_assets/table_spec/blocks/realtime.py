@@ -14,6 +14,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pinot_assets.core.json_object import JsonObject, JsonValue
+from pinot_assets.core.untrusted import listed
 from pinot_assets.pinot.table_config import setting
 from pinot_assets.source.settings import is_reference
 from pinot_assets.table_spec.yaml.document import DocumentNode, KeyPath, Note, Problem
@@ -97,11 +98,11 @@ def merge_block(
 
 def merged_from(block: DocumentNode, table: DocumentNode, *path: str | int) -> DocumentNode:
     """Return where a value of the merged table config is written: in the block, or in the table config."""
-    stream = block.value.get("stream") if isinstance(block.value, dict) else None
+    stream = block.mapping.get("stream")
     if path[: len(STREAMS)] == STREAMS and isinstance(stream, dict) and path[-1] in stream:
         return block.at("stream", path[-1])
     for key, place in TABLE_PATHS.items():
-        if path == place and key in block.value:
+        if path == place and key in block.mapping:
             return block.at(key)
     if path[: len(STREAMS)] == STREAMS and setting(table.value, *FORMER_STREAM):
         return table.at(*FORMER_STREAM, *path[len(STREAMS) + 1 :])
@@ -115,7 +116,7 @@ class _Merging:
         self.block = block
         self.table = table
         self.refused = refused
-        self.config: JsonObject = deepcopy(table.value)
+        self.config: JsonObject = deepcopy(table.mapping)
         self.problems: list[Problem] = []
         self.notes: list[Note] = []
         self._streams: list[JsonObject] = []
@@ -130,10 +131,10 @@ class _Merging:
                 self.problems.append(place.problem(reason, "keep one of the two"))
             text = f"is applied as {where}, beside which Pinot's newer stream settings stand"
             self.notes.append(place.note(text))
-        elif not streams and not self.block.value.get("stream"):
+        elif not streams and not self.block.mapping.get("stream"):
             fix = "write stream: with streamType, stream.<type>.topic.name, … below it"
             self.problems.append(self.block.problem("the table has no stream", fix))
-        self._streams = streams or [former or {}]
+        self._streams = list(listed(streams or [former or {}], dict))
         self.config["tableIndexConfig"].pop("streamConfigs", None)
         _put(self.config, STREAMS, self._streams)
 
@@ -163,7 +164,7 @@ class _Merging:
 
     def judge_flush(self) -> None:
         """Set rows to 0 beside a size: Pinot uses a size only without rows; before 1.0, only with 0 rows."""
-        if "flushThresholdSegmentSize" not in self.block.value:
+        if "flushThresholdSegmentSize" not in self.block.mapping:
             return
         for stream in self._streams:
             if (said := next((str(stream[key]).strip() for key in _ROWS if key in stream), None)) is None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from pinot_assets.core.installation_policy import Policy
-from pinot_assets.core.json_object import JsonMapping
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.table_config import has_transforms, is_refresh, setting
 from pinot_assets.table_spec.blocks import pinot_json
@@ -89,14 +89,14 @@ class FileCheck:
         self._identify(root.value, table)
         if schema is not None:
             self.problems += pinot_json.schema_problems(schema)
-            self.notes += pinot_json.schema_notes(schema) if isinstance(schema.value, dict) else []
-        if _REALTIME in root.value:
+            self.notes += pinot_json.schema_notes(schema)
+        if _REALTIME in root.mapping:
             return self._realtime(root, schema, table)
         return self._offline(root, schema, table)
 
     def _identify(self, whole: JsonMapping, table: DocumentNode | None) -> None:
         """Set name and kind of the table as far as the file says them, even if it is wrong elsewhere."""
-        config = table.value if table is not None and isinstance(table.value, dict) else {}
+        config = table.mapping if table is not None else {}
         name, kind = config.get("tableName"), str(config.get("tableType")).upper()
         if isinstance(name, str):
             self.name = pinot_json.raw_table_name(name) or self.name
@@ -112,9 +112,9 @@ class FileCheck:
     ) -> TableSpec | None:
         if table is not None:
             self.problems += pinot_json.table_problems(table)
-        table_value = {}
+        table_value: JsonObject = {}
         if both := _mappings(schema, table):
-            table_value = both[1].value
+            table_value = both[1].mapping
             self.problems += [
                 *pinot_json.agreement_problems(*both),
                 *query_code_problems(both[1], self.policy),
@@ -126,10 +126,8 @@ class FileCheck:
         settings = self._dagster(root, "OFFLINE")
         if (block := self._block(root, table)) is None:
             return None
-        known = (
-            pinot_json.field_specs(schema) if schema is not None and isinstance(schema.value, dict) else ()
-        )
-        columns = frozenset(place.value["name"] for _, place in known)
+        known = pinot_json.field_specs(schema) if schema is not None else ()
+        columns = frozenset(place.mapping["name"] for _, place in known)
         is_made = has_transforms(table_value)
         around = Surroundings(self.file.parent, is_refresh(table_value), is_made, columns, self.policy)
         ingestion, problems, notes = read_block(block, self._refused, around)
@@ -148,7 +146,7 @@ class FileCheck:
         return TableSpec(
             name=pinot_json.raw_table_name(table_value["tableName"]),
             path=self.file,
-            schema_json=sound[0].value,
+            schema_json=sound[0].mapping,
             table_json=pinot_json.without_file_ingestion(table_value),
             policy=self.policy,
             ingestion=ingestion,
@@ -160,11 +158,11 @@ class FileCheck:
     def _realtime(
         self, root: DocumentNode, schema: DocumentNode | None, table: DocumentNode | None
     ) -> RealtimeTableSpec | None:
-        if _FILES in root.value:
+        if _FILES in root.mapping:
             reason = f"stands beside {_FILES}: a table file is OFFLINE or REALTIME"
             fix = "write the halves of a hybrid table into two files"
             self.problems.append(root.at(_REALTIME).problem(reason, fix))
-        if _AUDIT in root.value:
+        if _AUDIT in root.mapping:
             reason = "is of OFFLINE tables alone: nothing is staged for a REALTIME table"
             self.problems.append(root.at(_AUDIT).problem(reason, "remove it"))
         wrong = pinot_json.realtime_table_problems(table) if table is not None else []
@@ -184,7 +182,7 @@ class FileCheck:
         return RealtimeTableSpec(
             name=pinot_json.raw_table_name(config["tableName"]),
             path=self.file,
-            schema_json=both[0].value,
+            schema_json=both[0].mapping,
             table_json=config,
             policy=self.policy,
             dagster=settings,
@@ -200,7 +198,7 @@ class FileCheck:
         :param place_of: returns the place in the YAML of a path of `config`.
         """
         for where, refused in (
-            (schema.at, refused_schema(schema.value, self.policy)),
+            (schema.at, refused_schema(schema.mapping, self.policy)),
             (place_of, refused_table(config, self.policy)),
         ):
             self.problems += [where(*path).problem(one.reason, one.fix) for path, one in refused]
@@ -208,14 +206,15 @@ class FileCheck:
     def _audit(
         self, root: DocumentNode, schema: DocumentNode, table: DocumentNode, ingestion: FileIngestion | None
     ) -> Audit:
-        if _AUDIT not in root.value:
+        if _AUDIT not in root.mapping:
             return Audit()
+        time = setting(table.value, "segmentsConfig", "timeColumnName")
         audit, wrong = read_audit_block(
             root.at(_AUDIT),
-            pinot_json.raw_table_name(table.value["tableName"]),
-            [place.value["name"] for _, place in pinot_json.field_specs(schema)],
+            pinot_json.raw_table_name(table.mapping["tableName"]),
+            [place.mapping["name"] for _, place in pinot_json.field_specs(schema)],
             pinot_json.nullable_columns(schema, table),
-            setting(table.value, "segmentsConfig", "timeColumnName"),
+            time if isinstance(time, str) else None,
         )
         self.problems += wrong
         if audit != Audit() and ingestion is not None and ingestion.push_kind == "plain":
@@ -224,7 +223,7 @@ class FileCheck:
         return audit
 
     def _dagster(self, root: DocumentNode, kind: str) -> DagsterSettings:
-        if _DAGSTER not in root.value:
+        if _DAGSTER not in root.mapping:
             return DagsterSettings()
         settings, wrong = read_dagster_block(root.at(_DAGSTER))
         self.problems += [*wrong, *stray_keys(root.at(_DAGSTER), kind)]
@@ -246,15 +245,15 @@ class FileCheck:
         """The schema or the table config: from this file, or from the file that it names."""
         file_key = _FILE_FOR[key]
         place = root.at(file_key)
-        if key in root.value:
-            if file_key in root.value:
+        if key in root.mapping:
+            if file_key in root.mapping:
                 self.problems.append(place.problem(f"stands beside {key}", "keep one of the two"))
             return root.at(key)
-        if file_key not in root.value:
+        if file_key not in root.mapping:
             fix = f"write {key}: with the Pinot JSON below it, or {file_key}: <path>"
             self.problems.append(root.problem(f"{key} is missing", fix))
             return None
-        name = root.value[file_key]
+        name = root.mapping[file_key]
         other = self.file.parent / str(name)
         if not isinstance(name, str) or not name or "\0" in name:
             problem = place.problem("is no path", "a path relative to this file")
@@ -276,7 +275,7 @@ class FileCheck:
             pasted = table.at(*TASKS, pinot_json.FILE_INGESTION_TASK)
             text = "is left out of what is applied: open-source Pinot does not know this task type"
             self.notes.append(pasted.note(text))
-        if _FILES in root.value:
+        if _FILES in root.mapping:
             if pasted is not None:
                 reason = f"stands beside {_FILES}, and only one can hold"
                 self.problems.append(pasted.problem(reason, "keep one of the two"))

@@ -22,7 +22,7 @@ from pinot_assets.table_spec.tables.specs import (
     Tables,
     TableSpec,
     asset_name,
-    in_order,
+    in_file_order,
     spec_error,
 )
 from pinot_assets.table_spec.yaml.document import Note, Problem, canonical_json
@@ -48,7 +48,7 @@ class SpecsRead:
     @property
     def problems(self) -> list[Problem]:
         """The problems of all files that are left out, by file and line."""
-        return in_order(problem for one in self.left_out for problem in one.problems)
+        return in_file_order(problem for one in self.left_out for problem in one.problems)
 
 
 def read_tables(directory: Path) -> Tables:
@@ -155,7 +155,7 @@ def read_named(files: Mapping[Path, str]) -> SpecsRead:
         if spec is not None:
             specs.append(spec)
         else:
-            wrong.append(LeftOut(file, check.name, check.kinds, tuple(in_order(check.problems))))
+            wrong.append(LeftOut(file, check.name, check.kinds, tuple(in_file_order(check.problems))))
     wrong = [_narrowed(one, specs) for one in wrong]
     clashes: dict[Path, list[Problem]] = {}
     for file, problem in [*_clashes(specs, wrong), *_torn_hybrids(specs)]:
@@ -164,7 +164,7 @@ def read_named(files: Mapping[Path, str]) -> SpecsRead:
     good = tuple(spec for spec in specs if spec.path not in clashes)
     for spec in specs:
         if spec.path in clashes:
-            problems = tuple(in_order(clashes[spec.path]))
+            problems = tuple(in_file_order(clashes[spec.path]))
             wrong.append(LeftOut(spec.path, spec.name, frozenset((spec.kind,)), problems))
     return SpecsRead(good, tuple(sorted(wrong, key=lambda one: one.file)), tuple(sorted(set(notes))))
 

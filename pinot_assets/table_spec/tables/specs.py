@@ -236,7 +236,7 @@ def spec_error(problems: Sequence[Problem]) -> SpecError:
     return SpecError(f"the table specs have {count}:\n{listed}")
 
 
-def in_order(problems: Iterable[Problem]) -> list[Problem]:
+def in_file_order(problems: Iterable[Problem]) -> list[Problem]:
     """Return each problem once, sorted by file and line."""
     # Sorting whole problems would compare None with text in `fix`.
     return sorted(set(problems), key=lambda p: (p.file, p.line, p.key, p.reason))

@@ -12,10 +12,10 @@ import json
 import math
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import yaml
 
@@ -153,8 +153,13 @@ class DocumentNode:
         """The JSON value at this place."""
         value = self.document.value
         for step in self.path:
-            value = value[step]
+            value = cast("Mapping[str | int, JsonValue]", value)[step]  # a mapping, or a list
         return value
+
+    @property
+    def mapping(self) -> JsonObject:
+        """The mapping at this place; empty if there is another value."""
+        return self.value if isinstance(self.value, dict) else {}
 
     def at(self, *steps: str | int) -> DocumentNode:
         """A place further in, which may be missing."""
@@ -343,8 +348,9 @@ class _YamlReading:
         except UnicodeDecodeError:
             return None
 
-    def _refuse(self, path: KeyPath, line: int, reason: str, fix: str) -> None:
+    def _refuse(self, path: KeyPath, line: int, reason: str, fix: str) -> JsonValue:
         self.problems.append(Problem(self.file, line, show_path(path), reason, fix))
+        return None  # the refused value reads as null
 
 
 def _syntax_problem(file: Path, error: yaml.MarkedYAMLError) -> Problem:

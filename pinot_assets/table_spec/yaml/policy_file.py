@@ -25,7 +25,7 @@ from pinot_assets.core.installation_policy import (
     Layer,
     Policy,
     is_never_read,
-    is_ours,
+    is_own_variable,
 )
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SpecError
@@ -110,7 +110,7 @@ def _variable_trouble(item: str) -> Trouble | None:
         if meant := re.fullmatch(r"\$\{?([A-Za-z_*][A-Za-z0-9_*]*)\}?", item):
             return "is a reference, and a policy lists names", f"write {meant[1]}"
         return "is no name of a variable", "write letters, digits and _; * stands for any text"
-    if is_ours(item) and not any(fnmatchcase(name, item) for name in FOR_SPECS):
+    if is_own_variable(item) and not any(fnmatchcase(name, item) for name in FOR_SPECS):
         return (
             "is this installation's own, which no policy can let a table spec read",
             "take it out; what a table needs stands in a variable of its own, TABLE_…",

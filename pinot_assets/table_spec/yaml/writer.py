@@ -46,7 +46,7 @@ def dumped(value: JsonValue) -> str:
 
 
 def in_line(value: object) -> str:
-    """Return a key or a single value for a line that is written by hand: a plain word, or JSON."""
+    """Return a key (YAML takes 1,024 characters) or a single value for a line: a plain word, or JSON."""
     if isinstance(value, str) and _WORD.fullmatch(value) and value.lower() not in _NO_TEXT:
         return value
     return json.dumps(value).replace("\x7f", "\\u007f")  # JSON leaves U+007F as it is, YAML forbids it

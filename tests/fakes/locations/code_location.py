@@ -18,6 +18,7 @@ from pinot_assets.assets.history import STAGED
 from pinot_assets.assets.keys import partitions_name
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.code_location import build_table_definitions
+from pinot_assets.core.untrusted import typed
 from pinot_assets.definitions import build_definitions
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.pinot.client.broker import NoResult
@@ -132,7 +133,7 @@ class LocationTable:
                 rows = self.pinot.broker(url).query(sql).rows
             except NoResult:  # a table without segments
                 rows = ()
-            values.append(sorted(v for v, count in rows for _ in range(count)))
+            values.append(sorted(str(v) for v, count in rows for _ in range(typed(count, int))))
         assert len(values) == 2
         assert values[0] == values[1]
         return values[0]

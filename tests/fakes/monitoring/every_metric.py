@@ -19,7 +19,7 @@ from pinot_assets.metrics.family import Sample
 from pinot_assets.metrics.health import LEFT_OUT, health_samples, rollback_sample, source_samples
 from pinot_assets.metrics.pushing import run_samples
 from pinot_assets.metrics.realtime import realtime_samples
-from pinot_assets.metrics.session import Seen, session_samples
+from pinot_assets.metrics.session import StoredState, session_samples
 from pinot_assets.pinot.lineage import Lineage
 from pinot_assets.realtime.health.all_checks import CHECKS as OF_STREAMS
 from pinot_assets.session.driver import StepRecord
@@ -60,7 +60,7 @@ def _away() -> list[Sample]:
     raise OSError("no answer")
 
 
-def _stored_state() -> Seen:
+def _stored_state() -> StoredState:
     audit = AuditReceipt(1, "00", True, NOW_MS + 2, "", checks=(Checked("rows_as_built", True, 1, 1),))
     done = Session(
         "cp1-aaaaaa",
@@ -91,7 +91,7 @@ def _stored_state() -> Seen:
         "counts": {"files": 1, "segments": 1, "rows": 1},
         "audit": asdict(audit),
     }
-    return Seen(opened, (done, opened), Owner("run", "host", 1, NOW_MS), header)
+    return StoredState(opened, (done, opened), Owner("run", "host", 1, NOW_MS), header)
 
 
 def _source() -> Iterator[Sample]:

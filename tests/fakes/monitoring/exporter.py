@@ -23,6 +23,6 @@ class Exporters:
 
     def argument(self, process: str, port: int) -> str:
         """What a JVM is started with."""
-        (jar,) = jars.resolve(_HERE / "exporter.xml")
+        (jar,) = jars.resolve_jars(_HERE / "exporter.xml")
         self.addresses[process] = f"http://127.0.0.1:{port}"
         return f"-javaagent:{jar}=127.0.0.1:{port}:{self.rules}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fakes.pauseless.table import Rows, committing
 
-from pinot_assets.realtime.health.all_checks import examine
+from pinot_assets.realtime.health.all_checks import examine_state
 
 SMALL = {"realtime.segment.flush.threshold.rows": "2000"}
 """Of two partitions: 1000 rows of each make a segment."""
@@ -46,6 +46,6 @@ def until_given_up(rows: Rows) -> None:
 
 def numbers(rows: Rows, check: str) -> dict[str, float]:
     """What a check of health tells of the table now."""
-    answers = {one.name: one for one in examine(rows.look())}
+    answers = {one.name: one for one in examine_state(rows.look())}
     assert not answers[check].passed
     return dict(answers[check].numbers)

@@ -120,7 +120,7 @@ class PauselessCluster(RealController):
         super().__init__(home)
 
     def _jars(self) -> Sequence[Path]:
-        client = [jar for jar in jars.resolve(_KAFKA_POM) if "kafka-clients" in jar.name]
+        client = [jar for jar in jars.resolve_jars(_KAFKA_POM) if "kafka-clients" in jar.name]
         return self._with_sources([*super()._jars(), *client], "*.java")
 
     def _with_sources(self, needed: Sequence[Path], pattern: str) -> Sequence[Path]:
@@ -138,7 +138,7 @@ class PauselessCluster(RealController):
     def _start(self) -> None:
         site = Site(self._home, Record(ports={"kafka": {"client": self._port(), "quorum": self._port()}}))
         self.kafka_bootstrap = f"127.0.0.1:{site.port('kafka', 'client')}"
-        self._spawn("kafka", jars.resolve(_KAFKA_POM), KAFKA.arguments(site))
+        self._spawn("kafka", jars.resolve_jars(_KAFKA_POM), KAFKA.arguments(site))
         super()._start()
         self._start_broker()
         self.servers = [self._server(number) for number in (1, 2)]

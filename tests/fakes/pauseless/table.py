@@ -17,11 +17,12 @@ from kazoo.client import KazooClient
 
 from pinot_assets.core.connections import PinotConnection
 from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.untrusted import typed
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.broker import Broker
 from pinot_assets.pinot.client.client_pool import ClientPool
 from pinot_assets.pinot.realtime import RealtimePinot
-from pinot_assets.realtime.health.all_checks import examine
+from pinot_assets.realtime.health.all_checks import examine_state
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, SegmentStatus
 from pinot_assets.realtime.operations.pauseless import Action, Goal, PauselessChange
@@ -88,7 +89,7 @@ class Rows:
                 )
             except PinotError:  # it has only just begun
                 return 0, 0
-        return int(count), int(total)
+        return typed(count, int), int(typed(total, float))
 
     def until_all_found(self, seconds: float = 180) -> None:
         """Wait until every row is found once, on every server that lives."""
@@ -166,7 +167,7 @@ class Rows:
     @staticmethod
     def unwell(state: RealtimeState) -> list[str]:
         """What health finds wrong in what could be read."""
-        return [f"{one.name}: {one.message}" for one in examine(state) if one.known and not one.passed]
+        return [f"{one.name}: {one.message}" for one in examine_state(state) if one.known and not one.passed]
 
     # --- repair ----------------------------------------------------------------------------------------
 

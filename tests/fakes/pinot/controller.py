@@ -62,7 +62,7 @@ class RealController:
 
     def _jars(self) -> Sequence[Path]:
         """What every process here has on its class path."""
-        return jars.resolve(_HERE / "controller.xml")
+        return jars.resolve_jars(_HERE / "controller.xml")
 
     def _port(self) -> int:
         self._taken.add(port := processes.free_port(self._taken))
@@ -132,7 +132,7 @@ class RealController:
         """Start a JVM that ends with the cluster."""
         command = [str(find_java().executable), "-cp", ":".join(map(str, class_path)), *arguments]
         started = processes.spawn(command, self._home / f"{name}.log")
-        self._opened.callback(processes.stop, [psutil.Process(started.pid)], grace=10.0)
+        self._opened.callback(processes.stop_processes, [psutil.Process(started.pid)], grace=10.0)
         return started
 
     def _broker(self) -> Participant:

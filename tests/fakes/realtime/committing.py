@@ -58,11 +58,11 @@ class CommittingPinot:
 
     def read(self) -> RealtimeState:
         for due, effect in sorted(self._due, key=lambda one: one[0]):
-            if due <= self.clock.now_ms:
+            if due <= self.clock.now_ms():
                 self._due.remove((due, effect))
                 effect()
         settings = replace(self.state.settings, pauseless=self.pauseless)
-        self.state = replace(self.state, read_ms=self.clock.now_ms, settings=settings)
+        self.state = replace(self.state, read_ms=self.clock.now_ms(), settings=settings)
         return self.state
 
     # --- what pauseless asks ---
@@ -121,7 +121,7 @@ class CommittingPinot:
         end = str(int(one.start_offset or 0) + 100)
         if self.pauseless:
             self._change(one.name, status=SegmentStatus.COMMITTING, end_offset=end, replicas=LOADED)
-            self._due.append((self.clock.now_ms + int(self.upload_s * 1000), lambda: self._end(one.name)))
+            self._due.append((self.clock.now_ms() + int(self.upload_s * 1000), lambda: self._end(one.name)))
         else:
             url = f"s3://d/t/{one.name}" if self.store_up else ""
             self._change(one.name, status=SegmentStatus.DONE, end_offset=end, url=url, replicas=LOADED)
@@ -134,12 +134,12 @@ class CommittingPinot:
     def _start(self, partition: int, sequence: int) -> None:
         made = consuming(partition, sequence)
         self.pauseless_at_start[made.name] = self.pauseless
-        now = self.clock.now_ms
+        now = self.clock.now_ms()
         made = replace(made, created_ms=now, made_ms=now, modified_ms=now)
         self.state = replace(self.state, segments=(*self.state.segments, made))
 
     def _change(self, name: str, **fields: object) -> None:
-        fields["modified_ms"] = self.clock.now_ms
+        fields["modified_ms"] = self.clock.now_ms()
         segments = (changed(one, fields) if one.name == name else one for one in self.state.segments)
         self.state = replace(self.state, segments=tuple(segments))
 

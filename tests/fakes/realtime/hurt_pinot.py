@@ -16,13 +16,13 @@ from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, Replica
 class Clock:
     """A time that only goes on when somebody waits."""
 
-    now_ms: int
+    ms: int
 
-    def __call__(self) -> int:
-        return self.now_ms
+    def now_ms(self) -> int:
+        return self.ms
 
     def sleep(self, seconds: float) -> None:
-        self.now_ms += int(seconds * 1000)
+        self.ms += int(seconds * 1000)
 
 
 @dataclass
@@ -51,10 +51,10 @@ class HurtPinot:
             self.unreadable -= 1
             raise PinotError("the controller does not answer")
         for due, effect in tuple(self._due):
-            if due <= self.clock.now_ms:
+            if due <= self.clock.now_ms():
                 self._due.remove((due, effect))
                 effect()
-        self.state = replace(self.state, read_ms=self.clock.now_ms)
+        self.state = replace(self.state, read_ms=self.clock.now_ms())
         return self.state
 
     def segment(self, name: str) -> LlcSegment:
@@ -134,12 +134,12 @@ class HurtPinot:
         crc = node.simple.get("segment.crc")
         self.change(node.id, status=status, url=node.simple["segment.download.url"], crc=crc)
 
-    def sweep(self, name: str) -> None:
+    def delete_upload(self, name: str) -> None:
         def swept() -> None:
             left = tuple(upload for upload in self.state.tmp_uploads if upload.name != name)
             self.state = replace(self.state, tmp_uploads=left)
 
-        self._call("sweep", swept, name)
+        self._call("delete_upload", swept, name)
 
     # --- effects --------------------------------------------------------------------------------------
 
@@ -148,7 +148,7 @@ class HurtPinot:
         if name in self.failing:
             raise self.failing[name]
         if effect is not None and name not in self.deaf:
-            self._due.append((self.clock.now_ms + int(self.delay_s * 1000), effect))
+            self._due.append((self.clock.now_ms() + int(self.delay_s * 1000), effect))
 
     def _store(self, segments: Collection[str]) -> None:
         for name in segments:

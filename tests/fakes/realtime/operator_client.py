@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from pinot_assets.core.untrusted import listed
 from pinot_assets.pinot.client.http import CallKind, HttpCall, quoted
 from pinot_assets.pinot.realtime import RealtimePinot
 
@@ -27,7 +28,7 @@ class OperatorClient(RealtimePinot):
     def force_commit_segments(self, table: str, segments: Collection[str]) -> str | None:
         """Like `force_commit`, these consuming segments only. 1.1 on; an older one commits them all."""
         path, params = f"/tables/{quoted(table)}/forceCommit", {"segments": ",".join(sorted(segments))}
-        answer = self._client.send_json(HttpCall("POST", path, CallKind.WRITE, params=params)) or {}
+        answer = self._client.send_fields(HttpCall("POST", path, CallKind.WRITE, params=params))
         job: str | None = answer.get("forceCommitJobId")
         return job
 
@@ -41,7 +42,7 @@ class OperatorClient(RealtimePinot):
 
     def reingesting(self, admin_url: str) -> frozenset[str]:
         """Segments that a server reads from the stream again now. 1.4 on."""
-        jobs = self._clients.at(admin_url).get_json("/reingestSegment/jobs") or ()
+        jobs = listed(self._clients.at(admin_url).get_json("/reingestSegment/jobs") or [], dict)
         return frozenset(str(job["segmentName"]) for job in jobs)
 
     def delete_realtime_segments(self, table: str, segments: Collection[str]) -> None:

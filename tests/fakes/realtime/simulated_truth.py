@@ -10,7 +10,7 @@ from simulator.stream import Ranges, joined, missing
 from simulator.world import SimulatedWorld, realtime_state
 from simulator.zookeeper import Node, Placement
 
-from pinot_assets.realtime.health.all_checks import examine
+from pinot_assets.realtime.health.all_checks import examine_state
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
 from pinot_assets.realtime.model.state import SegmentStatus
 
@@ -93,7 +93,7 @@ def one_committers_data(world: SimulatedWorld) -> None:
 
 def found_by_health(world: SimulatedWorld) -> None:
     """Every segment that is stuck is counted by the check that ought to, and nothing else is."""
-    answers = {health.name: health for health in examine(realtime_state(world))}
+    answers = {health.name: health for health in examine_state(realtime_state(world))}
     zookeeper = world.zookeeper
     old = [n for name, n in zookeeper.nodes.items() if zookeeper.age_ms(name) > COMPLETION_WINDOW_MS]
     committing = sum(node.status is SegmentStatus.COMMITTING for node in old)

@@ -13,5 +13,5 @@ def opened_zookeeper(monkeypatch: pytest.MonkeyPatch) -> FakeZooKeeper:
     made = FakeZooKeeper()
     made.client().ensure_path("/test/PROPERTYSTORE")
     monkeypatch.setattr(zookeeper, "connect", lambda *_, **__: made.client())
-    monkeypatch.setattr(zookeeper, "close", lambda client: client.stop())
+    monkeypatch.setattr(zookeeper, "close_client", lambda client: client.stop())
     return made

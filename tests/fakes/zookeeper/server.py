@@ -28,4 +28,4 @@ def zookeeper_server(home: Path) -> Iterator[str]:
         until(lambda: part.missing(site) is None)
         yield f"127.0.0.1:{site.port(part.name, 'client')}"
     finally:
-        processes.stop([process], grace=5)
+        processes.stop_processes([process], grace=5)

@@ -11,7 +11,7 @@ from fakes.realtime.kafka_table import Clicks
 from demos.stack import kill, kill_committer, lose_disk
 from pinot_assets.core.check_result import CheckResult
 from pinot_assets.local.stack import Stack
-from pinot_assets.realtime.health.all_checks import examine
+from pinot_assets.realtime.health.all_checks import examine_state
 from pinot_assets.realtime.health.copies import on_few_servers
 from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
 from pinot_assets.realtime.repair.apply import StepResult
@@ -25,11 +25,11 @@ PAST_WINDOW_S = 400
 
 
 def health(state: RealtimeState) -> dict[str, CheckResult]:
-    return {answer.name: answer for answer in examine(state)}
+    return {answer.name: answer for answer in examine_state(state)}
 
 
 def failed(state: RealtimeState) -> set[str]:
-    return {answer.name for answer in examine(state) if not answer.passed}
+    return {answer.name for answer in examine_state(state) if not answer.passed}
 
 
 def done(state: RealtimeState) -> set[str]:

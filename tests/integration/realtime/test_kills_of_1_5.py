@@ -19,7 +19,7 @@ from fakes.pauseless.kills import (
 from fakes.pauseless.servers import PauselessCluster
 from fakes.pauseless.table import LATER_MS, rows_table
 
-from pinot_assets.realtime.health.all_checks import examine
+from pinot_assets.realtime.health.all_checks import examine_state
 from pinot_assets.realtime.model.state import Copy, SegmentStatus
 from pinot_assets.realtime.repair.model import StepKind
 
@@ -50,7 +50,7 @@ def test_both_servers_are_killed_while_they_commit(whole: PauselessCluster) -> N
         lost = kill_both_while_they_commit(rows)
         start_both(rows)
         starting = rows.until(lambda state: any(one.ready is False for one in state.servers.values()))
-        by_check = {one.name: one.numbers for one in examine(starting)}
+        by_check = {one.name: one.numbers for one in examine_state(starting)}
         assert by_check["servers"]["servers_starting"] > 0
         until_given_up(rows)
         assert numbers(rows, "error_segments")["segments_in_error"] == 2

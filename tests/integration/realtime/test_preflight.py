@@ -19,7 +19,7 @@ from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.preflight.facts import Aim, Facts
 from pinot_assets.realtime.preflight.gather import gather
-from pinot_assets.realtime.preflight.judge import judge, refuse_unless_safe
+from pinot_assets.realtime.preflight.judge import refuse_unless_safe, run_rules
 from pinot_assets.realtime.preflight.rules_settings import PAUSELESS_SINCE
 from pinot_assets.realtime.read.stream import StreamRetention
 from pinot_assets.settings.local_stack import StackState
@@ -31,7 +31,7 @@ WEEK = StreamRetention(7 * 86_400_000)
 
 
 def refused(facts: Facts) -> set[str]:
-    return {answer.name for answer in judge(facts) if answer.blocks}
+    return {answer.name for answer in run_rules(facts) if answer.blocks}
 
 
 def test_a_table_that_bypasses_the_deep_store(clicks: Clicks) -> None:
@@ -55,7 +55,7 @@ def test_pauseless_consumption_needs_a_newer_pinot(clicks: Clicks) -> None:
     if release(facts.cluster.version) < PAUSELESS_SINCE:
         assert "version" in refused(facts)
         with pytest.raises(PreflightRefused, match="version"):
-            refuse_unless_safe(facts.table, judge(facts))
+            refuse_unless_safe(facts.table, run_rules(facts))
     else:
         assert "version" not in refused(facts)
 

@@ -16,7 +16,7 @@ from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.realtime.model.state import SegmentStatus
 from pinot_assets.realtime.preflight.facts import Aim
 from pinot_assets.realtime.preflight.gather import gather
-from pinot_assets.realtime.preflight.judge import judge, verdict
+from pinot_assets.realtime.preflight.judge import run_rules, verdict
 from pinot_assets.table_spec import RealtimeTableSpec, load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 
@@ -48,7 +48,7 @@ def test_what_commits_showed_is_judged(cluster: PauselessCluster) -> None:
     assert facts.commit_start is not None
     assert facts.retention is not None
     assert set(facts.admin_ports.values()) == {None}
-    answers = {answer.name: answer for answer in judge(facts)}
+    answers = {answer.name: answer for answer in run_rules(facts)}
     assert [rule for rule, one in answers.items() if one.blocks] == []
     assert "the slowest commit" in answers["build_and_upload"].message
     assert "300 s" in answers["hanging_store"].message

@@ -11,7 +11,7 @@ from fakes.realtime.kafka_table import Clicks
 
 from pinot_assets.local.stack import Stack
 from pinot_assets.metrics.realtime import realtime_samples
-from pinot_assets.realtime.health.all_checks import examine
+from pinot_assets.realtime.health.all_checks import examine_state
 from pinot_assets.realtime.health.copies import on_few_servers
 from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, SegmentStatus
 
@@ -23,7 +23,7 @@ def statuses(state: RealtimeState, status: SegmentStatus) -> int:
 
 
 def failed(state: RealtimeState) -> set[str]:
-    return {answer.name for answer in examine(state) if not answer.passed}
+    return {answer.name for answer in examine_state(state) if not answer.passed}
 
 
 def settled(state: RealtimeState, rows: int) -> bool:
@@ -100,7 +100,7 @@ def test_paused_resumed_and_committed_by_force(clicks: Clicks) -> None:
         lambda s: statuses(s, SegmentStatus.DONE) == 4 and statuses(s, SegmentStatus.IN_PROGRESS) == 0
     )
     assert state.pause.reason is PauseReason.ADMINISTRATIVE
-    by_name = {answer.name: answer for answer in examine(state)}
+    by_name = {answer.name: answer for answer in examine_state(state)}
     assert by_name["consumption"].message == "an operator paused the table"
     assert by_name["next_segment"].passed
     clicks.pinot.resume(clicks.table)

@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 
 from pinot_assets.core.connections import PinotConnection
 from pinot_assets.pinot.realtime import RealtimePinot
-from pinot_assets.realtime.health.all_checks import examine
+from pinot_assets.realtime.health.all_checks import examine_state
 from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, SegmentStatus, StreamPartition
 from pinot_assets.realtime.read.reading import read_state
 
@@ -59,7 +59,7 @@ def test_what_a_controller_of_1_5_1_tells(cluster: ControllerCluster, zookeeper:
     assert state.cluster.segment_store == dict.fromkeys(servers, "file:///store")
     assert all(server.alive and server.ready for server in state.servers.values())
     assert set(state.unread) == {"tmp_uploads", "answered"}
-    answers = {answer.name: answer for answer in examine(state)}
+    answers = {answer.name: answer for answer in examine_state(state)}
     assert "in it, but not COMMITTING: 1 name" in answers["committing_list"].message
     assert "storage quota is used up" in answers["consumption"].message
     assert answers["error_segments"].numbers["segments_in_error"] == 2

@@ -13,7 +13,7 @@ from fakes.realtime.operator_client import OperatorClient
 
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.realtime import SEGMENT_LEVEL
-from pinot_assets.realtime.health.all_checks import examine
+from pinot_assets.realtime.health.all_checks import examine_state
 from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, SegmentStatus, upload_of
 
 pytestmark = pytest.mark.integration
@@ -67,7 +67,7 @@ def test_paused_with_its_reason_and_resumed(rows: Rows, pinot: OperatorClient) -
         lambda s: (count(s, SegmentStatus.DONE), count(s, SegmentStatus.IN_PROGRESS)) == (2, 0)
     )
     assert (state.pause.reason, state.pause.comment) == (PauseReason.ADMINISTRATIVE, "new disks")
-    by_name = {answer.name: answer for answer in examine(state)}
+    by_name = {answer.name: answer for answer in examine_state(state)}
     assert by_name["consumption"].message == "an operator paused the table (new disks)"
     pinot.resume(rows.table)
     state = rows.until(lambda s: count(s, SegmentStatus.IN_PROGRESS) == 2 and settled(s))
@@ -82,7 +82,7 @@ def test_a_topic_is_paused_on_its_own(rows: Rows, pinot: OperatorClient) -> None
         lambda s: count(s, SegmentStatus.IN_PROGRESS) == 0 and count(s, SegmentStatus.COMMITTING) == 0
     )
     assert (state.pause.whole, state.pause.topics) == (False, {0})
-    by_name = {answer.name: answer for answer in examine(state)}
+    by_name = {answer.name: answer for answer in examine_state(state)}
     assert by_name["consumption"].message == "0 partitions are consumed; topics 0 are paused"
     assert by_name["next_segment"].passed
     pinot.resume_topics(rows.table, [0])

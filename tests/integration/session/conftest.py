@@ -28,6 +28,7 @@ from pinot_assets.audit.checks import Finding
 from pinot_assets.core.connections import Waits
 from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.untrusted import typed
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
 from pinot_assets.ingest.task import build_file
 from pinot_assets.pinot import HttpPinotClient, PinotClient, PinotConnection
@@ -42,7 +43,7 @@ from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.source import ObjectStore, open_store
 from pinot_assets.table_spec import TableSpec, load_tables
-from pinot_assets.zookeeper import close, connect
+from pinot_assets.zookeeper import close_client, connect
 
 CLUSTER = "pinot"
 HOUR_MS = 3_600_000
@@ -65,7 +66,7 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with zookeeper_server(tmp_path_factory.mktemp("zookeeper")) as address:
         client = connect(address)
         client.ensure_path(f"/{CLUSTER}/PROPERTYSTORE")  # a controller makes it when it first starts
-        close(client)
+        close_client(client)
         yield address
 
 
@@ -225,7 +226,7 @@ class SessionWorld:
     # --- drivers ---------------------------------------------------------------------------------
 
     def client(self) -> FakeClient | KazooClient:
-        """A started client of its ZooKeeper; close it with `session.zookeeper.close`."""
+        """A started client of its ZooKeeper; close it with `session.zookeeper.close_client`."""
         if isinstance(self.zookeeper, FakeZooKeeper):
             return self.zookeeper.client()
         return connect(self.zookeeper)
@@ -236,7 +237,7 @@ class SessionWorld:
         try:
             yield SessionStore(client, CLUSTER, f"{self.table}_OFFLINE", self.waits)
         finally:
-            close(client)
+            close_client(client)
 
     @contextmanager
     def driver(self, pinot: PinotClient | None = None) -> Iterator[Driver]:
@@ -484,7 +485,7 @@ class RealWorld(SessionWorld):
         """The values that a query sees, each as often as it is there."""
         sql = f'SELECT v, COUNT(*) FROM "{self.table}" GROUP BY v LIMIT 1000'
         rows = cast(HttpPinotClient, self.pinot).broker(broker).query(sql).rows
-        return sorted(value for value, count in rows for _ in range(count))
+        return sorted(str(value) for value, count in rows for _ in range(typed(count, int)))
 
     @property
     def shown(self) -> list[tuple[str, ...]]:

@@ -20,7 +20,7 @@ from fakes.waiting import until
 from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.errors import SessionHeld, SnapshotIncomplete
 from pinot_assets.health.table_probe import Ports, TableProbe
-from pinot_assets.metrics.family import text_of
+from pinot_assets.metrics.family import prometheus_text
 from pinot_assets.metrics.health import samples_of_probe
 from pinot_assets.metrics.pushing import GATEWAY, pushed_after
 from pinot_assets.metrics.session import samples_of_store
@@ -45,7 +45,7 @@ def numbers_of(world: Any) -> Numbers:
             *samples_of_store(world.read_spec(), store, world.staging),
             *samples_of_probe(TableProbe(world.read_spec(), ports, world.now_ms)),
         ]
-    return plain(text_of(samples), world.table)
+    return plain(prometheus_text(samples), world.table)
 
 
 def plain(text: str, table: str) -> Numbers:

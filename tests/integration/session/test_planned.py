@@ -12,7 +12,7 @@ from pinot_assets.errors import PlanOutdated
 from pinot_assets.session.decide.run_decision import PlannedAction
 from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.values.report import TriggerResult
-from pinot_assets.zookeeper import close
+from pinot_assets.zookeeper import close_client
 
 pytestmark = pytest.mark.integration
 
@@ -38,7 +38,7 @@ def everything(world: Any) -> JsonObject:
 
     for root in ("PROPERTYSTORE", "IDEALSTATES"):
         walk(f"/pinot/{root}", False)
-    close(client)
+    close_client(client)
     staging = world.folder / "staging"
     return nodes | {str(path): path.stat().st_mtime_ns for path in staging.rglob("*")}
 
@@ -65,14 +65,14 @@ def run_planned(world: Any, plan_hash: str) -> TriggerResult:
 def ideal_state_bytes(world: Any) -> int:
     client = world.client()
     data, _ = client.get(f"/pinot/IDEALSTATES/{world.table}_OFFLINE")
-    close(client)
+    close_client(client)
     return len(data)
 
 
 def lineage_bytes(world: Any) -> int:
     client = world.client()
     data, _ = client.get(f"/pinot/PROPERTYSTORE/SEGMENT_LINEAGE/{world.table}_OFFLINE")
-    close(client)
+    close_client(client)
     return len(data)
 
 

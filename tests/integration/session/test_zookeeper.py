@@ -25,7 +25,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import LeaseLost, SessionError, SessionHeld
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.values.state import Mode, ObjectRef, Owner, Session, State
-from pinot_assets.zookeeper import close, connect
+from pinot_assets.zookeeper import close_client, connect
 
 pytestmark = pytest.mark.integration
 
@@ -44,7 +44,7 @@ def open_client(hosts: str) -> Iterator[KazooClient]:
     try:
         yield client
     finally:
-        close(client)
+        close_client(client)
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def expire(hosts: str, client: KazooClient) -> None:
     """End the client's ZooKeeper session from elsewhere, as a time-out does."""
     twin = KazooClient(hosts=hosts, client_id=client.client_id)
     twin.start()
-    close(twin)
+    close_client(twin)
 
 
 # --- the lease -----------------------------------------------------------------------------------
@@ -490,12 +490,12 @@ def test_a_wrong_cluster_name_stores_nothing(zookeeper: str) -> None:
             SessionStore(client, "nosuch", "t_OFFLINE").take_lease(ME)
         assert client.exists("/nosuch") is None
     finally:
-        close(client)
+        close_client(client)
 
 
 def test_a_zookeeper_that_is_gone_is_a_sentence(zookeeper: str) -> None:
     client = connect(zookeeper)
     store = SessionStore(client, "pinot", "t_OFFLINE")
-    close(client)
+    close_client(client)
     with pytest.raises(SessionError, match="does not answer"):
         store.pointer()

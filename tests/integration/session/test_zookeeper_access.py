@@ -27,7 +27,7 @@ from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.settings.local_stack import Record
-from pinot_assets.zookeeper import close, connect
+from pinot_assets.zookeeper import close_client, connect
 
 CLUSTER = "pinot"
 ME = Owner("run-1", "host", 1, 0)
@@ -89,10 +89,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         address = f"127.0.0.1:{plain}"
         client = connect(address, timeout_s=60)
         client.ensure_path(f"/{CLUSTER}/PROPERTYSTORE")
-        close(client)
+        close_client(client)
         yield Server(address, secure, home)
     finally:
-        processes.stop([process], grace=5)
+        processes.stop_processes([process], grace=5)
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def client_of(hosts: str, access: ZooKeeperAccess | None = None) -> Iterator[Kaz
     try:
         yield client
     finally:
-        close(client)
+        close_client(client)
 
 
 @contextmanager

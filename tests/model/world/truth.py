@@ -29,7 +29,7 @@ class Actor:
     :ivar mode: of the table spec that it goes by, as is `max_retries`.
     :ivar listing: the last that it saw.
     :ivar session: id of the session that it last wrote.
-    :ivar strays: what was out of place when it began; its sweep takes that away.
+    :ivar strays: what was out of place when it began; its trigger takes that away.
     :ivar lawless: writes to Pinot since it lost its lease.
     :ivar planned: whether it wrote a plan or spent a retry.
     """
@@ -53,7 +53,7 @@ class Truth:
     :ivar works: session id → its files.
     :ivar promises: what an entry replaces by what → its session, and what is published once it is COMPLETED.
     :ivar completed: entries that were seen COMPLETED, with what was published before them.
-    :ivar stray: segments pushed by somebody who had lost the table; gone within one sweep (R2).
+    :ivar stray: segments pushed by somebody who had lost the table; gone within one trigger (R2).
     :ivar belated: entries that were opened by who had lost the table, or had given the call up.
     :ivar delivering: a call arrives whose caller does not wait for it any more.
     """

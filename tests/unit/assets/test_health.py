@@ -9,12 +9,12 @@ import dagster as dg
 import pytest
 from fakes.tables import SYNC, write_table
 
-from pinot_assets.assets.health import freshness_policy, metadata_of
+from pinot_assets.assets.health import freshness_policy, result_metadata
 from pinot_assets.core.check_result import unknown
 
 
 def test_what_is_not_known_plots_no_zeros() -> None:
-    assert set(metadata_of(unknown("x", "away", "wait"))) == {"next_step"}
+    assert set(result_metadata(unknown("x", "away", "wait"))) == {"next_step"}
 
 
 @pytest.mark.parametrize(("hours", "warn"), [(8, timedelta(hours=6)), (1 / 60, None)])

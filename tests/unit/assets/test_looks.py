@@ -13,7 +13,7 @@ from pinot_assets.assets.location_jobs import TableChoice, run_config
 from pinot_assets.assets.looks import health_job, table_health
 from pinot_assets.assets.runs import works_on
 from pinot_assets.health import CHECKS, CheckResult, Severity
-from pinot_assets.health.table_status import not_known
+from pinot_assets.health.table_status import unknown_status
 from pinot_assets.resources import PinotResource
 from pinot_assets.table_spec import TableSpec
 
@@ -42,7 +42,7 @@ def test_the_job_makes_all_checks_in_one_run_that_succeeds_whatever_they_find(
 ) -> None:
     answers = tuple(answer(c.name, passed=n > 1) for n, c in enumerate(CHECKS))
     answers = (answer(CHECKS[0].name, passed=False, severity=Severity.ERROR), *answers[1:])
-    status = not_known("web-logs", "away", "look again")
+    status = unknown_status("web-logs", "away", "look again")
     monkeypatch.setattr("pinot_assets.assets.looks.look_at", lambda *_: (answers, (status, None)))
     job = health_job(TableChoice([spec]))
     config = run_config("health", "web-logs")

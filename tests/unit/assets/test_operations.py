@@ -14,7 +14,7 @@ from model.world.lives import lived, planned
 
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.location_jobs import TableChoice, run_config
-from pinot_assets.assets.operations import metadata_of, plan_job
+from pinot_assets.assets.operations import plan_job, plan_metadata
 from pinot_assets.assets.runs import works_on
 from pinot_assets.resources import ConsistentPushResource, PinotResource
 from pinot_assets.session.plan_report.plan_report import PlanReport
@@ -65,7 +65,7 @@ def test_the_job_shows_the_plan_and_holds_up_nobody(
 
 
 def test_the_page_is_markdown_with_every_section(plan: PlanReport) -> None:
-    metadata = metadata_of(plan)
+    metadata = plan_metadata(plan)
     page = metadata["plan"]
     assert isinstance(page, dg.MarkdownMetadataValue)
     assert page.value is not None

@@ -24,7 +24,7 @@ from pinot_assets.source import Fingerprint, SourceFile
 from pinot_assets.table_spec import TableSpec
 
 
-class World:
+class PartitionedTable:
     """A table, its source and its ledger as values, and a Dagster that is told of them."""
 
     def __init__(self, folder: Path, instance: dg.DagsterInstance, options: Mapping[str, str]) -> None:
@@ -108,210 +108,212 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 
 @pytest.fixture
-def world(tmp_path: Path, instance: dg.DagsterInstance) -> World:
-    return World(tmp_path, instance, SYNC)
+def partitioned(tmp_path: Path, instance: dg.DagsterInstance) -> PartitionedTable:
+    return PartitionedTable(tmp_path, instance, SYNC)
 
 
-def test_files_become_partitions_and_are_observed_once(world: World) -> None:
-    world.write(a=1, b=2)
-    assert world.observe() == 3
-    assert world.history.partitions() == {"a", "b", ALL_FILES}
-    assert world.observe() == 0
-    world.write(b=3)
-    assert world.observe() == 2, "b and the table as a whole"
+def test_files_become_partitions_and_are_observed_once(partitioned: PartitionedTable) -> None:
+    partitioned.write(a=1, b=2)
+    assert partitioned.observe() == 3
+    assert partitioned.history.partitions() == {"a", "b", ALL_FILES}
+    assert partitioned.observe() == 0
+    partitioned.write(b=3)
+    assert partitioned.observe() == 2, "b and the table as a whole"
 
 
-def test_what_is_built_is_stale_until_it_is_published(world: World) -> None:
-    world.write(a=1, b=2)
-    world.build()
-    assert world.stale() == {"a": True, "b": True}
-    world.publish()
-    assert world.stale() == {"a": False, "b": False, ALL_FILES: False}
-    assert world.publish() == 0, "what is shown already is told again"
+def test_what_is_built_is_stale_until_it_is_published(partitioned: PartitionedTable) -> None:
+    partitioned.write(a=1, b=2)
+    partitioned.build()
+    assert partitioned.stale() == {"a": True, "b": True}
+    partitioned.publish()
+    assert partitioned.stale() == {"a": False, "b": False, ALL_FILES: False}
+    assert partitioned.publish() == 0, "what is shown already is told again"
 
 
-def test_a_rewritten_file_is_stale_until_its_new_segment_is_published(world: World) -> None:
-    world.write(a=1, b=2)
-    world.build()
-    world.publish()
-    world.write(a=9)
-    world.observe()
-    assert world.stale() == {"a": True, "b": False, ALL_FILES: True}
-    world.build()
-    assert world.stale()["a"]
-    world.publish()
-    assert world.stale() == {"a": False, "b": False, ALL_FILES: False}
+def test_a_rewritten_file_is_stale_until_its_new_segment_is_published(partitioned: PartitionedTable) -> None:
+    partitioned.write(a=1, b=2)
+    partitioned.build()
+    partitioned.publish()
+    partitioned.write(a=9)
+    partitioned.observe()
+    assert partitioned.stale() == {"a": True, "b": False, ALL_FILES: True}
+    partitioned.build()
+    assert partitioned.stale()["a"]
+    partitioned.publish()
+    assert partitioned.stale() == {"a": False, "b": False, ALL_FILES: False}
 
 
-def test_a_file_that_is_written_back_is_fresh_again(world: World) -> None:
-    world.write(a=1)
-    world.build()
-    world.publish()
+def test_a_file_that_is_written_back_is_fresh_again(partitioned: PartitionedTable) -> None:
+    partitioned.write(a=1)
+    partitioned.build()
+    partitioned.publish()
     for _ in range(2):
-        world.write(a=2)
-        world.observe()
-        assert world.stale() == {"a": True, ALL_FILES: True}
-        world.write(a=1)
-        world.observe()
-        assert world.stale() == {"a": False, ALL_FILES: False}
+        partitioned.write(a=2)
+        partitioned.observe()
+        assert partitioned.stale() == {"a": True, ALL_FILES: True}
+        partitioned.write(a=1)
+        partitioned.observe()
+        assert partitioned.stale() == {"a": False, ALL_FILES: False}
 
 
-def test_written_back_after_it_was_built_and_not_published(world: World) -> None:
-    world.write(a=1)
-    world.build()
-    world.publish()
-    world.write(a=2)
-    world.build()
-    assert world.stale()["a"]
-    world.write(a=1)
-    world.observe()
-    assert not world.stale()["a"]
+def test_written_back_after_it_was_built_and_not_published(partitioned: PartitionedTable) -> None:
+    partitioned.write(a=1)
+    partitioned.build()
+    partitioned.publish()
+    partitioned.write(a=2)
+    partitioned.build()
+    assert partitioned.stale()["a"]
+    partitioned.write(a=1)
+    partitioned.observe()
+    assert not partitioned.stale()["a"]
 
 
-def test_a_touched_file_is_fresh_again_when_its_content_was_compared(world: World) -> None:
-    world.write(a=1)
-    world.build()
-    world.publish()
-    world.touch("a", 7)
-    world.observe()
-    assert world.stale()["a"], "by its fingerprint it may be another content"
-    assert world.snapshot is not None
-    (file,) = world.snapshot.files
-    touched = world.files[file.uri].fingerprint
+def test_a_touched_file_is_fresh_again_when_its_content_was_compared(partitioned: PartitionedTable) -> None:
+    partitioned.write(a=1)
+    partitioned.build()
+    partitioned.publish()
+    partitioned.touch("a", 7)
+    partitioned.observe()
+    assert partitioned.stale()["a"], "by its fingerprint it may be another content"
+    assert partitioned.snapshot is not None
+    (file,) = partitioned.snapshot.files
+    touched = partitioned.files[file.uri].fingerprint
     # A trigger has read it: the ledger takes the new fingerprint, and the version that was built stays.
-    world.show([PublishedFile(file.uri, touched, "00", 1, 0, "cp1-0", file.outputs, file.version, 1.0)])
-    world.observe()
-    assert world.stale() == {"a": False, ALL_FILES: False}
+    partitioned.show([PublishedFile(file.uri, touched, "00", 1, 0, "cp1-0", file.outputs, file.version, 1.0)])
+    partitioned.observe()
+    assert partitioned.stale() == {"a": False, ALL_FILES: False}
 
 
-def test_a_deleted_file_leaves_the_list_with_its_rows(world: World) -> None:
-    world.write(a=1, b=2)
-    world.build()
-    world.publish()
-    world.delete("b")
-    world.observe()
-    assert world.stale() == {"a": False, "b": True, ALL_FILES: True}, "queries still see its rows"
-    world.publish()
-    assert world.history.partitions() == {"a", ALL_FILES}
-    assert world.stale() == {"a": False, ALL_FILES: False}
+def test_a_deleted_file_leaves_the_list_with_its_rows(partitioned: PartitionedTable) -> None:
+    partitioned.write(a=1, b=2)
+    partitioned.build()
+    partitioned.publish()
+    partitioned.delete("b")
+    partitioned.observe()
+    assert partitioned.stale() == {"a": False, "b": True, ALL_FILES: True}, "queries still see its rows"
+    partitioned.publish()
+    assert partitioned.history.partitions() == {"a", ALL_FILES}
+    assert partitioned.stale() == {"a": False, ALL_FILES: False}
 
 
 def test_append_keeps_the_rows_of_deleted_files(tmp_path: Path, instance: dg.DagsterInstance) -> None:
-    world = World(tmp_path, instance, APPEND)
-    world.write(a=1, b=2)
-    world.build()
-    world.publish()
-    world.delete("b")
-    world.observe()
-    assert world.stale() == {"a": False, "b": False, ALL_FILES: False}
+    partitioned = PartitionedTable(tmp_path, instance, APPEND)
+    partitioned.write(a=1, b=2)
+    partitioned.build()
+    partitioned.publish()
+    partitioned.delete("b")
+    partitioned.observe()
+    assert partitioned.stale() == {"a": False, "b": False, ALL_FILES: False}
 
 
-def test_what_a_rollback_brings_back_is_stale(world: World) -> None:
-    world.write(a=1)
-    world.build()
-    world.publish()
-    assert world.snapshot is not None
-    before = list(world.snapshot.files)
-    world.write(a=2)
-    world.build()
-    world.publish()
-    world.show(before)
-    assert world.stale() == {"a": True, ALL_FILES: True}
-    world.write(a=1)
-    world.observe()
-    assert world.stale() == {"a": False, ALL_FILES: False}
+def test_what_a_rollback_brings_back_is_stale(partitioned: PartitionedTable) -> None:
+    partitioned.write(a=1)
+    partitioned.build()
+    partitioned.publish()
+    assert partitioned.snapshot is not None
+    before = list(partitioned.snapshot.files)
+    partitioned.write(a=2)
+    partitioned.build()
+    partitioned.publish()
+    partitioned.show(before)
+    assert partitioned.stale() == {"a": True, ALL_FILES: True}
+    partitioned.write(a=1)
+    partitioned.observe()
+    assert partitioned.stale() == {"a": False, ALL_FILES: False}
 
 
-def test_a_new_file_that_a_rollback_takes_away_is_stale(world: World) -> None:
-    world.write(a=1)
-    world.build()
-    world.publish()
-    assert world.snapshot is not None
-    before = list(world.snapshot.files)
-    world.write(b=1)
-    world.build()
-    world.publish()
-    assert world.show(before) == 2, "b is told as absent once, and the table as a whole"
-    assert world.stale() == {"a": False, "b": True, ALL_FILES: True}
-    assert world.show(before) == 0
-    world.build()
-    world.publish()
-    assert world.stale() == {"a": False, "b": False, ALL_FILES: False}
+def test_a_new_file_that_a_rollback_takes_away_is_stale(partitioned: PartitionedTable) -> None:
+    partitioned.write(a=1)
+    partitioned.build()
+    partitioned.publish()
+    assert partitioned.snapshot is not None
+    before = list(partitioned.snapshot.files)
+    partitioned.write(b=1)
+    partitioned.build()
+    partitioned.publish()
+    assert partitioned.show(before) == 2, "b is told as absent once, and the table as a whole"
+    assert partitioned.stale() == {"a": False, "b": True, ALL_FILES: True}
+    assert partitioned.show(before) == 0
+    partitioned.build()
+    partitioned.publish()
+    assert partitioned.stale() == {"a": False, "b": False, ALL_FILES: False}
 
 
-def test_a_file_that_went_and_came_back_is_stale_until_it_is_published_again(world: World) -> None:
-    world.write(a=1, b=1)
-    world.build()
-    world.publish()
-    world.delete("b")
-    world.observe()
-    world.publish()
-    world.write(b=1)
-    world.observe()
-    assert world.stale() == {"a": False, "b": True, ALL_FILES: True}
-    world.build()
-    world.publish()
-    assert world.stale() == {"a": False, "b": False, ALL_FILES: False}
+def test_a_file_that_went_and_came_back_is_stale_until_it_is_published_again(
+    partitioned: PartitionedTable,
+) -> None:
+    partitioned.write(a=1, b=1)
+    partitioned.build()
+    partitioned.publish()
+    partitioned.delete("b")
+    partitioned.observe()
+    partitioned.publish()
+    partitioned.write(b=1)
+    partitioned.observe()
+    assert partitioned.stale() == {"a": False, "b": True, ALL_FILES: True}
+    partitioned.build()
+    partitioned.publish()
+    assert partitioned.stale() == {"a": False, "b": False, ALL_FILES: False}
 
 
-def test_the_same_versions_built_anew_are_told_anew(world: World) -> None:
-    world.write(a=1)
-    world.build()
-    world.publish()
-    assert world.snapshot is not None
-    (file,) = world.snapshot.files
+def test_the_same_versions_built_anew_are_told_anew(partitioned: PartitionedTable) -> None:
+    partitioned.write(a=1)
+    partitioned.build()
+    partitioned.publish()
+    assert partitioned.snapshot is not None
+    (file,) = partitioned.snapshot.files
     output = replace(file.outputs[0], segment="another")
-    assert world.show([replace(file, outputs=(output,))]) == 2
-    assert world.stale() == {"a": False, ALL_FILES: False}
+    assert partitioned.show([replace(file, outputs=(output,))]) == 2
+    assert partitioned.stale() == {"a": False, ALL_FILES: False}
 
 
-def test_a_table_that_dagster_has_never_seen_is_shown_from_its_ledger(world: World) -> None:
-    world.write(a=1, b=2)
-    world.publish()
-    assert world.stale() == {"a": False, "b": False, ALL_FILES: False}
-    world.write(a=3)
-    world.observe()
-    assert world.stale() == {"a": True, "b": False, ALL_FILES: True}
+def test_a_table_that_dagster_has_never_seen_is_shown_from_its_ledger(partitioned: PartitionedTable) -> None:
+    partitioned.write(a=1, b=2)
+    partitioned.publish()
+    assert partitioned.stale() == {"a": False, "b": False, ALL_FILES: False}
+    partitioned.write(a=3)
+    partitioned.observe()
+    assert partitioned.stale() == {"a": True, "b": False, ALL_FILES: True}
 
 
 def test_a_group_is_stale_when_one_of_its_files_is(tmp_path: Path, instance: dg.DagsterInstance) -> None:
-    world = World(tmp_path, instance, SYNC | {"maxFilePartitions": "1"})
-    world.write(**{"x/a": 1, "x/b": 1, "y/a": 1})
-    world.build()
-    assert world.stale() == {"dir:x": True, "dir:y": True}
-    world.publish()
-    assert world.stale() == {"dir:x": False, "dir:y": False, ALL_FILES: False}
-    world.write(**{"x/b": 2})
-    world.observe()
-    assert world.stale() == {"dir:x": True, "dir:y": False, ALL_FILES: True}
-    world.delete("y/a")
-    world.observe()
-    world.publish()
-    world.observe()
-    assert world.history.partitions() == {"dir:x", ALL_FILES}
+    partitioned = PartitionedTable(tmp_path, instance, SYNC | {"maxFilePartitions": "1"})
+    partitioned.write(**{"x/a": 1, "x/b": 1, "y/a": 1})
+    partitioned.build()
+    assert partitioned.stale() == {"dir:x": True, "dir:y": True}
+    partitioned.publish()
+    assert partitioned.stale() == {"dir:x": False, "dir:y": False, ALL_FILES: False}
+    partitioned.write(**{"x/b": 2})
+    partitioned.observe()
+    assert partitioned.stale() == {"dir:x": True, "dir:y": False, ALL_FILES: True}
+    partitioned.delete("y/a")
+    partitioned.observe()
+    partitioned.publish()
+    partitioned.observe()
+    assert partitioned.history.partitions() == {"dir:x", ALL_FILES}
 
 
-def test_a_tick_does_no_more_than_it_has_time_for(world: World) -> None:
+def test_a_tick_does_no_more_than_it_has_time_for(partitioned: PartitionedTable) -> None:
     def late() -> TableHistory:
-        return TableHistory(world.instance, world.spec, Budget(0))
+        return TableHistory(partitioned.instance, partitioned.spec, Budget(0))
 
-    world.write(a=1, b=1, c=1)
+    partitioned.write(a=1, b=1, c=1)
     told = []
-    while not (history := late()).report(world.picture().observations(history)):
+    while not (history := late()).report(partitioned.picture().observations(history)):
         told.append(len(history.observed()))
     assert told == [1, 2, 3]
-    assert world.observe() == 0
-    world.files.clear()
-    world.write(a=1)
-    world.picture().forget_all_others(late())
-    assert world.history.partitions() == {"a", "c", ALL_FILES}
-    world.picture().forget_all_others(late())
-    assert world.history.partitions() == {"a", ALL_FILES}
+    assert partitioned.observe() == 0
+    partitioned.files.clear()
+    partitioned.write(a=1)
+    partitioned.picture().forget_all_others(late())
+    assert partitioned.history.partitions() == {"a", "c", ALL_FILES}
+    partitioned.picture().forget_all_others(late())
+    assert partitioned.history.partitions() == {"a", ALL_FILES}
 
 
-def test_what_was_left_undone_is_said(world: World) -> None:
+def test_what_was_left_undone_is_said(partitioned: PartitionedTable) -> None:
     """By the deletions, too: nothing that means `all is told` may follow."""
-    world.instance.add_dynamic_partitions(partitions_name(world.spec), ["x", "y", "z"])
-    history = TableHistory(world.instance, world.spec, Budget(0))
+    partitioned.instance.add_dynamic_partitions(partitions_name(partitioned.spec), ["x", "y", "z"])
+    history = TableHistory(partitioned.instance, partitioned.spec, Budget(0))
     history.keep_partitions([])
     assert not history.report(iter([]))

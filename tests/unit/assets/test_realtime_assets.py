@@ -40,16 +40,16 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRealtime:
     made.segment(sequence=1, status="IN_PROGRESS", start=100, end=200)
 
     def seen(*_: object) -> RealtimeView:
-        from pinot_assets.realtime.health.all_checks import examine
+        from pinot_assets.realtime.health.all_checks import examine_state
 
         state = made.look()
-        return RealtimeView(state, examine(state))
+        return RealtimeView(state, examine_state(state))
 
     def facts(pinot: object, table: str, config: dict, aim: Aim | None = None) -> Facts:
         return gather(pinot, table, config, aim, lambda _: StreamRetention(7 * 86_400_000))  # type: ignore[arg-type]
 
-    monkeypatch.setattr("pinot_assets.assets.realtime.look", seen)
-    monkeypatch.setattr("pinot_assets.assets.looks.look", seen)
+    monkeypatch.setattr("pinot_assets.assets.realtime.view_of", seen)
+    monkeypatch.setattr("pinot_assets.assets.looks.view_of", seen)
     monkeypatch.setattr("pinot_assets.assets.realtime.RealtimePinot", lambda _: made.pinot())
     monkeypatch.setattr("pinot_assets.assets.realtime.gather", facts)
     return made

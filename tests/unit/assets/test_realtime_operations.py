@@ -14,7 +14,7 @@ from fakes.zookeeper.opened import opened_zookeeper
 from pinot_assets.assets import realtime as operations
 from pinot_assets.assets.location_jobs import TableChoice, run_config
 from pinot_assets.assets.realtime import OPERATIONS, OperationInputs, realtime_jobs
-from pinot_assets.realtime.health.all_checks import RealtimeView, examine
+from pinot_assets.realtime.health.all_checks import RealtimeView, examine_state
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.operations import table_operation
 from pinot_assets.realtime.preflight.gather import gather
@@ -41,9 +41,9 @@ def fake(monkeypatch: pytest.MonkeyPatch, zookeeper: FakeZooKeeper) -> FakeRealt
 
     def seen(*_: object) -> RealtimeView:
         state = made.look()
-        return RealtimeView(state, examine(state))
+        return RealtimeView(state, examine_state(state))
 
-    monkeypatch.setattr("pinot_assets.assets.realtime.look", seen)
+    monkeypatch.setattr("pinot_assets.assets.realtime.view_of", seen)
     for name, stand_in in {
         "RealtimePinot": lambda _: made.pinot(),
         "open_deep_store": lambda _: None,

@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from pinot_assets.assets.runs import SENSOR_TAG, SLACK_S, trigger, wait_out
+from pinot_assets.assets.runs import SENSOR_TAG, SLACK_S, trigger_once, wait_out
 from pinot_assets.core.connections import Waits
 from pinot_assets.session.values.state import Owner
 
@@ -74,4 +74,4 @@ class Triggers:
 )
 def test_a_sensors_run_asks_for_a_trigger_that_spends_no_retry(tags: dict[str, str], asked: str) -> None:
     driver: Any = Triggers()
-    assert str(trigger(driver, dg.DagsterRun("t_ingest", tags=tags))) == asked
+    assert str(trigger_once(driver, dg.DagsterRun("t_ingest", tags=tags))) == asked

@@ -19,7 +19,7 @@ from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 REF = SnapshotRef("snapshots/3", "ab" * 32)
 
 
-class Table:
+class PublishedTable:
     """A table with a snapshot that can be rolled back, as far as ZooKeeper knows."""
 
     def __init__(self, folder: Path) -> None:
@@ -44,16 +44,16 @@ class Table:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Table:
-    return Table(tmp_path)
+def table(tmp_path: Path) -> PublishedTable:
+    return PublishedTable(tmp_path)
 
 
-def test_a_pinot_that_is_away_does_not_unsay_the_switch(table: Table) -> None:
+def test_a_pinot_that_is_away_does_not_unsay_the_switch(table: PublishedTable) -> None:
     table.pinot.refuse_connection("lineage")
     shown = table.shown()
     assert shown.metadata["rollback_until"] == "not known"
     assert shown.metadata["session"] == "cp3-abcdef"
 
 
-def test_a_pinot_that_answers_is_believed(table: Table) -> None:
+def test_a_pinot_that_answers_is_believed(table: PublishedTable) -> None:
     assert table.shown().metadata["rollback_until"] == "no way back"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pinot_assets.audit.built_files import empty_outputs, time_range
-from pinot_assets.audit.checks import RowsSeen, row_change
+from pinot_assets.audit.checks import RowsSeen, row_change, row_words
 from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt
 from pinot_assets.table_spec.blocks.audit import EmptyOutputs, RowChange, TimeRange
 
@@ -33,6 +34,18 @@ def test_a_table_may_change_so_far(now: int, after: int, passed: bool) -> None:
     assert finding.at_fault == ()
     if now:
         assert (finding.expected, finding.found, finding.of_data) == (now, after, True)
+
+
+@pytest.mark.parametrize(
+    ("rows", "percent", "words"),
+    [
+        (RowsSeen(200, 150), -25, "goes from 200 to 150 rows (-25%)"),
+        (RowsSeen(0, 7), math.inf, "goes from 0 to 7 rows"),
+        (RowsSeen(0, 0), 0, "goes from 0 to 0 rows"),
+    ],
+)
+def test_a_change_in_percent_and_in_words(rows: RowsSeen, percent: float, words: str) -> None:
+    assert (rows.percent, row_words(rows)) == (percent, words)
 
 
 def test_what_is_told_of_a_change() -> None:

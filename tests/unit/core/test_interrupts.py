@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from pinot_assets.cli.program import Program
 from pinot_assets.core import interrupts
-from pinot_assets.source.interruptible import call, each
+from pinot_assets.source.interruptible import each, in_thread
 
 
 @pytest.fixture(autouse=True)
@@ -112,15 +112,15 @@ def test_a_call_that_hangs_is_broken_off() -> None:
     threading.Timer(0.2, lambda: os.kill(me, signal.SIGINT)).start()
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        call(hangs.wait, 60)
+        in_thread(hangs.wait, 60)
     assert time.monotonic() - began < 30
     hangs.set()
 
 
 def test_a_call_gives_what_the_function_gives() -> None:
-    assert call(divmod, 7, 2) == (3, 1)
+    assert in_thread(divmod, 7, 2) == (3, 1)
     assert [*each(iter("abc"))] == ["a", "b", "c"]
     with pytest.raises(ZeroDivisionError):
-        call(divmod, 7, 0)
+        in_thread(divmod, 7, 0)
     with pytest.raises(ZeroDivisionError):
         [*each(1 // n for n in (1, 0))]

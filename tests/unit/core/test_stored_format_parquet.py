@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pinot_assets.core.stored_format import table_of
+from pinot_assets.core.stored_format import parquet_table
 
 TABLE = pa.table({"a": ["x", "y"], "b": [[{"c": 1}], [{"c": 2}]]}).replace_schema_metadata({"k": "v"})
 
@@ -23,14 +23,14 @@ def stored(table: pa.Table) -> bytes:
 
 
 def test_reads_what_was_written_with_its_metadata() -> None:
-    read = table_of(stored(TABLE))
+    read = parquet_table(stored(TABLE))
     assert read.equals(TABLE)
     assert read.schema.metadata == {b"k": b"v"}
 
 
 def test_columns_by_name() -> None:
-    assert table_of(stored(TABLE), ["b.list.element.c"]).column_names == ["b"]
-    assert table_of(stored(TABLE), []).column_names == []
+    assert parquet_table(stored(TABLE), ["b.list.element.c"]).column_names == ["b"]
+    assert parquet_table(stored(TABLE), []).column_names == []
 
 
 LARGE = "x" * 1_000_000
@@ -58,17 +58,17 @@ def test_a_text_that_stands_once_in_the_file_and_in_many_rows_counts_for_each(
     bomb = stored(_repeated(kind, LARGE, 64))
     assert len(bomb) < 100_000
     with pytest.raises(ValueError, match="some of which it repeats"):
-        table_of(bomb)
-    assert table_of(bomb, []).num_columns == 0
+        parquet_table(bomb)
+    assert parquet_table(bomb, []).num_columns == 0
     for value, rows in ((LARGE, 4), ("y", 100_000)):
         table = _repeated(kind, value, rows)
-        assert table_of(stored(table)).equals(table)
+        assert parquet_table(stored(table)).equals(table)
 
 
 def test_values_of_one_row_count_as_rows_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pinot_assets.core.stored_format.MOST_ROWS", 999)
     with pytest.raises(ValueError, match="1 rows of"):
-        table_of(stored(pa.table({"a": [[1] * 1000]})))
+        parquet_table(stored(pa.table({"a": [[1] * 1000]})))
 
 
 def test_no_thread_is_started() -> None:

@@ -22,6 +22,7 @@ from pinot_assets.core.untrusted import (
     listed,
     read_json,
     reading,
+    typed,
 )
 from pinot_assets.errors import PinotAssetsError, SessionError, SourceError
 
@@ -54,12 +55,23 @@ def test_what_is_no_json_is_one_kind_of_error(text: str | bytes) -> None:
 
 def test_an_object_and_a_list_are_what_they_say() -> None:
     assert fields_of_json('{"a": [1]}') == {"a": [1]}
-    assert listed([1, "b"]) == (1, "b")
+    assert listed(["a", "b"], str) == ("a", "b")
     with pytest.raises(ValueError, match="list in the place of an object"):
         fields_of_json("[]")
     for wrong in ("abc", {"a": 1}, None, 7):
         with pytest.raises(ValueError, match="in the place of a list"):
-            listed(wrong)
+            listed(wrong, str)
+    for wrong in ([None], ["a", 1], [{}]):
+        with pytest.raises(ValueError, match="in the place of a str"):
+            listed(wrong, str)
+
+
+def test_a_value_is_of_the_class_that_its_reader_names() -> None:
+    assert typed(7, int) == 7
+    assert typed({"a": None}, dict) == {"a": None}
+    for value, kind in (("7", int), (None, dict), ([], dict), (7, str)):
+        with pytest.raises(ValueError, match=f"a {type(value).__name__} in the place of an? "):
+            typed(value, kind)
 
 
 class Colour(StrEnum):

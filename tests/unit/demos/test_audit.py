@@ -43,7 +43,7 @@ def tar(folder: Path, name: str, rows: int) -> Path:
 
 
 @dataclass
-class Seeing:
+class RecordingPinot:
     """A Pinot that keeps what came to it."""
 
     came: dict[str, bytes] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Seeing:
 @pytest.mark.parametrize("fails", [False, True])
 def test_another_tar_comes_to_pinot_than_lies_there_before_and_after(tmp_path: Path, fails: bool) -> None:
     built, half = tar(tmp_path, "whole", 8), tar(tmp_path, "other", 4)
-    content, pinot = built.read_bytes(), Seeing(fails=fails)
+    content, pinot = built.read_bytes(), RecordingPinot(fails=fails)
     wrong = wrong_on_the_way(pinot, half)
     output = Output("whole", 1, 8, built.as_uri(), len(content), "", "")
     if fails:

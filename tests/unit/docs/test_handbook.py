@@ -60,7 +60,7 @@ def test_every_notice_of_the_webhook_has_its_row() -> None:
     texts = (
         notice.of_stream_table()["text"],
         notice.of_table(nothing)["text"],
-        notice.unknown("")["text"].partition(":")[0],
+        notice.without_table("")["text"].partition(":")[0],
     )
     assert [len(row_of(text)) for text in texts] == [2, 2, 2]
     for key in ("failed_steps", "failed_checks", "will_be_retried"):

@@ -13,7 +13,7 @@ from pinot_assets.expressions.completeness import CLAUSES, check_whole
 from pinot_assets.expressions.pinot import check_question
 from pinot_assets.expressions.spark import check_spark_expression
 from pinot_assets.expressions.syntax import PINOT, SPARK, ExpressionRefused, read_tokens
-from pinot_assets.ingest.spark.expression import compiled
+from pinot_assets.ingest.spark.expression import column_of
 
 TORN = [
     # brackets
@@ -127,7 +127,7 @@ def test_what_is_torn_is_refused_with_its_place(text: str, says: str) -> None:
         check_spark_expression(text)
     assert says in refused.value.reason
     with pytest.raises(BuildError, match="an expression "):
-        compiled(text)
+        column_of(text)
 
 
 @pytest.mark.parametrize("text", WHOLE)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from pinot_assets.expressions import pinot, spark
 from pinot_assets.expressions.pinot import COSTS_OF_PINOT, check_question, plain_question
-from pinot_assets.expressions.pinot import refused_function as refused_by_pinot
+from pinot_assets.expressions.pinot import pinot_refusal as refused_by_pinot
 from pinot_assets.expressions.spark import COSTS_OF_SPARK, check_spark_expression
-from pinot_assets.expressions.spark import refused_function as refused_by_spark
+from pinot_assets.expressions.spark import spark_refusal as refused_by_spark
 from pinot_assets.expressions.syntax import ExpressionRefused, words
 
 GENERATED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

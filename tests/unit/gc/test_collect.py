@@ -13,7 +13,7 @@ from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.errors import LeaseLost, NeedsNewerRelease
-from pinot_assets.gc.collect import forget, nodes_of_dropped_table
+from pinot_assets.gc.collect import forget_table, nodes_of_dropped_table
 from pinot_assets.session.stores.nodes import tables_with_sessions
 from pinot_assets.session.values.state import Owner
 
@@ -37,7 +37,7 @@ def test_a_table_that_is_gone(zookeeper: FakeZooKeeper) -> None:
 def test_one_that_is_there_or_that_somebody_works_on_is_not(zookeeper: FakeZooKeeper) -> None:
     lease = store_of(zookeeper).take_lease(Owner("run", "host", 1, 0))
     assert nodes_of_dropped_table(store_of(zookeeper), 0) is None
-    assert forget(store_of(zookeeper)) is False
+    assert forget_table(store_of(zookeeper)) is False
     lease.release()
     zookeeper.client().ensure_path(CONFIG)
     assert nodes_of_dropped_table(store_of(zookeeper), 0) is None
@@ -45,7 +45,7 @@ def test_one_that_is_there_or_that_somebody_works_on_is_not(zookeeper: FakeZooKe
 
 def test_all_of_it_goes_at_once_and_nothing_else(zookeeper: FakeZooKeeper) -> None:
     before = len(zookeeper.writes)
-    assert forget(store_of(zookeeper)) is True
+    assert forget_table(store_of(zookeeper)) is True
     assert [path for path in zookeeper.nodes if "consistentPush" in path] == []
     assert f"/{CLUSTER}/PROPERTYSTORE/MINION_TASK_METADATA/{TABLE}/FileIngestionTask" in zookeeper.nodes
     assert len(zookeeper.writes) == before + 2  # the lease, and all
@@ -55,7 +55,7 @@ def test_all_of_it_goes_at_once_and_nothing_else(zookeeper: FakeZooKeeper) -> No
 def test_one_that_was_made_again_since_stays(zookeeper: FakeZooKeeper) -> None:
     zookeeper.client().ensure_path(CONFIG)
     before = set(zookeeper.nodes)
-    assert forget(store_of(zookeeper)) is False
+    assert forget_table(store_of(zookeeper)) is False
     assert set(zookeeper.nodes) == before
 
 
@@ -66,7 +66,7 @@ def test_nodes_of_a_newer_format_stay(zookeeper: FakeZooKeeper) -> None:
     client.set(path, json.dumps(pointer).encode())
     before = set(zookeeper.nodes)
     with pytest.raises(NeedsNewerRelease, match=r"7\.5\.0"):
-        forget(store_of(zookeeper))
+        forget_table(store_of(zookeeper))
     assert set(zookeeper.nodes) == before
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fakes.stores.memory import new_memory
 
-from pinot_assets.gc.orphans import OrphanKind, TableFacts, orphans
+from pinot_assets.gc.orphans import OrphanKind, TableFacts, orphans_of
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.session.detect.listing import KeptParts
 from pinot_assets.session.stores.staging import Reach
@@ -53,7 +53,7 @@ FACTS = TableFacts(
 
 
 def found(**changes: object) -> list[tuple[OrphanKind, str]]:
-    return [(o.kind, o.name) for o in orphans(replace(FACTS, **changes))]  # type: ignore[arg-type]
+    return [(o.kind, o.name) for o in orphans_of(replace(FACTS, **changes))]  # type: ignore[arg-type]
 
 
 def entry(state: LineageState, segments_from: set[str], segments_to: set[str]) -> LineageEntry:
@@ -65,7 +65,7 @@ def test_a_table_in_order_has_none() -> None:
 
 
 def test_a_visible_segment_that_no_snapshot_knows_is_for_the_next_trigger_however_young() -> None:
-    (orphan,) = orphans(replace(FACTS, segments=frozenset({OLD, NOW, "by_hand", "u__cp1-aaaaaa_0_0_0"})))
+    (orphan,) = orphans_of(replace(FACTS, segments=frozenset({OLD, NOW, "by_hand", "u__cp1-aaaaaa_0_0_0"})))
     assert (orphan.kind, orphan.name, orphan.age_ms) == (OrphanKind.STRAY, OLD, None)
 
 
@@ -79,7 +79,7 @@ def test_without_a_ledger_no_segment_is_judged() -> None:
 
 def test_what_a_taken_back_switch_left_in_pinot_goes_with_the_age_of_its_entry() -> None:
     lineage = Lineage((entry(LineageState.REVERTED, {NOW}, {NEXT, "foreign"}),))
-    (orphan,) = orphans(replace(FACTS, segments=frozenset({NOW, NEXT, "foreign"}), lineage=lineage))
+    (orphan,) = orphans_of(replace(FACTS, segments=frozenset({NOW, NEXT, "foreign"}), lineage=lineage))
     assert (orphan.kind, orphan.name, orphan.age_ms) == (OrphanKind.SEGMENT, NEXT, 3 * HOUR_MS)
 
 

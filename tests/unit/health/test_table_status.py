@@ -12,8 +12,8 @@ from pinot_assets.health.table_status import (
     Standing,
     StatusFacts,
     TableStatus,
-    not_known,
     table_status,
+    unknown_status,
 )
 from pinot_assets.session.values.state import AuditReceipt, Mode, ObjectRef, Outcome, Owner, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
@@ -117,6 +117,6 @@ def test_the_check_has_the_command_on_a_line_of_its_own() -> None:
 
 
 def test_what_cannot_be_read_is_not_known() -> None:
-    result = not_known("t", "ZooKeeper does not answer", "is it up?").check_result()
+    result = unknown_status("t", "ZooKeeper does not answer", "is it up?").check_result()
     assert (result.passed, result.known, result.severity) == (False, False, Severity.WARN)
     assert "ZooKeeper does not answer" in result.message

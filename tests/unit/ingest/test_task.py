@@ -28,7 +28,7 @@ from pinot_assets.ingest.contract.task_outputs import (
     version_from_text,
     version_text,
 )
-from pinot_assets.ingest.task import build_file, look_at
+from pinot_assets.ingest.task import build_file, inspected
 from pinot_assets.segment.values.normalize import Cut
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.snapshot.receipt import Failure, Receipt
@@ -75,7 +75,7 @@ def test_a_worker_opens_no_file_that_the_policy_says_is_no_data(
     policy = Policy((Layer().with_defaults(()),), (str(tmp_path),))
     build_spec, hidden = replace(build_spec, policy=policy), replace(one_task, file=file)
     looked: list[Path] = []  # as what reads with SQL does beforehand
-    for refused in (failed(build_spec, hidden), look_at(build_spec, hidden, looked.append)):
+    for refused in (failed(build_spec, hidden), inspected(build_spec, hidden, looked.append)):
         assert isinstance(refused, Failure)
         assert refused.code == "SETTINGS"
         assert "is the project's own and no data" in refused.reason

@@ -17,7 +17,7 @@ from fakes.tables import write_table
 
 from pinot_assets.errors import PlanOutdated, SessionHeld
 from pinot_assets.lineage_events import sending
-from pinot_assets.lineage_events.sending import columns_of, is_configured, lineage_after, place_of
+from pinot_assets.lineage_events.sending import is_configured, lineage_after, place_of, schema_columns
 from pinot_assets.session.driver import StepRecord
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Session, State
@@ -218,7 +218,7 @@ def test_columns_of_a_schema() -> None:
         "metricFieldSpecs": [{"name": "m", "dataType": "LONG"}],
         "dateTimeFieldSpecs": [{"name": "at", "dataType": "TIMESTAMP"}],
     }
-    assert columns_of(schema) == [("v", "STRING[]"), ("m", "LONG"), ("at", "TIMESTAMP")]
+    assert schema_columns(schema) == [("v", "STRING[]"), ("m", "LONG"), ("at", "TIMESTAMP")]
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_jars_come_in_class_path_order_and_same_names_are_kept_apart(
     pom: Path, cache: Path, working: Path
 ) -> None:
     seen: list[str] = []
-    jars = maven.resolve(pom, cache=cache, progress=seen.append)
+    jars = maven.resolve_jars(pom, cache=cache, progress=seen.append)
     assert [jar.read_text() for jar in jars] == ["z.jar", "a.jar", "other/a.jar"]
     assert all(jar.is_relative_to(cache) for jar in jars)
     assert "thing: Maven has fetched 1 files" in seen
@@ -70,13 +70,13 @@ def test_jars_come_in_class_path_order_and_same_names_are_kept_apart(
 
 def test_a_pom_is_resolved_once_and_again_when_it_changes(pom: Path, cache: Path, working: Path) -> None:
     assert not maven.is_resolved(pom, cache=cache)
-    first = maven.resolve(pom, cache=cache)
+    first = maven.resolve_jars(pom, cache=cache)
     assert maven.is_resolved(pom, cache=cache)
-    assert maven.resolve(pom, cache=cache) == first
+    assert maven.resolve_jars(pom, cache=cache) == first
     assert working.read_text().count("called") == 1
     pom.write_text("<project>changed</project>")
     assert not maven.is_resolved(pom, cache=cache)
-    maven.resolve(pom, cache=cache)
+    maven.resolve_jars(pom, cache=cache)
     assert working.read_text().count("called") == 2
 
 
@@ -112,7 +112,7 @@ def test_a_failing_maven_is_explained_and_leaves_nothing_behind(
 ) -> None:
     put_first(executable("bin/mvn", f"echo '{said}'; exit 1"), monkeypatch)
     with pytest.raises(LocalStackError, match=why) as raised:
-        maven.resolve(pom, cache=cache)
+        maven.resolve_jars(pom, cache=cache)
     log = next((cache / "jars").glob("*.log"))
     assert str(log) in str(raised.value.hint)
     assert said in log.read_text()
@@ -125,11 +125,11 @@ def test_what_failed_is_tried_again(
 ) -> None:
     put_first(executable("broken/mvn", "exit 1"), monkeypatch)
     with pytest.raises(LocalStackError):
-        maven.resolve(pom, cache=cache)
+        maven.resolve_jars(pom, cache=cache)
     put_first(
         executable("bin/java", "echo 'version \"17\"'"), monkeypatch
     )  # its folder has the working Maven
-    assert len(maven.resolve(pom, cache=cache)) == 3
+    assert len(maven.resolve_jars(pom, cache=cache)) == 3
 
 
 def test_no_maven(pom: Path, cache: Path, executable: Executable, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,14 +137,14 @@ def test_no_maven(pom: Path, cache: Path, executable: Executable, monkeypatch: p
     java = executable("bin/java", "echo 'version \"17\"'")
     monkeypatch.setenv("PATH", str(java.parent))
     with pytest.raises(LocalStackError, match="no Maven was found") as raised:
-        maven.resolve(pom, cache=cache)
+        maven.resolve_jars(pom, cache=cache)
     assert "install Maven" in str(raised.value.hint)
 
 
 def test_a_cache_that_cannot_be_written(pom: Path, tmp_path: Path, working: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(LocalStackError, match="could not be written") as raised:
-        maven.resolve(pom, cache=tmp_path / "file" / "cache")
+        maven.resolve_jars(pom, cache=tmp_path / "file" / "cache")
     assert "PINOT_ASSETS_CACHE" in str(raised.value.hint)
 
 
@@ -153,7 +153,7 @@ def test_a_disk_without_room_is_refused_before_anything_is_fetched(
 ) -> None:
     monkeypatch.setattr(maven, "MINIMUM_FREE_BYTES", 10**18)
     with pytest.raises(LocalStackError, match="too little disk space"):
-        maven.resolve(pom, cache=cache)
+        maven.resolve_jars(pom, cache=cache)
     assert not working.exists()
 
 
@@ -168,7 +168,7 @@ def test_the_real_maven_with_a_dead_mirror(
     )
     monkeypatch.setenv("MAVEN_OPTS", f"-Duser.home={tmp_path}")
     with pytest.raises(LocalStackError, match="a download died") as raised:
-        maven.resolve(pom, cache=cache)
+        maven.resolve_jars(pom, cache=cache)
     assert "settings.xml" in str(raised.value.hint)
     with pytest.raises(LocalStackError, match="Maven cannot fetch"):
         maven.check_reachable()

@@ -22,7 +22,7 @@ SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 def sleeping(tmp_path: Path) -> Iterator[ProcessRecord]:
     record = processes.spawn([*SLEEP, "-Dmarker=one"], tmp_path / "logs" / "sleep.log")
     yield record
-    processes.stop([found] if (found := processes.find(record)) else [], grace=0)
+    processes.stop_processes([found] if (found := processes.find(record)) else [], grace=0)
 
 
 def test_a_spawned_process_has_its_own_session_and_is_found(sleeping: ProcessRecord) -> None:
@@ -74,7 +74,7 @@ def test_stop_ends_the_willing_and_kills_the_rest(tmp_path: Path) -> None:
     stubborn = processes.spawn([sys.executable, "-c", deaf], tmp_path / "stubborn.log")
     while "deaf" not in processes.tail(tmp_path / "stubborn.log"):
         time.sleep(0.02)
-    killed = processes.stop([psutil.Process(willing.pid), psutil.Process(stubborn.pid)], grace=1)
+    killed = processes.stop_processes([psutil.Process(willing.pid), psutil.Process(stubborn.pid)], grace=1)
     assert [process.pid for process in killed] == [stubborn.pid]
     assert processes.find(willing) is None
     assert processes.find(stubborn) is None
@@ -95,4 +95,4 @@ def test_a_service_ends_on_sigterm_although_its_starter_ignores_it(tmp_path: Pat
         signal.signal(signal.SIGTERM, before)
     process = processes.find(record)
     assert process is not None
-    assert processes.stop([process], grace=5) == []
+    assert processes.stop_processes([process], grace=5) == []

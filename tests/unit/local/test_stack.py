@@ -125,7 +125,7 @@ def test_purge_deletes_what_the_stack_wrote_and_nothing_else(toy: Any) -> None:
     (toy.home / "notes.txt").write_text("mine")
     files = toy.home / "data" / "flights"  # where tables/flights.yaml looks for its input
     files.mkdir(parents=True)
-    toy.stack().down(purge=True)
+    toy.stack().purge()
     assert sorted(path.name for path in toy.home.iterdir()) == ["data", "notes.txt"]
     assert list((toy.home / "data").iterdir()) == [files]
 

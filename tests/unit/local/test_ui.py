@@ -28,4 +28,6 @@ def test_a_dagster_that_was_started_and_not_written_down_is_stopped(
         assert not ui.stop(tmp_path)
     finally:
         found = [processes.find(record) for record in (ours, another, theirs)]
-        processes.stop([process for process in found if isinstance(process, psutil.Process)], grace=5)
+        processes.stop_processes(
+            [process for process in found if isinstance(process, psutil.Process)], grace=5
+        )

@@ -16,7 +16,7 @@ from fakes.waiting import until
 
 from pinot_assets.errors import SourceError
 from pinot_assets.metrics.collector import AT_A_TIME, HANGS_S, Collector, ScrapePart
-from pinot_assets.metrics.family import Sample, text_of
+from pinot_assets.metrics.family import Sample, prometheus_text
 from pinot_assets.metrics.session import OPEN
 
 
@@ -25,7 +25,7 @@ def told(collector: Collector) -> Numbers:
 
 
 def _all(collector: Collector) -> Numbers:
-    return numbers(text_of(collector.samples()))
+    return numbers(prometheus_text(collector.samples()))
 
 
 class Reads:

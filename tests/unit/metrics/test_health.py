@@ -17,7 +17,7 @@ from pinot_assets.core.check_result import CheckResult, Severity, unknown
 from pinot_assets.errors import PinotUnreachable
 from pinot_assets.health.readings import SourceDifference
 from pinot_assets.metrics import health
-from pinot_assets.metrics.family import Family, Sample, text_of
+from pinot_assets.metrics.family import Family, Sample, prometheus_text
 from pinot_assets.metrics.health import health_samples, rollback_sample
 from pinot_assets.metrics.pushing import run_samples
 from pinot_assets.metrics.realtime import realtime_samples
@@ -38,7 +38,7 @@ def source_samples(
 
 def told(samples: Any) -> Numbers:
     """Without prefix and table."""
-    found = numbers(text_of(samples))
+    found = numbers(prometheus_text(samples))
     return {
         (key[0].removeprefix("pinot_assets_"), *(text for text in key[1:] if text != "t")): value
         for key, value in found.items()
@@ -232,4 +232,4 @@ def test_of_two_samples_with_the_same_labels_the_last_is_told() -> None:
 def test_a_table_may_be_called_anything() -> None:
     family = Family("pinot_assets_x", "X.", ("table",))
     odd = 'a"b\\c\nd'
-    assert numbers(text_of([family.of(1, odd)])) == {("pinot_assets_x", odd): 1}
+    assert numbers(prometheus_text([family.of(1, odd)])) == {("pinot_assets_x", odd): 1}

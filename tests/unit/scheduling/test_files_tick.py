@@ -38,7 +38,7 @@ def published(**versions: int) -> Snapshot:
     return Snapshot(1, "t_OFFLINE", "cp1-aaaaaa", "SYNC", "entry", None, "", "", 0, rows)
 
 
-class Table:
+class ObservedTable:
     """A table as the sensor sees it."""
 
     def __init__(self, folder: Path) -> None:
@@ -76,46 +76,46 @@ class Table:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Table:
-    table = Table(tmp_path)
+def table(tmp_path: Path) -> ObservedTable:
+    table = ObservedTable(tmp_path)
     table.publishes(F1=1, F2=2)
     return table
 
 
-def test_nothing_has_changed(table: Table) -> None:
+def test_nothing_has_changed(table: ObservedTable) -> None:
     tick = table.tick(listing(F1=1, F2=2))
     assert (tick.launch, tick.message) == (False, "0 new, 0 rewritten, 0 deleted of 2 files listed")
 
 
-def test_new_rewritten_and_deleted_files_are_told_apart(table: Table) -> None:
+def test_new_rewritten_and_deleted_files_are_told_apart(table: ObservedTable) -> None:
     tick = table.tick(listing(F1=11, F3=3, F4=4))
     assert tick.launch
     assert tick.message == "2 new, 1 rewritten, 1 deleted; launched"
 
 
 @pytest.mark.parametrize("files", [{"F1": 1, "F2": 2, "F3": 3}, {"F1": 1, "F2": 22}, {"F1": 1}])
-def test_each_kind_of_change_launches(table: Table, files: dict[str, int]) -> None:
+def test_each_kind_of_change_launches(table: ObservedTable, files: dict[str, int]) -> None:
     assert table.tick(listing(**files)).launch
 
 
-def test_a_table_that_was_never_published_starts_with_all_files(table: Table) -> None:
+def test_a_table_that_was_never_published_starts_with_all_files(table: ObservedTable) -> None:
     table.seen = Observation(Pointer(), None, (), {}, None, None, NO_HOLD)
     assert table.tick(listing(F1=1)).message == "1 new, 0 rewritten, 0 deleted; launched"
 
 
-def test_a_listing_is_not_launched_at_every_tick(table: Table) -> None:
+def test_a_listing_is_not_launched_at_every_tick(table: ObservedTable) -> None:
     assert table.tick(listing(F1=1)).launch
     tick = table.tick(listing(F1=1), NOW + 30)
     assert not tick.launch
     assert "launched before" in tick.message
 
 
-def test_another_listing_is_launched_at_once(table: Table) -> None:
+def test_another_listing_is_launched_at_once(table: ObservedTable) -> None:
     assert table.tick(listing(F1=1)).launch
     assert table.tick(listing(F1=1, F3=3), NOW + 30).launch
 
 
-def test_a_rewrite_and_its_way_back_are_both_launched(table: Table) -> None:
+def test_a_rewrite_and_its_way_back_are_both_launched(table: ObservedTable) -> None:
     """The content is the one of before, but what was published in between is not: no run key may say so."""
     assert table.tick(listing(F1=11, F2=2)).launch
     table.publishes(F1=11, F2=2)
@@ -124,7 +124,7 @@ def test_a_rewrite_and_its_way_back_are_both_launched(table: Table) -> None:
     assert table.tick(listing(F1=11, F2=2), NOW + 60).launch
 
 
-def test_a_rewrite_back_before_anything_was_published_forgets_what_was_launched(table: Table) -> None:
+def test_a_rewrite_back_before_anything_was_published_forgets_what_was_launched(table: ObservedTable) -> None:
     """The run of B came to nothing; when B comes again, with its old time even, it is a change again."""
     assert table.tick(listing(F1=11, F2=2)).launch
     tick = table.tick(listing(F1=1, F2=2), NOW + 30)
@@ -132,14 +132,14 @@ def test_a_rewrite_back_before_anything_was_published_forgets_what_was_launched(
     assert table.tick(listing(F1=11, F2=2), NOW + 60).launch
 
 
-def test_a_rewrite_back_while_its_session_is_open_launches(table: Table) -> None:
+def test_a_rewrite_back_while_its_session_is_open_launches(table: ObservedTable) -> None:
     """The session was planned for B; only a run can take B out of it."""
     assert table.tick(listing(F1=11, F2=2)).launch
     table.opens()
     assert table.tick(listing(F1=1, F2=2), NOW + 30).launch
 
 
-def test_a_rewrite_back_during_the_run_that_publishes_it_launches(table: Table) -> None:
+def test_a_rewrite_back_during_the_run_that_publishes_it_launches(table: ObservedTable) -> None:
     assert table.tick(listing(F1=11, F2=2)).launch
     table.opens()
     table.seen = replace(table.seen, holder=Owner("run-me", "host", 7, 0))
@@ -149,7 +149,7 @@ def test_a_rewrite_back_during_the_run_that_publishes_it_launches(table: Table) 
     assert table.tick(listing(F1=1, F2=2), NOW + 60).message == "0 new, 1 rewritten, 0 deleted; launched"
 
 
-def test_a_launch_without_effect_is_repeated_later_and_later(table: Table) -> None:
+def test_a_launch_without_effect_is_repeated_later_and_later(table: ObservedTable) -> None:
     """A run that met a Pinot that was away leaves no trace; its files must not wait for others."""
     assert table.tick(listing(F1=1)).launch
     assert not table.tick(listing(F1=1), NOW + FIRST_WAIT_S - 1).launch
@@ -166,13 +166,13 @@ def test_a_launch_without_effect_is_repeated_later_and_later(table: Table) -> No
     assert max(gaps) == gaps[-1] == LONGEST_WAIT_S
 
 
-def test_a_cursor_that_somebody_else_wrote_is_none(table: Table) -> None:
+def test_a_cursor_that_somebody_else_wrote_is_none(table: ObservedTable) -> None:
     for cursor in ("x", "[]", "{}", "null", '{"launches": 1}', '{"times": "x"}', '{"since_s": null}'):
         table.cursor = cursor
         assert table.tick(listing(F1=1)).launch
 
 
-def test_a_held_lease_pauses(table: Table) -> None:
+def test_a_held_lease_pauses(table: ObservedTable) -> None:
     table.opens()
     table.seen = replace(table.seen, holder=Owner("run-me", "host", 7, 1_700_000_000_000))
     tick = table.tick(listing(F1=1))
@@ -184,19 +184,19 @@ def test_a_held_lease_pauses(table: Table) -> None:
     assert table.tick(listing(F1=1), NOW + 30).launch, "what was not launched then is launched now"
 
 
-def test_append_has_nothing_to_do_for_a_deleted_file(table: Table) -> None:
+def test_append_has_nothing_to_do_for_a_deleted_file(table: ObservedTable) -> None:
     table.options(APPEND)
     assert not table.tick(listing(F1=1)).launch
     assert table.tick(listing(F1=1, F3=3)).launch
 
 
-def test_what_a_rollback_holds_does_not_come_back(table: Table) -> None:
+def test_what_a_rollback_holds_does_not_come_back(table: ObservedTable) -> None:
     table.seen = replace(table.seen, hold=Hold({"F3": Fingerprint(3, 0).token}, removals=("F2",)))
     assert not table.tick(listing(F1=1, F3=3)).launch
     assert table.tick(listing(F1=1, F3=33)).message == "1 new, 0 rewritten, 0 deleted; launched"
 
 
-def test_a_run_lets_go_of_what_source_and_table_agree_on_again(table: Table) -> None:
+def test_a_run_lets_go_of_what_source_and_table_agree_on_again(table: ObservedTable) -> None:
     hold = Hold({"F3": Fingerprint(3, 0).token, "F1": Fingerprint(9, 0).token}, removals=("F2",))
     table.seen = replace(table.seen, hold=hold)
     tick = table.tick(listing(F1=1, F2=2, F3=3))
@@ -206,7 +206,7 @@ def test_a_run_lets_go_of_what_source_and_table_agree_on_again(table: Table) -> 
     assert not table.tick(listing(F1=1, F2=2, F3=3)).launch
 
 
-def test_a_swap_table_stays_held_until_it_is_resumed(table: Table) -> None:
+def test_a_swap_table_stays_held_until_it_is_resumed(table: ObservedTable) -> None:
     table.options(SWAP)
     table.seen = replace(table.seen, pointer=replace(table.seen.pointer, hold=REF))
     tick = table.tick(listing(F9=9))
@@ -217,7 +217,7 @@ def test_a_swap_table_stays_held_until_it_is_resumed(table: Table) -> None:
 # --- uploads under way -----------------------------------------------------------------------------
 
 
-def test_a_listing_is_launched_when_it_has_settled(table: Table) -> None:
+def test_a_listing_is_launched_when_it_has_settled(table: ObservedTable) -> None:
     table.options(settleSeconds=60)
     waits = table.tick(listing(F1=1, F2=2, F3=3))
     assert (waits.launch, waits.message) == (False, "1 new, 0 rewritten, 0 deleted; settling, 60 s left")
@@ -227,7 +227,7 @@ def test_a_listing_is_launched_when_it_has_settled(table: Table) -> None:
     assert table.tick(listing(F1=1, F2=2, F3=33), NOW + 119).launch
 
 
-def test_an_upload_of_ten_minutes_is_one_launch(table: Table) -> None:
+def test_an_upload_of_ten_minutes_is_one_launch(table: ObservedTable) -> None:
     table.options(settleSeconds=60)
     launched = []
     for tick in range(40):
@@ -238,7 +238,7 @@ def test_an_upload_of_ten_minutes_is_one_launch(table: Table) -> None:
     assert launched[1:] == [32], "only what was launched in vain is launched again, after its first wait"
 
 
-def test_what_has_settled_during_a_pause_need_not_settle_again(table: Table) -> None:
+def test_what_has_settled_during_a_pause_need_not_settle_again(table: ObservedTable) -> None:
     table.options(settleSeconds=60)
     table.opens()
     table.seen = replace(table.seen, holder=Owner("run-me", "host", 7, 0))
@@ -252,7 +252,7 @@ def aged(inventory: Inventory, seconds: int) -> Inventory:
     return replace(inventory, listed_at_ms=1000 * seconds)
 
 
-def test_a_new_file_that_is_young_is_not_there_yet(table: Table) -> None:
+def test_a_new_file_that_is_young_is_not_there_yet(table: ObservedTable) -> None:
     table.options(minFileAgeSec=60)
     tick = table.tick(aged(listing(F1=1, F2=2, F3=3), 12))
     assert not tick.launch
@@ -263,7 +263,7 @@ def test_a_new_file_that_is_young_is_not_there_yet(table: Table) -> None:
     assert table.tick(aged(listing(F1=1, F2=2, F3=3), 60), NOW + 48).launch, "without any other change"
 
 
-def test_a_rewritten_file_that_is_young_holds_everything_up(table: Table) -> None:
+def test_a_rewritten_file_that_is_young_holds_everything_up(table: ObservedTable) -> None:
     table.options(minFileAgeSec=60)
     tick = table.tick(aged(listing(F1=11, F3=3), 12))
     assert not tick.launch
@@ -274,13 +274,15 @@ def test_a_rewritten_file_that_is_young_holds_everything_up(table: Table) -> Non
 # --- an open session -------------------------------------------------------------------------------
 
 
-def test_a_session_whose_driver_died_goes_on(table: Table) -> None:
+def test_a_session_whose_driver_died_goes_on(table: ObservedTable) -> None:
     table.opens()
     assert table.tick(listing(F1=1, F2=2)).launch
 
 
 @pytest.mark.parametrize("files", [{"F1": 1, "F2": 2, "F3": 3}, {"F1": 1, "F2": 2, "F3": 33}, {"F9": 9}])
-def test_r26_a_failed_session_is_not_the_sensors_to_retry(table: Table, files: dict[str, int]) -> None:
+def test_r26_a_failed_session_is_not_the_sensors_to_retry(
+    table: ObservedTable, files: dict[str, int]
+) -> None:
     """R26: whatever has changed in the source."""
     table.fails(F3=3)
     tick = table.tick(listing(**files))
@@ -289,7 +291,7 @@ def test_r26_a_failed_session_is_not_the_sensors_to_retry(table: Table, files: d
     assert "cp2-bbbbbb failed with 1 file" in tick.message
 
 
-def test_with_sensor_retries_a_failed_file_that_stays_as_it_is_wakes_nobody(table: Table) -> None:
+def test_with_sensor_retries_a_failed_file_that_stays_as_it_is_wakes_nobody(table: ObservedTable) -> None:
     table.options(sensorRetries="true")
     table.fails(F3=3)
     for other in ({}, {"F4": 4}):
@@ -300,7 +302,7 @@ def test_with_sensor_retries_a_failed_file_that_stays_as_it_is_wakes_nobody(tabl
 
 @pytest.mark.parametrize("files", [{"F3": 33, "F4": 4}, {"F4": 4}])
 def test_with_sensor_retries_a_failed_file_that_changed_or_vanished_launches_once(
-    table: Table, files: dict[str, int]
+    table: ObservedTable, files: dict[str, int]
 ) -> None:
     """At the first tick already: it may have changed before the sensor looked."""
     table.options(sensorRetries="true")
@@ -313,14 +315,16 @@ def failed_audit() -> AuditReceipt:
     return AuditReceipt(1, "00", passed=False, at_ms=0, summary="a replica is in ERROR")
 
 
-def test_a_failed_audit_is_a_failure_too(table: Table) -> None:
+def test_a_failed_audit_is_a_failure_too(table: ObservedTable) -> None:
     table.opens(audit=failed_audit(), switch=1)
     tick = table.tick(listing(F1=1, F2=2, F3=3))
     assert not tick.launch
     assert "failed its audit" in tick.message
 
 
-def test_with_sensor_retries_a_file_that_became_a_folder_waits_until_it_is_a_file_again(table: Table) -> None:
+def test_with_sensor_retries_a_file_that_became_a_folder_waits_until_it_is_a_file_again(
+    table: ObservedTable,
+) -> None:
     table.options(sensorRetries="true")
     table.fails(F1=1)
     failures = tuple(replace(failure, code="BECAME_FOLDER") for failure in table.seen.failures)
@@ -329,7 +333,7 @@ def test_with_sensor_retries_a_file_that_became_a_folder_waits_until_it_is_a_fil
     assert table.tick(listing(F1=1, F2=2)).launch
 
 
-def test_with_sensor_retries_a_failed_audit_waits_for_another_listing(table: Table) -> None:
+def test_with_sensor_retries_a_failed_audit_waits_for_another_listing(table: ObservedTable) -> None:
     table.options(sensorRetries="true")
     assert table.tick(listing(F1=1, F2=2, F3=3)).launch
     table.opens(audit=failed_audit(), switch=1)
@@ -337,7 +341,7 @@ def test_with_sensor_retries_a_failed_audit_waits_for_another_listing(table: Tab
     assert table.tick(listing(F1=1, F2=2, F3=4), NOW + LONGEST_WAIT_S).launch
 
 
-def test_r26_the_sensor_does_not_abandon_a_session_for_a_changed_spec(table: Table) -> None:
+def test_r26_the_sensor_does_not_abandon_a_session_for_a_changed_spec(table: ObservedTable) -> None:
     table.opens()
     table.options(includeFileNamePattern="glob:**/*.csv")
     tick = table.tick(listing(F1=1, F2=2, F3=3))
@@ -347,7 +351,7 @@ def test_r26_the_sensor_does_not_abandon_a_session_for_a_changed_spec(table: Tab
     assert table.tick(listing(F1=1, F2=2, F3=3)).launch
 
 
-def test_a_rollback_that_died_is_finished_whatever_the_spec_says(table: Table) -> None:
+def test_a_rollback_that_died_is_finished_whatever_the_spec_says(table: ObservedTable) -> None:
     table.opens()
     assert table.seen.session is not None
     rollback = replace(table.seen.session, mode=Mode.ROLLBACK, config_fingerprint="of old")
@@ -358,7 +362,9 @@ def test_a_rollback_that_died_is_finished_whatever_the_spec_says(table: Table) -
 # --- trouble that passes by itself ------------------------------------------------------------------
 
 
-def troubled(table: Table, code: str, since_s: int = NOW, attempt_s: int = NOW, also: str = "") -> None:
+def troubled(
+    table: ObservedTable, code: str, since_s: int = NOW, attempt_s: int = NOW, also: str = ""
+) -> None:
     """F3 failed with that code in every attempt since then, the last of which began at `attempt_s`."""
     table.opens(failures=REF, trouble_since_ms=since_s * 1000, attempt_started_ms=attempt_s * 1000)
     codes = (code, also) if also else (code,)
@@ -373,7 +379,9 @@ TRANSIENT = ["VANISHED", "CHANGED_DURING_READ", "STORE", "OUT_OF_MEMORY", "MACHI
 @pytest.mark.parametrize(
     "files", [{"F1": 1, "F2": 2}, {"F1": 1, "F2": 2, "F3": 3}, {"F1": 1, "F2": 2, "F9": 9}]
 )
-def test_trouble_that_passes_is_tried_again_by_itself(table: Table, code: str, files: dict[str, int]) -> None:
+def test_trouble_that_passes_is_tried_again_by_itself(
+    table: ObservedTable, code: str, files: dict[str, int]
+) -> None:
     """Whether the failed file has gone, stayed as it is, or others came."""
     troubled(table, code)
     waiting = table.tick(listing(**files), NOW + 59)
@@ -382,7 +390,7 @@ def test_trouble_that_passes_is_tried_again_by_itself(table: Table, code: str, f
     assert table.tick(listing(**files), NOW + 60).launch
 
 
-def test_it_is_tried_again_later_each_time_whatever_is_listed(table: Table) -> None:
+def test_it_is_tried_again_later_each_time_whatever_is_listed(table: ObservedTable) -> None:
     """A file that grows all the time changes with every listing, and must not be run at every tick."""
     attempts, now = [NOW], NOW
     troubled(table, "CHANGED_DURING_READ")
@@ -395,7 +403,7 @@ def test_it_is_tried_again_later_each_time_whatever_is_listed(table: Table) -> N
     assert waits == [1, 2, 4, 8, 15, 15, 15, 15]
 
 
-def test_a_launch_that_came_to_no_attempt_is_not_repeated_at_every_tick(table: Table) -> None:
+def test_a_launch_that_came_to_no_attempt_is_not_repeated_at_every_tick(table: ObservedTable) -> None:
     """Pinot was away, or a driver of an older release left the session alone."""
     troubled(table, "STORE", attempt_s=NOW - 3600, since_s=0)
     files = listing(F1=1, F2=2, F3=3)
@@ -413,7 +421,7 @@ def away(**fields: Any) -> AuditReceipt:
 @pytest.mark.parametrize("since_s", [NOW, 0], ids=["known", "of an older format"])
 @pytest.mark.parametrize("files", [{"F1": 1, "F2": 2}, {"F1": 1, "F2": 2, "F9": 9}])
 def test_servers_that_are_down_in_the_audit_are_tried_again_whatever_is_listed(
-    table: Table, since_s: int, files: dict[str, int]
+    table: ObservedTable, since_s: int, files: dict[str, int]
 ) -> None:
     attempts, now, cause = [NOW], NOW, away().summary
     while len(attempts) < 5:
@@ -429,14 +437,14 @@ def test_servers_that_are_down_in_the_audit_are_tried_again_whatever_is_listed(
     assert waits == ([1, 2, 4, 8] if since_s else [1, 1, 1, 1])
 
 
-def test_data_that_did_not_pass_beside_them_wait_for_a_person(table: Table) -> None:
+def test_data_that_did_not_pass_beside_them_wait_for_a_person(table: ObservedTable) -> None:
     table.opens(audit=away(of_data=True), attempt_started_ms=NOW * 1000)
     tick = table.tick(listing(F1=1, F2=2), NOW + 3600)
     assert not tick.launch
     assert "failed its audit and waits for the schedule" in tick.message
 
 
-def test_one_file_that_has_to_be_repaired_makes_the_session_wait(table: Table) -> None:
+def test_one_file_that_has_to_be_repaired_makes_the_session_wait(table: ObservedTable) -> None:
     troubled(table, "VANISHED", also="UNREADABLE")
     table.seen = replace(table.seen, session=replace(table.opens(failures=REF), trouble_since_ms=0))
     tick = table.tick(listing(F1=1, F2=2), NOW + 3600)
@@ -470,7 +478,7 @@ def test_a_clock_that_was_put_back_begins_the_row_anew() -> None:
     assert FilesCursor().fails(NOW).fails(NOW - 9000).failing_s == NOW - 9000
 
 
-def test_a_look_that_succeeds_is_decided_as_if_none_had_failed(table: Table) -> None:
+def test_a_look_that_succeeds_is_decided_as_if_none_had_failed(table: ObservedTable) -> None:
     files = listing(F1=1, F2=2, F3=3)
     table.tick(files)
     untroubled = table.cursor
@@ -480,7 +488,7 @@ def test_a_look_that_succeeds_is_decided_as_if_none_had_failed(table: Table) -> 
     assert tick.cursor == untroubled
 
 
-def test_a_failed_look_is_followed_by_the_next_whatever_a_queue_tells(table: Table) -> None:
+def test_a_failed_look_is_followed_by_the_next_whatever_a_queue_tells(table: ObservedTable) -> None:
     table.tick(listing(F1=1, F2=2))
     cursor = FilesCursor.read(table.cursor)
     assert cursor.rests_s(table.spec, NOW + 60) > 0

@@ -28,7 +28,7 @@ OWNER = Owner("run-me", "host", 7, 1_700_000_000_000)
 FAILED_AUDIT = AuditReceipt(1, "00", passed=False, at_ms=0, summary="a replica is in ERROR")
 
 
-class Table:
+class StalledTable:
     """A table with an open session, as the sensor sees it tick by tick."""
 
     def __init__(self, folder: Path) -> None:
@@ -71,17 +71,17 @@ class Table:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Table:
-    return Table(tmp_path)
+def table(tmp_path: Path) -> StalledTable:
+    return StalledTable(tmp_path)
 
 
-def test_without_a_session_there_is_nothing_to_do(table: Table) -> None:
+def test_without_a_session_there_is_nothing_to_do(table: StalledTable) -> None:
     table.seen = replace(table.seen, session=None, pointer=Pointer())
     assert table.launches(3 * LONGEST_WAIT_S) == []
     assert table.tick(NOW).message == "no session is open"
 
 
-def test_a_session_whose_driver_died_is_launched_when_nobody_else_did(table: Table) -> None:
+def test_a_session_whose_driver_died_is_launched_when_nobody_else_did(table: StalledTable) -> None:
     assert not table.tick(NOW).launch
     assert not table.tick(NOW + PATIENCE_S - 1).launch
     verdict = table.tick(NOW + PATIENCE_S)
@@ -92,12 +92,12 @@ def test_a_session_whose_driver_died_is_launched_when_nobody_else_did(table: Tab
 
 
 @pytest.mark.parametrize("fields", [{"state": State.INIT}, {"state": State.SWITCH}, {"mode": Mode.ROLLBACK}])
-def test_whatever_its_state(table: Table, fields: JsonObject) -> None:
+def test_whatever_its_state(table: StalledTable, fields: JsonObject) -> None:
     table.session(**fields)
     assert len(table.launches(FIRST_WAIT_S)) == 1
 
 
-def test_a_launch_in_vain_is_repeated_later_and_later(table: Table) -> None:
+def test_a_launch_in_vain_is_repeated_later_and_later(table: StalledTable) -> None:
     """Each of them took the lease and got nowhere: the attempt grew, and nothing else did."""
     launches, now = [], NOW
     while now < NOW + 4 * LONGEST_WAIT_S:
@@ -112,7 +112,7 @@ def test_a_launch_in_vain_is_repeated_later_and_later(table: Table) -> None:
     assert gaps[-1] == LONGEST_WAIT_S
 
 
-def test_also_when_the_run_never_took_the_lease(table: Table) -> None:
+def test_also_when_the_run_never_took_the_lease(table: StalledTable) -> None:
     first, second = table.launches(3 * FIRST_WAIT_S)
     assert second - first == FIRST_WAIT_S
     assert "launched again, number 3 without progress" in table.tick(second + 2 * FIRST_WAIT_S).message
@@ -121,7 +121,7 @@ def test_also_when_the_run_never_took_the_lease(table: Table) -> None:
 @pytest.mark.parametrize(
     "progress", [{"counts": {"done": 4}}, {"state": State.SWITCH}, {"switch": 1}, {"id": "cp3-cccccc"}]
 )
-def test_after_progress_it_is_launched_as_soon_as_at_first(table: Table, progress: JsonObject) -> None:
+def test_after_progress_it_is_launched_as_soon_as_at_first(table: StalledTable, progress: JsonObject) -> None:
     launched = table.launches(3 * FIRST_WAIT_S)[-1]
     table.pointer(epoch=6)
     table.session(**progress)
@@ -129,7 +129,7 @@ def test_after_progress_it_is_launched_as_soon_as_at_first(table: Table, progres
     assert table.tick(launched + 30 + PATIENCE_S).launch
 
 
-def test_a_long_run_that_died_is_no_reason_to_hurry(table: Table) -> None:
+def test_a_long_run_that_died_is_no_reason_to_hurry(table: StalledTable) -> None:
     (first,) = table.launches(FIRST_WAIT_S)
     table.seen = replace(table.seen, holder=OWNER)
     table.tick(first + 3600)
@@ -138,7 +138,7 @@ def test_a_long_run_that_died_is_no_reason_to_hurry(table: Table) -> None:
     assert table.tick(first + 3630 + PATIENCE_S).launch
 
 
-def test_a_held_lease_pauses(table: Table) -> None:
+def test_a_held_lease_pauses(table: StalledTable) -> None:
     table.seen = replace(table.seen, holder=OWNER)
     assert table.launches(LONGEST_WAIT_S) == []
     held = "held by run-me on host (pid 7) since 2023-11-14 22:13:20 UTC"
@@ -148,7 +148,7 @@ def test_a_held_lease_pauses(table: Table) -> None:
 
 
 @pytest.mark.parametrize("status", [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTED])
-def test_a_run_under_way_pauses(table: Table, status: dg.DagsterRunStatus) -> None:
+def test_a_run_under_way_pauses(table: StalledTable, status: dg.DagsterRunStatus) -> None:
     table.runs(status)
     assert table.launches(LONGEST_WAIT_S) == []
     assert table.tick(NOW).message == f"paused: run run-me is {status.value.lower().replace('_', ' ')}"
@@ -169,13 +169,13 @@ def test_a_run_under_way_pauses(table: Table, status: dg.DagsterRunStatus) -> No
         '{"launched_s": {}}',
     ],
 )
-def test_a_cursor_that_somebody_else_wrote_is_none(table: Table, cursor: str) -> None:
+def test_a_cursor_that_somebody_else_wrote_is_none(table: StalledTable, cursor: str) -> None:
     assert StallCursor.read(cursor) == StallCursor()
     table.cursor = cursor
     assert len(table.launches(FIRST_WAIT_S)) == 1
 
 
-def test_a_launch_that_was_never_counted_is_no_reason_to_wait(table: Table) -> None:
+def test_a_launch_that_was_never_counted_is_no_reason_to_wait(table: StalledTable) -> None:
     (first,) = table.launches(FIRST_WAIT_S)
     table.cursor = json.dumps({**json.loads(table.cursor), "times": 0})
     assert table.tick(first + FIRST_WAIT_S).launch
@@ -184,7 +184,7 @@ def test_a_launch_that_was_never_counted_is_no_reason_to_wait(table: Table) -> N
 # --- what costs a retry is not the sensor's (R26) --------------------------------------------------
 
 
-def test_a_session_with_failed_files_waits(table: Table) -> None:
+def test_a_session_with_failed_files_waits(table: StalledTable) -> None:
     table.fails(3)
     assert table.launches(3 * LONGEST_WAIT_S) == []
     assert table.tick(NOW).message == (
@@ -196,7 +196,7 @@ def test_a_session_with_failed_files_waits(table: Table) -> None:
     assert table.tick(NOW).message.endswith("failed with 3 files and waits for a change of what failed")
 
 
-def test_a_session_whose_audit_failed_waits(table: Table) -> None:
+def test_a_session_whose_audit_failed_waits(table: StalledTable) -> None:
     table.session(audit=FAILED_AUDIT, switch=1, state=State.SWITCH)
     assert table.launches(3 * LONGEST_WAIT_S) == []
     assert "failed its audit and waits for the schedule" in table.tick(NOW).message
@@ -205,7 +205,7 @@ def test_a_session_whose_audit_failed_waits(table: Table) -> None:
     assert "waits for a change of its files" in table.tick(NOW).message
 
 
-def test_a_session_that_would_be_abandoned_for_its_spec_waits_unless_it_may_be(table: Table) -> None:
+def test_a_session_that_would_be_abandoned_for_its_spec_waits_unless_it_may_be(table: StalledTable) -> None:
     table.options(includeFileNamePattern="glob:**/*.csv")
     assert table.launches(3 * LONGEST_WAIT_S) == []
     assert "was planned for another table spec and waits" in table.tick(NOW).message
@@ -213,12 +213,12 @@ def test_a_session_that_would_be_abandoned_for_its_spec_waits_unless_it_may_be(t
     assert len(table.launches(FIRST_WAIT_S)) == 1
 
 
-def test_a_rollback_that_died_is_finished_whatever_the_spec_says(table: Table) -> None:
+def test_a_rollback_that_died_is_finished_whatever_the_spec_says(table: StalledTable) -> None:
     table.session(mode=Mode.ROLLBACK, config_fingerprint="of old")
     assert len(table.launches(FIRST_WAIT_S)) == 1
 
 
-def test_a_swap_table_stays_held_until_it_is_resumed(table: Table) -> None:
+def test_a_swap_table_stays_held_until_it_is_resumed(table: StalledTable) -> None:
     table.options(SWAP)
     table.session(config_fingerprint=table.spec.config_fingerprint(WRITER_VERSION))
     table.pointer(hold=REF)
@@ -229,14 +229,14 @@ def test_a_swap_table_stays_held_until_it_is_resumed(table: Table) -> None:
 # --- trouble that passes by itself ------------------------------------------------------------------
 
 
-def troubled(table: Table, code: str) -> None:
+def troubled(table: StalledTable, code: str) -> None:
     """The attempt that began a minute ago failed with that code, and had not before."""
     table.session(failures=REF, attempt_started_ms=(NOW - 60) * 1000, trouble_since_ms=NOW * 1000)
     table.seen = replace(table.seen, failures=(Failure("F1", 0, 0, code, "away"),))
 
 
 @pytest.mark.parametrize("code", ["VANISHED", "CHANGED_DURING_READ", "STORE", "OUT_OF_MEMORY"])
-def test_trouble_that_passes_is_tried_again_by_itself(table: Table, code: str) -> None:
+def test_trouble_that_passes_is_tried_again_by_itself(table: StalledTable, code: str) -> None:
     """After the files sensor, which sees other files, too."""
     troubled(table, code)
     assert table.tick(NOW).message == (
@@ -246,7 +246,7 @@ def test_trouble_that_passes_is_tried_again_by_itself(table: Table, code: str) -
 
 
 def test_an_older_driver_that_leaves_it_alone_is_not_launched_at_every_tick(
-    table: Table,
+    table: StalledTable,
 ) -> None:
     """It takes the failures for such as need a retry, makes no attempt, and writes no time of trouble."""
     troubled(table, "VANISHED")
@@ -256,12 +256,12 @@ def test_an_older_driver_that_leaves_it_alone_is_not_launched_at_every_tick(
     assert gaps == [FIRST_WAIT_S, 2 * FIRST_WAIT_S, LONGEST_WAIT_S, LONGEST_WAIT_S]
 
 
-def test_a_store_that_ended_the_whole_build_is_tried_again_too(table: Table) -> None:
+def test_a_store_that_ended_the_whole_build_is_tried_again_too(table: StalledTable) -> None:
     table.session(attempt_started_ms=(NOW - 60) * 1000, trouble_since_ms=NOW * 1000)
     assert table.launches(180) == [NOW + 120]
 
 
-def test_servers_that_were_down_in_the_audit_are_tried_again_too(table: Table) -> None:
+def test_servers_that_were_down_in_the_audit_are_tried_again_too(table: StalledTable) -> None:
     audit = replace(FAILED_AUDIT, waits=True)
     started_ms = (NOW - 60) * 1000
     table.session(audit=audit, state=State.SWITCH, attempt_started_ms=started_ms, trouble_since_ms=NOW * 1000)
@@ -274,7 +274,7 @@ def test_servers_that_were_down_in_the_audit_are_tried_again_too(table: Table) -
 
 
 @pytest.mark.parametrize("open_session", [True, False])
-def test_a_run_that_lost_its_lease_and_does_not_end_is_dead(table: Table, open_session: bool) -> None:
+def test_a_run_that_lost_its_lease_and_does_not_end_is_dead(table: StalledTable, open_session: bool) -> None:
     """A machine that was switched off: nobody told Dagster, and nothing of the table may start."""
     if not open_session:
         table.seen = replace(table.seen, session=None)
@@ -293,7 +293,7 @@ def test_a_run_that_lost_its_lease_and_does_not_end_is_dead(table: Table, open_s
     )
 
 
-def test_time_under_the_lease_does_not_count(table: Table) -> None:
+def test_time_under_the_lease_does_not_count(table: StalledTable) -> None:
     table.runs(dg.DagsterRunStatus.STARTED)
     table.pointer(owner=OWNER)
     table.tick(NOW)
@@ -311,7 +311,7 @@ def test_time_under_the_lease_does_not_count(table: Table) -> None:
         (OWNER, dg.DagsterRunStatus.CANCELING),  # Dagster's own monitoring sees to it
     ],
 )
-def test_others_are_alive(table: Table, owner: Owner | None, status: dg.DagsterRunStatus) -> None:
+def test_others_are_alive(table: StalledTable, owner: Owner | None, status: dg.DagsterRunStatus) -> None:
     table.runs(status)
     table.pointer(owner=owner)
     for now in range(NOW, NOW + LONGEST_WAIT_S, 30):

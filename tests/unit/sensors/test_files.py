@@ -32,7 +32,7 @@ from pinot_assets.source import ObjectStore, file_table, open_store
 from pinot_assets.table_spec import TableSpec
 
 
-class Table:
+class UnpublishedTable:
     """A table that was never published, and the cursor of its sensor."""
 
     def __init__(self, folder: Path, instance: dg.DagsterInstance) -> None:
@@ -80,11 +80,11 @@ class Table:
 
 
 @pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Table]:
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[UnpublishedTable]:
     monkeypatch.setenv("PINOT_CONTROLLER_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("PINOT_ZOOKEEPER", "127.0.0.1:9")
     with dg.DagsterInstance.ephemeral() as instance:
-        table = Table(tmp_path, instance)
+        table = UnpublishedTable(tmp_path, instance)
         monkeypatch.setattr(files, "open_session_store", lambda *_: nullcontext())
         monkeypatch.setattr(files, "observe", lambda *_: table.seen)
         monkeypatch.setattr(files, "published_token", lambda *_: table.standing)
@@ -98,13 +98,15 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "LISTING_S", 0)
 
 
-def test_few_files_are_one_tick(table: Table) -> None:
+def test_few_files_are_one_tick(table: UnpublishedTable) -> None:
     table.write("a.csv", "b.csv")
     assert table.tick() == "2 new, 0 rewritten, 0 deleted; launched"
     assert table.parts == []
 
 
-def test_many_files_are_listed_over_ticks_and_launched_at_the_end(table: Table, slow: None) -> None:
+def test_many_files_are_listed_over_ticks_and_launched_at_the_end(
+    table: UnpublishedTable, slow: None
+) -> None:
     table.write("a.csv", "b.csv")
     assert table.tick() == "listed 1 object so far, up to a.csv; goes on at the next tick"
     assert table.tick() == "listed 2 objects so far, up to b.csv; goes on at the next tick"
@@ -115,7 +117,7 @@ def test_many_files_are_listed_over_ticks_and_launched_at_the_end(table: Table, 
     assert json.loads(str(table.cursor))["sweep"] is None
 
 
-def test_what_was_launched_is_remembered_through_the_next_sweep(table: Table, slow: None) -> None:
+def test_what_was_launched_is_remembered_through_the_next_sweep(table: UnpublishedTable, slow: None) -> None:
     table.write("a.csv")
     while not table.tick().endswith("launched"):
         pass
@@ -124,7 +126,7 @@ def test_what_was_launched_is_remembered_through_the_next_sweep(table: Table, sl
 
 
 def test_a_ledger_that_cannot_be_read_costs_no_listing(
-    table: Table, slow: None, monkeypatch: pytest.MonkeyPatch
+    table: UnpublishedTable, slow: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_: object) -> Observation:
         raise SessionError("ZooKeeper is away")
@@ -140,7 +142,7 @@ def test_a_ledger_that_cannot_be_read_costs_no_listing(
     assert table.tick().endswith("launched")
 
 
-def test_a_run_in_the_middle_pauses_the_sweep(table: Table, slow: None) -> None:
+def test_a_run_in_the_middle_pauses_the_sweep(table: UnpublishedTable, slow: None) -> None:
     table.write("a.csv")
     table.tick()
     cursor = table.cursor
@@ -153,7 +155,7 @@ def test_a_run_in_the_middle_pauses_the_sweep(table: Table, slow: None) -> None:
 
 
 def test_parts_that_cannot_be_cleared_away_stop_nothing(
-    table: Table, slow: None, monkeypatch: pytest.MonkeyPatch
+    table: UnpublishedTable, slow: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: object) -> None:
         raise SourceError("the staging area refuses")
@@ -186,7 +188,7 @@ class Mailbox:
 
 
 @pytest.fixture
-def mailbox(table: Table, monkeypatch: pytest.MonkeyPatch) -> Mailbox:
+def mailbox(table: UnpublishedTable, monkeypatch: pytest.MonkeyPatch) -> Mailbox:
     mailbox = Mailbox()
     monkeypatch.setattr(files, "open_hints", lambda _: mailbox)
     return mailbox
@@ -196,7 +198,7 @@ NOTHING = "0 new, 0 rewritten, 0 deleted of 0 files listed"
 
 
 def test_without_a_message_the_table_rests_between_sweeps(
-    table: Table, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+    table: UnpublishedTable, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [1_800_000_000.0]
     monkeypatch.setattr(files.time, "time", lambda: clock[0])
@@ -212,7 +214,7 @@ def test_without_a_message_the_table_rests_between_sweeps(
 
 
 def test_a_message_wakes_a_sweep_and_is_deleted_at_its_end(
-    table: Table, mailbox: Mailbox, slow: None
+    table: UnpublishedTable, mailbox: Mailbox, slow: None
 ) -> None:
     assert table.tick() == NOTHING
     table.write("a.csv", "b.csv")
@@ -226,7 +228,7 @@ def test_a_message_wakes_a_sweep_and_is_deleted_at_its_end(
     assert mailbox.waiting == ["m3"], "it may tell of what this sweep did not see"
 
 
-def test_a_forged_message_costs_a_sweep_and_starts_nothing(table: Table, mailbox: Mailbox) -> None:
+def test_a_forged_message_costs_a_sweep_and_starts_nothing(table: UnpublishedTable, mailbox: Mailbox) -> None:
     assert table.tick() == NOTHING
     mailbox.waiting = ["forged"]
     assert table.tick() == NOTHING
@@ -234,7 +236,7 @@ def test_a_forged_message_costs_a_sweep_and_starts_nothing(table: Table, mailbox
 
 
 def test_a_sweep_that_failed_is_due_at_the_next_tick(
-    table: Table, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+    table: UnpublishedTable, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_: object) -> Observation:
         raise SessionError("ZooKeeper is away")
@@ -248,7 +250,7 @@ def test_a_sweep_that_failed_is_due_at_the_next_tick(
     assert table.tick() == NOTHING, "not the wait for a message that was taken"
 
 
-def test_a_queue_that_is_away_changes_nothing(table: Table, mailbox: Mailbox) -> None:
+def test_a_queue_that_is_away_changes_nothing(table: UnpublishedTable, mailbox: Mailbox) -> None:
     assert table.tick() == NOTHING
     mailbox.is_away = True
     assert table.tick() == NOTHING
@@ -256,13 +258,13 @@ def test_a_queue_that_is_away_changes_nothing(table: Table, mailbox: Mailbox) ->
     assert table.tick().endswith("launched")
 
 
-def test_another_pattern_is_listed_at_once(table: Table, mailbox: Mailbox) -> None:
+def test_another_pattern_is_listed_at_once(table: UnpublishedTable, mailbox: Mailbox) -> None:
     assert table.tick() == NOTHING
     table.spec = write_table(table.folder, "t", {**SYNC, "includeFileNamePattern": "glob:**/*.csv"})
     assert table.tick() == NOTHING
 
 
-def test_what_waits_for_its_time_is_looked_after(table: Table, mailbox: Mailbox) -> None:
+def test_what_waits_for_its_time_is_looked_after(table: UnpublishedTable, mailbox: Mailbox) -> None:
     table.spec = write_table(table.folder, "t", {**SYNC, "minFileAgeSec": 3600})
     table.write("a.csv")
     for _ in range(2):
@@ -270,7 +272,7 @@ def test_what_waits_for_its_time_is_looked_after(table: Table, mailbox: Mailbox)
 
 
 @pytest.fixture
-def looks(table: Table, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+def looks(table: UnpublishedTable, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """One for each time that listing and ledger were compared. The table is published, without a session."""
     found: list[object] = []
     take = PartitionEvents.take
@@ -284,7 +286,9 @@ def looks(table: Table, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return found
 
 
-def test_what_left_nothing_to_be_done_is_not_looked_at_again(table: Table, looks: list[object]) -> None:
+def test_what_left_nothing_to_be_done_is_not_looked_at_again(
+    table: UnpublishedTable, looks: list[object]
+) -> None:
     assert table.tick() == table.tick() == table.tick() == NOTHING
     assert len(looks) == 1
     table.write("a.csv")
@@ -295,7 +299,7 @@ def test_what_left_nothing_to_be_done_is_not_looked_at_again(table: Table, looks
 
 @pytest.mark.parametrize("standing", ["snapshot 2", ""])
 def test_another_ledger_or_an_open_session_is_looked_at(
-    table: Table, looks: list[object], standing: str
+    table: UnpublishedTable, looks: list[object], standing: str
 ) -> None:
     table.tick()
     table.standing = standing
@@ -303,7 +307,7 @@ def test_another_ledger_or_an_open_session_is_looked_at(
     assert len(looks) == 2
 
 
-def test_another_spec_is_looked_at(table: Table, looks: list[object]) -> None:
+def test_another_spec_is_looked_at(table: UnpublishedTable, looks: list[object]) -> None:
     table.tick()
     table.spec = write_table(table.folder, "t", {**SYNC, "partitionGroup": "hash:4"})
     table.tick()
@@ -311,7 +315,7 @@ def test_another_spec_is_looked_at(table: Table, looks: list[object]) -> None:
 
 
 def test_what_is_settled_is_looked_at_once_an_hour(
-    table: Table, looks: list[object], monkeypatch: pytest.MonkeyPatch
+    table: UnpublishedTable, looks: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [1_800_000_000.0]
     monkeypatch.setattr(files.time, "time", lambda: clock[0])
@@ -322,7 +326,7 @@ def test_what_is_settled_is_looked_at_once_an_hour(
 
 
 def test_what_dagster_was_not_told_to_the_end_is_looked_at_again(
-    table: Table, looks: list[object], monkeypatch: pytest.MonkeyPatch
+    table: UnpublishedTable, looks: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(TableHistory, "report", lambda *_: False)
@@ -333,7 +337,7 @@ def test_what_dagster_was_not_told_to_the_end_is_looked_at_again(
 
 
 def test_partitions_that_are_not_yet_deleted_are_no_matter_of_an_hour(
-    table: Table, looks: list[object], monkeypatch: pytest.MonkeyPatch
+    table: UnpublishedTable, looks: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of ten thousand files that have gone a tick deletes as many as it has time for."""
     table.instance.add_dynamic_partitions(partitions_name(table.spec), ["x", "y", "z"])
@@ -345,7 +349,7 @@ def test_partitions_that_are_not_yet_deleted_are_no_matter_of_an_hour(
 
 
 def test_a_run_that_comes_up_during_the_look_is_not_doubled(
-    table: Table, monkeypatch: pytest.MonkeyPatch
+    table: UnpublishedTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A look takes up to a minute, and the schedule does not wait for it."""
     run = dg.DagsterRun(job_name="t_ingest", status=dg.DagsterRunStatus.STARTED, tags={"pinot/table": "t"})
@@ -363,7 +367,7 @@ def test_a_run_that_comes_up_during_the_look_is_not_doubled(
 
 
 def test_a_settled_sweep_over_ticks_clears_its_parts_away(
-    table: Table, looks: list[object], slow: None
+    table: UnpublishedTable, looks: list[object], slow: None
 ) -> None:
     table.write("a.csv")
     table.spec = write_table(table.folder, "t", {**SYNC, "includeFileNamePattern": "glob:**/*.json"})
@@ -374,7 +378,7 @@ def test_a_settled_sweep_over_ticks_clears_its_parts_away(
     assert len(looks) == 1
 
 
-def test_a_cursor_of_a_newer_release_is_left_to_it(table: Table) -> None:
+def test_a_cursor_of_a_newer_release_is_left_to_it(table: UnpublishedTable) -> None:
     """This release would begin anew, and forget what was launched."""
     table.write("a.csv")
     newer = json.dumps({"launched": "d", "format": 9, "needs": "7.5.0"})
@@ -433,11 +437,11 @@ class Source:
 
 
 @pytest.fixture
-def source(table: Table, monkeypatch: pytest.MonkeyPatch) -> Source:
+def source(table: UnpublishedTable, monkeypatch: pytest.MonkeyPatch) -> Source:
     return Source(monkeypatch)
 
 
-def newest(table: Table) -> tuple[bool, str, str]:
+def newest(table: UnpublishedTable) -> tuple[bool, str, str]:
     """The newest evaluation in Dagster: passed, severity, description."""
     (record,) = table.instance.event_log_storage.get_asset_check_execution_history(
         dg.AssetCheckKey(keys_of(table.spec).table, "snapshot_equals_source"), limit=1
@@ -448,7 +452,7 @@ def newest(table: Table) -> tuple[bool, str, str]:
 
 
 def test_the_tick_says_for_how_long_the_source_cannot_be_listed(
-    table: Table, clock: Clock, source: Source
+    table: UnpublishedTable, clock: Clock, source: Source
 ) -> None:
     source.lose()
     assert table.tick() == f"{LOST}\n  → bring it back"
@@ -460,7 +464,7 @@ def test_the_tick_says_for_how_long_the_source_cannot_be_listed(
     assert table.tick() == TOLD.format("1.2 h")
 
 
-def test_a_look_that_succeeds_ends_the_row(table: Table, clock: Clock, source: Source) -> None:
+def test_a_look_that_succeeds_ends_the_row(table: UnpublishedTable, clock: Clock, source: Source) -> None:
     source.lose()
     table.tick()
     clock.later(50)
@@ -473,7 +477,7 @@ def test_a_look_that_succeeds_ends_the_row(table: Table, clock: Clock, source: S
 
 
 def test_after_an_hour_the_table_is_red_and_is_recorded_every_quarter_of_an_hour(
-    table: Table, clock: Clock, source: Source
+    table: UnpublishedTable, clock: Clock, source: Source
 ) -> None:
     source.lose()
     recorded_at: list[float] = []
@@ -500,7 +504,9 @@ def test_after_an_hour_the_table_is_red_and_is_recorded_every_quarter_of_an_hour
     assert evaluation.metadata["not_known_since"].value == NOON
 
 
-def test_the_check_that_is_recorded_is_one_of_the_table(table: Table, clock: Clock, source: Source) -> None:
+def test_the_check_that_is_recorded_is_one_of_the_table(
+    table: UnpublishedTable, clock: Clock, source: Source
+) -> None:
     source.lose()
     table.tick()
     clock.later(60)
@@ -510,7 +516,7 @@ def test_the_check_that_is_recorded_is_one_of_the_table(table: Table, clock: Clo
 
 
 def test_the_red_ends_when_the_table_can_be_looked_at_again(
-    table: Table, clock: Clock, source: Source
+    table: UnpublishedTable, clock: Clock, source: Source
 ) -> None:
     source.lose()
     table.tick()
@@ -533,7 +539,9 @@ def test_the_red_ends_when_the_table_can_be_looked_at_again(
     assert len(table.recorded) == recorded == 2
 
 
-def test_a_look_of_the_health_sensor_is_not_written_over(table: Table, clock: Clock, source: Source) -> None:
+def test_a_look_of_the_health_sensor_is_not_written_over(
+    table: UnpublishedTable, clock: Clock, source: Source
+) -> None:
     """It came after the source was back, and knows more than that."""
     source.lose()
     table.tick()
@@ -553,7 +561,7 @@ def test_a_look_of_the_health_sensor_is_not_written_over(table: Table, clock: Cl
 
 
 def test_a_stretch_of_a_long_listing_ends_the_red(
-    table: Table, clock: Clock, source: Source, slow: None
+    table: UnpublishedTable, clock: Clock, source: Source, slow: None
 ) -> None:
     table.write("a.csv")
     source.lose()
@@ -567,7 +575,7 @@ def test_a_stretch_of_a_long_listing_ends_the_red(
 
 
 def test_what_is_settled_ends_the_red(
-    table: Table, clock: Clock, source: Source, looks: list[object]
+    table: UnpublishedTable, clock: Clock, source: Source, looks: list[object]
 ) -> None:
     table.tick()
     source.lose()
@@ -586,7 +594,7 @@ def test_what_is_settled_ends_the_red(
 
 @pytest.mark.parametrize("away", ["observe", "published_token", "open_session_store", "open_staging"])
 def test_zookeeper_and_the_staging_area_count_as_the_source_does(
-    table: Table, clock: Clock, monkeypatch: pytest.MonkeyPatch, away: str
+    table: UnpublishedTable, clock: Clock, monkeypatch: pytest.MonkeyPatch, away: str
 ) -> None:
     def raises(*_: object) -> None:
         raise SessionError(f"no answer to {away}")
@@ -602,7 +610,7 @@ def test_zookeeper_and_the_staging_area_count_as_the_source_does(
 
 
 def test_a_table_that_rests_between_sweeps_does_so_again_after_trouble(
-    table: Table, clock: Clock, source: Source, mailbox: Mailbox, looks: list[object]
+    table: UnpublishedTable, clock: Clock, source: Source, mailbox: Mailbox, looks: list[object]
 ) -> None:
     assert table.tick() == NOTHING
     clock.later(15)
@@ -617,7 +625,7 @@ def test_a_table_that_rests_between_sweeps_does_so_again_after_trouble(
 
 
 def test_messages_that_wake_a_sweep_do_not_make_trouble_younger(
-    table: Table, clock: Clock, source: Source, mailbox: Mailbox
+    table: UnpublishedTable, clock: Clock, source: Source, mailbox: Mailbox
 ) -> None:
     source.lose()
     table.tick()
@@ -627,7 +635,9 @@ def test_messages_that_wake_a_sweep_do_not_make_trouble_younger(
     assert newest(table)[:2] == (False, "ERROR")
 
 
-def test_a_run_under_way_neither_counts_nor_ends_the_row(table: Table, clock: Clock, source: Source) -> None:
+def test_a_run_under_way_neither_counts_nor_ends_the_row(
+    table: UnpublishedTable, clock: Clock, source: Source
+) -> None:
     source.lose()
     table.tick()
     cursor = table.cursor
@@ -646,7 +656,7 @@ def silent() -> Iterator[str]:
 
 
 def test_a_store_that_is_silent_is_told_while_the_tick_still_counts(
-    table: Table, clock: Clock, silent: str, monkeypatch: pytest.MonkeyPatch
+    table: UnpublishedTable, clock: Clock, silent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its client waits for a minute, and so does Dagster for the tick, of which nothing is kept then."""
     assert files.LOOK_S + TICK_S < 60

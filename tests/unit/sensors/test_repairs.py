@@ -18,7 +18,7 @@ from pinot_assets.assets.location_jobs import TableChoice, run_config
 from pinot_assets.assets.realtime import realtime_jobs
 from pinot_assets.assets.runs import WHY_TAG
 from pinot_assets.errors import SessionError
-from pinot_assets.realtime.health.all_checks import RealtimeView, examine
+from pinot_assets.realtime.health.all_checks import RealtimeView, examine_state
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors.repairs import repairs_sensor
 from pinot_assets.session.values.state import Owner
@@ -66,9 +66,9 @@ def fake(monkeypatch: pytest.MonkeyPatch, remembered: Remembered) -> FakeRealtim
 
     def seen(*_: object) -> RealtimeView:
         state = made.look()
-        return RealtimeView(state, examine(state))
+        return RealtimeView(state, examine_state(state))
 
-    monkeypatch.setattr("pinot_assets.sensors.repairs.look", seen)
+    monkeypatch.setattr("pinot_assets.sensors.repairs.view_of", seen)
     return made
 
 
@@ -155,7 +155,7 @@ def test_a_look_that_does_not_end_repairs_nothing_and_is_told(
     """Six brokers of Kafka behind a silent firewall take a minute; Dagster has ended the tick by then."""
     monkeypatch.setattr("pinot_assets.sensors.repairs.TABLE_S", 0.1)
     end = threading.Event()
-    monkeypatch.setattr("pinot_assets.sensors.repairs.look", lambda *_: end.wait(60))
+    monkeypatch.setattr("pinot_assets.sensors.repairs.view_of", lambda *_: end.wait(60))
     spec = write_realtime_table(tmp_path, dagster={"repairLimit": 3})
     with dg.DagsterInstance.ephemeral() as instance:
         result = tick(spec, instance)

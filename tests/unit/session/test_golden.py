@@ -17,7 +17,14 @@ import pytest
 from fakes.stores.memory import new_memory
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.stored_format import NEWEST, RELEASES, metadata_of, plain, structured, table_of
+from pinot_assets.core.stored_format import (
+    NEWEST,
+    RELEASES,
+    parquet_metadata,
+    parquet_table,
+    plain,
+    structured,
+)
 from pinot_assets.errors import NeedsNewerRelease, SnapshotCorrupt
 from pinot_assets.ingest.contract.task_outputs import CutValues
 from pinot_assets.scheduling.files_tick import FilesCursor
@@ -187,8 +194,8 @@ def test_its_rows_too(name: str, number: int) -> None:
     """By value, type and metadata: the same rows have other bytes with another release of Arrow."""
     kind = ROWS[name]
     data = golden(name, number)
-    written = table_of(kind.write(kind.read(data), number))
-    assert written.equals(table_of(data), check_metadata=True)
+    written = parquet_table(kind.write(kind.read(data), number))
+    assert written.equals(parquet_table(data), check_metadata=True)
 
 
 @pytest.mark.parametrize("number", FORMATS)
@@ -204,7 +211,7 @@ def test_its_part_of_a_listing_too(number: int) -> None:
 
 def _said(name: str, data: bytes) -> JsonObject:
     if name in ROWS:
-        return metadata_of(data)
+        return parquet_metadata(data)
     value: JsonObject = json.loads(data)
     return value["simpleFields"] if name in ZNODES else value
 
@@ -246,8 +253,8 @@ def test_the_keys_of_starttree_stand_at_starttrees_path(number: int) -> None:
 def _with(name: str, data: bytes, more: JsonObject) -> bytes:
     """The object with more among what it says of itself."""
     if name in ROWS:
-        table = table_of(data)
-        metadata = metadata_of(data) | {key: str(item) for key, item in more.items()}
+        table = parquet_table(data)
+        metadata = parquet_metadata(data) | {key: str(item) for key, item in more.items()}
         sink = pa.BufferOutputStream()
         pq.write_table(table.replace_schema_metadata(metadata), sink)
         return bytes(sink.getvalue())
@@ -284,7 +291,7 @@ def test_fields_within_fields_are_kept_too() -> None:
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_columns_of_a_later_release_are_kept(number: int) -> None:
-    files = table_of(golden("manifest.parquet"))
+    files = parquet_table(golden("manifest.parquet"))
     outputs = files.column("outputs").to_pylist()
     outputs[0][0]["sorted"], outputs[0][1]["sorted"] = "yes", None
     files = files.append_column("pack", pa.array([7, None])).set_column(
@@ -292,16 +299,16 @@ def test_columns_of_a_later_release_are_kept(number: int) -> None:
     )
     sink = pa.BufferOutputStream()
     pq.write_table(files, sink)
-    again = table_of(files_to_parquet(PublishedFiles(sink.getvalue()), number))
+    again = parquet_table(files_to_parquet(PublishedFiles(sink.getvalue()), number))
     assert again.column("pack").to_pylist() == [7, None]
     assert again.column("outputs").to_pylist() == outputs
 
-    plan = table_of(golden("plan.parquet"))
+    plan = parquet_table(golden("plan.parquet"))
     pack = [*range(plan.num_rows)]
     sink = pa.BufferOutputStream()
     pq.write_table(plan.append_column("pack", pa.array(pack)), sink)
     read = plan_from_parquet(bytes(sink.getvalue()))
-    rows = table_of(plan_to_parquet(replace(read, format=number))).to_pylist()
+    rows = parquet_table(plan_to_parquet(replace(read, format=number))).to_pylist()
     assert [row["pack"] for row in rows if row["status"] in ("DONE", "BUILD", "GONE")] == pack[:3]
 
 

@@ -30,7 +30,7 @@ from pinot_assets.session.detect.listing import ListingCursor
 from pinot_assets.session.detect.observe import UnreadableSession, kept_sessions, observe, session_values
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging, Switch, plan_to_parquet
-from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, published
+from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, snapshots_of
 from pinot_assets.session.values.hold import Hold
 from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.session.values.report import TriggerResult
@@ -459,4 +459,4 @@ def test_poison_snapshots_of_history_and_poison_receipts_stop_no_run() -> None:
     store = SessionStore(client, CLUSTER, table.spec.name_with_type)  # type: ignore[arg-type]
     ref = store.pointer().current_snapshot
     assert ref is not None
-    assert len([*published(staging, StoredSnapshot(ref, staging.snapshot(ref)))]) > 1
+    assert len([*snapshots_of(staging, StoredSnapshot(ref, staging.snapshot(ref)))]) > 1

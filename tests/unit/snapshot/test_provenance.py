@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
-from pinot_assets.snapshot.provenance import difference, of_file, of_segment, stays
+from pinot_assets.snapshot.provenance import of_file, of_segment, snapshot_difference, stays
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.source import Fingerprint
 
@@ -57,7 +57,7 @@ def test_both_versions_of_an_appended_file_stay() -> None:
 
 
 def test_what_a_switch_changed() -> None:
-    found = difference(snapshot(1, A1, B1), snapshot(2, A2))
+    found = snapshot_difference(snapshot(1, A1, B1), snapshot(2, A2))
     assert found.added == ()
     assert [f.uri for f in found.removed] == ["file:///in/b/x.csv"]
     assert found.rewritten == ((A1, A2),)
@@ -84,6 +84,6 @@ def test_stays_say_what_each_snapshot_holds(history: list[Snapshot]) -> None:
 @given(SNAPSHOTS)
 def test_differences_add_up(history: list[Snapshot]) -> None:
     if history:
-        steps = [difference(older, newer) for newer, older in itertools.pairwise(history)]
+        steps = [snapshot_difference(older, newer) for newer, older in itertools.pairwise(history)]
         assert sum(s.rows for s in steps) == history[0].rows - history[-1].rows
-        assert difference(replace(history[0]), history[0]).rewritten == ()
+        assert snapshot_difference(replace(history[0]), history[0]).rewritten == ()

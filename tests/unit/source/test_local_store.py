@@ -58,10 +58,10 @@ def test_a_writer_killed_in_the_middle_leaves_no_object(store: ObjectStore, tmp_
     store.put_if_absent("seg/a.tar.gz", b"whole")
     store.probe()
     assert store.read("seg/a.tar.gz") == b"whole"
-    assert list(temporary.iterdir()) == [], "probe sweeps what the dead left"
+    assert list(temporary.iterdir()) == [], "probe deletes what the dead left"
 
 
-def test_probe_sweeps_neither_live_writers_nor_others_of_today(store: ObjectStore, tmp_path: Path) -> None:
+def test_probe_deletes_neither_live_writers_nor_others_of_today(store: ObjectStore, tmp_path: Path) -> None:
     temporary = tmp_path / "root" / local_store.TEMPORARY
     temporary.mkdir()
     live = temporary / f"{socket.gethostname()}-{os.getpid()}-aa"
@@ -74,7 +74,7 @@ def test_probe_sweeps_neither_live_writers_nor_others_of_today(store: ObjectStor
     assert set(temporary.iterdir()) == {live, foreign, mine}
 
 
-def test_probe_sweeps_what_another_host_left_a_day_ago(store: ObjectStore, tmp_path: Path) -> None:
+def test_probe_deletes_what_another_host_left_a_day_ago(store: ObjectStore, tmp_path: Path) -> None:
     """A container has a new name each time: what it left would stay for ever."""
     temporary = tmp_path / "root" / local_store.TEMPORARY
     temporary.mkdir()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.source import Fingerprint, Inventory, SourceFile, open_store, take_inventory
-from pinot_assets.source.readiness import Known, Readiness, Rules, Unready, judge, unready_words
+from pinot_assets.source.readiness import Known, Readiness, Rules, Unready, judge_readiness, unready_words
 
 NOW_S = 1_800_000_000
 AGE = Rules(min_age_s=60)
@@ -63,26 +63,26 @@ def shown(found: Readiness) -> tuple[list[str], list[str], list[str]]:
 def test_a_new_file_counts_from_its_age_on(age: float, counts: bool) -> None:
     """One that a wrong clock dated far ahead must not be kept out until that day."""
     inventory = listing(a=age, old=1000)
-    assert shown(judge(inventory, AGE, Known())) == (
+    assert shown(judge_readiness(inventory, AGE, Known())) == (
         (["a", "old"], [], []) if counts else (["old"], ["a"], [])
     )
 
 
 def test_without_rules_every_file_counts() -> None:
     inventory = listing(a=0, b=-5, d__c=1e6)
-    assert judge(inventory, Rules(), known("a", "gone")) == Readiness(inventory, inventory)
+    assert judge_readiness(inventory, Rules(), known("a", "gone")) == Readiness(inventory, inventory)
 
 
 def test_what_is_not_there_yet_is_not_in_the_digest() -> None:
     """So that the sensor sees a change when it is."""
-    young = judge(listing(a=1, b=100), AGE, Known()).counted
-    assert young.digest == judge(listing(a=2, b=100), AGE, Known()).counted.digest
-    old = judge(listing(a=60, b=100), AGE, Known()).counted
+    young = judge_readiness(listing(a=1, b=100), AGE, Known()).counted
+    assert young.digest == judge_readiness(listing(a=2, b=100), AGE, Known()).counted.digest
+    old = judge_readiness(listing(a=60, b=100), AGE, Known()).counted
     assert young.digest != old.digest
 
 
 def test_a_known_file_that_is_young_and_rewritten_holds_everything_up() -> None:
-    found = judge(listing(a=12, b=100, c=1), AGE, known("a", "b"))
+    found = judge_readiness(listing(a=12, b=100, c=1), AGE, known("a", "b"))
     assert shown(found) == (["a", "b"], ["c"], ["a"])
     assert found.waiting == (Unready("s3://in/a", "is 12 s old, minFileAgeSec is 60"),)
 
@@ -90,11 +90,11 @@ def test_a_known_file_that_is_young_and_rewritten_holds_everything_up() -> None:
 def test_a_known_file_that_is_young_and_as_it_was_published_holds_nothing_up() -> None:
     """An age that is asked for after the fact, or a push without any."""
     inventory = listing(a=12)
-    assert shown(judge(inventory, AGE, known("a", published=inventory))) == (["a"], [], [])
+    assert shown(judge_readiness(inventory, AGE, known("a", published=inventory))) == (["a"], [], [])
 
 
 def test_deletions_need_no_age() -> None:
-    assert shown(judge(listing(b=100), AGE, known("a", "b"))) == (["b"], [], [])
+    assert shown(judge_readiness(listing(b=100), AGE, known("a", "b"))) == (["b"], [], [])
 
 
 # --- marker --------------------------------------------------------------------------------------
@@ -102,59 +102,67 @@ def test_deletions_need_no_age() -> None:
 
 def test_files_count_where_the_marker_lies_in_their_own_directory() -> None:
     inventory = listing(complete=["d"], a=0, d__b=0, d__e__c=0)
-    assert shown(judge(inventory, MARKER, Known())) == (["d/b"], ["a", "d/e/c"], [])
+    assert shown(judge_readiness(inventory, MARKER, Known())) == (["d/b"], ["a", "d/e/c"], [])
 
 
 def test_a_rewritten_file_without_marker_holds_everything_up() -> None:
-    found = judge(listing(complete=["e"], d__a=0, e__b=0), MARKER, known("d/a", "e/b"))
+    found = judge_readiness(listing(complete=["e"], d__a=0, e__b=0), MARKER, known("d/a", "e/b"))
     assert shown(found) == (["d/a", "e/b"], [], ["d/a"])
     assert found.waiting[0].why == "lies in a directory without _SUCCESS"
 
 
 def test_a_published_file_that_stays_as_it_is_needs_no_marker() -> None:
     inventory = listing(d__a=0)
-    assert shown(judge(inventory, MARKER, known("d/a", published=inventory))) == (["d/a"], [], [])
+    assert shown(judge_readiness(inventory, MARKER, known("d/a", published=inventory))) == (["d/a"], [], [])
 
 
 def test_a_file_that_vanished_from_an_unfinished_directory_holds_everything_up() -> None:
     inventory = listing(d__b=0)
-    found = judge(inventory, MARKER, known("d/a", "d/b", published=inventory))
+    found = judge_readiness(inventory, MARKER, known("d/a", "d/b", published=inventory))
     assert shown(found) == (["d/b"], [], ["d/a"])
     assert found.waiting[0].why == "has gone from a directory that has others and no _SUCCESS"
 
 
 def test_a_file_that_vanished_from_a_finished_directory_is_deleted() -> None:
     inventory = listing(complete=["d"], d__b=0)
-    assert shown(judge(inventory, MARKER, known("d/a", "d/b", published=inventory))) == (["d/b"], [], [])
+    assert shown(judge_readiness(inventory, MARKER, known("d/a", "d/b", published=inventory))) == (
+        ["d/b"],
+        [],
+        [],
+    )
 
 
 def test_a_directory_that_vanished_is_deleted() -> None:
     inventory = listing(complete=["e"], e__b=0)
-    assert shown(judge(inventory, MARKER, known("d/a", "e/b"))) == (["e/b"], [], [])
+    assert shown(judge_readiness(inventory, MARKER, known("d/a", "e/b"))) == (["e/b"], [], [])
 
 
 def test_a_directory_that_a_writer_has_emptied_and_is_at_is_not_deleted() -> None:
     """Spark's overwrite: everything gone, new files under `_temporary`, the marker last."""
     inventory = listing(complete=["e"], being_written=["d"], e__b=0)
-    assert shown(judge(inventory, MARKER, known("d/a", "e/b"))) == (["e/b"], [], ["d/a"])
+    assert shown(judge_readiness(inventory, MARKER, known("d/a", "e/b"))) == (["e/b"], [], ["d/a"])
 
 
 def test_where_a_deletion_does_nothing_it_holds_nothing_up() -> None:
     appended = Known({"s3://in/d/a": []})
-    assert shown(judge(listing(complete=["e"], d__b=0, e__c=0), MARKER, appended)) == (["e/c"], ["d/b"], [])
+    assert shown(judge_readiness(listing(complete=["e"], d__b=0, e__c=0), MARKER, appended)) == (
+        ["e/c"],
+        ["d/b"],
+        [],
+    )
 
 
 # --- everything at once --------------------------------------------------------------------------
 
 
 def test_a_table_is_not_emptied_while_its_files_are_replaced() -> None:
-    found = judge(listing(b=1), AGE, known("a"))
+    found = judge_readiness(listing(b=1), AGE, known("a"))
     assert shown(found) == ([], ["b"], ["b"])
 
 
 def test_an_empty_listing_is_an_empty_listing() -> None:
     """Whoever lists looks twice; there is nothing to wait for here."""
-    assert shown(judge(listing(), Rules(60, "_SUCCESS"), known("a", "d/b"))) == ([], [], [])
+    assert shown(judge_readiness(listing(), Rules(60, "_SUCCESS"), known("a", "d/b"))) == ([], [], [])
 
 
 def test_it_is_told_how_many_the_first_and_why() -> None:
@@ -179,7 +187,7 @@ def test_nothing_that_is_known_ever_looks_deleted(ages, complete, table, asks_ma
     knows = known(*table, published=inventory)
     for name in set(table) - set(published):
         knows.versions[f"s3://in/{name}"] = []  # type: ignore[index]
-    found = judge(inventory, Rules(60, "_SUCCESS" if asks_marker else None), knows)
+    found = judge_readiness(inventory, Rules(60, "_SUCCESS" if asks_marker else None), knows)
     left_out = inventory.files.keys() - found.counted.files.keys()
     assert not left_out & knows.versions.keys()
     assert left_out == {u.uri for u in found.later}

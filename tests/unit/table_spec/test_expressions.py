@@ -16,7 +16,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import BuildError, SpecError, UnsupportedFeature
 from pinot_assets.expressions.syntax import PINOT, read_tokens
 from pinot_assets.ingest.contract.build_spec import Query
-from pinot_assets.ingest.spark.expression import compiled
+from pinot_assets.ingest.spark.expression import column_of
 from pinot_assets.ingest.spark.query import check_expressions
 from pinot_assets.segment.functions.pinot_functions import FUNCTIONS
 from pinot_assets.table_spec import Problem
@@ -83,7 +83,7 @@ def test_what_must_not_run_is_refused_by_the_run_itself(place: str, sql: str) ->
 @pytest.mark.parametrize("sql", [sql for place, sql in HOSTILE if place == "filter"])
 def test_no_text_becomes_a_column_unchecked(sql: str) -> None:
     with pytest.raises(BuildError, match="an expression "):
-        compiled(sql)
+        column_of(sql)
 
 
 def test_the_lists_are_long_enough() -> None:

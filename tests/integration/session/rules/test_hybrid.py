@@ -39,7 +39,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         until(lambda: part.missing(site) is None)
         yield f"127.0.0.1:{site.port(part.name, 'client')}"
     finally:
-        processes.stop([process], grace=5)
+        processes.stop_processes([process], grace=5)
 
 
 @pytest.fixture

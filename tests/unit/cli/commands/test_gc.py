@@ -35,6 +35,7 @@ EMPTY = Garbage((), (), (), ())
 class FakeDriver:
     """Answers with what it is given; an error is raised."""
 
+    spec: Any
     answer: Any
     asked: list[tuple[str, int]] = field(default_factory=list)
 
@@ -61,7 +62,7 @@ def _fake_gc(monkeypatch: pytest.MonkeyPatch) -> None:
 def call(
     *arguments: str, stores: tuple[Any, ...] = (), left_out: tuple[LeftOut, ...] = (), **answers: Any
 ) -> tuple[Result, dict[str, FakeDriver]]:
-    drivers = {name: FakeDriver(answer) for name, answer in answers.items()}
+    drivers = {name: FakeDriver(SimpleNamespace(name=name), answer) for name, answer in answers.items()}
 
     @contextmanager
     def driver_of(spec: Any, command: str) -> Iterator[Any]:

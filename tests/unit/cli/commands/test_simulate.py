@@ -11,7 +11,14 @@ from typer.testing import CliRunner
 
 from pinot_assets.cli.main import app
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.sizing.quantities import QuantityError, count, duration, of_bytes, of_seconds, size
+from pinot_assets.sizing.quantities import (
+    QuantityError,
+    of_bytes,
+    of_seconds,
+    parse_count,
+    parse_duration,
+    parse_size,
+)
 
 SMALL = ["simulate", "--tables", "5", "--servers", "5", "--msg-rate", "5k", "--for", "14h"]
 
@@ -105,14 +112,14 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     [("1500", 1_500), ("100k", 100_000), ("2.5M", 2_500_000), ("100k/s", 100_000), ("1,500", 1_500)],
 )
 def test_counts(text: str, value: float) -> None:
-    assert count(text) == value
+    assert parse_count(text) == value
 
 
 @pytest.mark.parametrize(
     ("text", "value"), [("800", 800), ("1KB", 1_024), ("500MB", 500 * 2**20), ("1.5g", 1.5 * 2**30)]
 )
 def test_sizes(text: str, value: float) -> None:
-    assert size(text) == value
+    assert parse_size(text) == value
 
 
 @pytest.mark.parametrize(
@@ -120,10 +127,10 @@ def test_sizes(text: str, value: float) -> None:
     [("0", 0), ("90s", 90), ("15m", 900), ("2h", 7_200), ("1h30m", 5_400), ("1d", 86_400), ("250ms", 0.25)],
 )
 def test_durations(text: str, value: float) -> None:
-    assert duration(text) == value
+    assert parse_duration(text) == value
 
 
-@pytest.mark.parametrize("parse", [count, size, duration])
+@pytest.mark.parametrize("parse", [parse_count, parse_size, parse_duration])
 @pytest.mark.parametrize("text", ["", "k", "-1k", "1 2", "1x", "2hh"])
 def test_nonsense_is_refused(parse, text: str) -> None:
     with pytest.raises(QuantityError, match="cannot be read"):

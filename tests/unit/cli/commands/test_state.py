@@ -31,7 +31,7 @@ from pinot_assets.session.values.state import (
 )
 
 
-class Lab:
+class StoredTable:
     """A table's nodes and staging area, and the commands on them."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +59,7 @@ class Lab:
 
     def run(self, *words: str, answer: str = "") -> Result:
         @contextmanager
-        def driver(*_: Any) -> Iterator[Lab]:
+        def driver(*_: Any) -> Iterator[StoredTable]:
             yield self
 
         with pytest.MonkeyPatch.context() as patch:
@@ -73,20 +73,20 @@ class Lab:
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    return Lab(tmp_path, monkeypatch)
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredTable:
+    return StoredTable(tmp_path, monkeypatch)
 
 
 SESSION = Session("cp1-00000a", 1, Mode.SYNC, "fp", 5, ObjectRef("plan", "ab"))
 
 
-def test_show_tells_the_format_and_what_it_needs(lab: Lab) -> None:
-    lab.has(Pointer(active_session="cp1"), SESSION)
-    text = lab.run("show").stdout
+def test_show_tells_the_format_and_what_it_needs(stored: StoredTable) -> None:
+    stored.has(Pointer(active_session="cp1"), SESSION)
+    text = stored.run("show").stdout
     assert "1: what the next session writes" in text
     assert "pointer of format 1, session of format 1" in text
     assert "pinot-assets 0.1.0 or newer" in text
-    told = json.loads(lab.run("show", "--json").stdout)
+    told = json.loads(stored.run("show", "--json").stdout)
     assert (told["format"], told["needs"], told["newestKnown"]) == (1, "0.1.0", NEWEST)
     assert [(one["kind"], one["format"], one["known"]) for one in told["objects"]] == [
         ("pointer", 1, True),
@@ -94,21 +94,21 @@ def test_show_tells_the_format_and_what_it_needs(lab: Lab) -> None:
     ]
 
 
-def test_show_tells_of_state_that_only_a_newer_release_reads(lab: Lab) -> None:
-    lab.has(Pointer(), SESSION, format="9", needs="4.5.6")
-    shown = lab.run("show")
+def test_show_tells_of_state_that_only_a_newer_release_reads(stored: StoredTable) -> None:
+    stored.has(Pointer(), SESSION, format="9", needs="4.5.6")
+    shown = stored.run("show")
     assert shown.exit_code == 0
     assert "pinot-assets 4.5.6 or newer" in shown.stdout
     assert "of format 9: this release does nothing here" in shown.stdout
-    told = json.loads(lab.run("show", "--json").stdout)
+    told = json.loads(stored.run("show", "--json").stdout)
     assert (told["format"], told["needs"], told["readable"]) == (9, "4.5.6", False)
 
 
-def test_a_table_without_state_begins_in_the_newest_format(lab: Lab) -> None:
-    assert f"the first session writes format {NEWEST}" in lab.run("show").stdout
-    assert json.loads(lab.run("show", "--json").stdout)["format"] is None
-    assert f"its first session writes format {NEWEST}" in lab.run("upgrade").stdout
-    assert not lab.upgraded
+def test_a_table_without_state_begins_in_the_newest_format(stored: StoredTable) -> None:
+    assert f"the first session writes format {NEWEST}" in stored.run("show").stdout
+    assert json.loads(stored.run("show", "--json").stdout)["format"] is None
+    assert f"its first session writes format {NEWEST}" in stored.run("upgrade").stdout
+    assert not stored.upgraded
 
 
 @pytest.mark.parametrize(
@@ -116,35 +116,35 @@ def test_a_table_without_state_begins_in_the_newest_format(lab: Lab) -> None:
     [((), "y\n", 1), ((), "n\n", 0), (("--yes",), "", 1), (("--dry-run",), "", 0)],
 )
 def test_upgrade_says_what_it_means_and_asks(
-    lab: Lab, words: tuple[str, ...], answer: str, upgraded: int
+    stored: StoredTable, words: tuple[str, ...], answer: str, upgraded: int
 ) -> None:
-    lab.has(Pointer(), SESSION)
-    done = lab.run("upgrade", *words, answer=answer)
+    stored.has(Pointer(), SESSION)
+    done = stored.run("upgrade", *words, answer=answer)
     assert f"t: from format 1 to {NEWEST}" in done.stdout
     assert f"pinot-assets before {RELEASES[NEWEST]} stops at t from then on" in done.stdout
-    assert lab.upgraded == upgraded
+    assert stored.upgraded == upgraded
     assert done.exit_code == (1 if answer == "n\n" else 0)
 
 
-def test_upgrade_as_json_asks_nothing(lab: Lab) -> None:
-    lab.has(Pointer())
-    assert "nobody is asked" in str(lab.run("upgrade", "--json").exception)
-    told = json.loads(lab.run("upgrade", "--json", "--dry-run").stdout)
+def test_upgrade_as_json_asks_nothing(stored: StoredTable) -> None:
+    stored.has(Pointer())
+    assert "nobody is asked" in str(stored.run("upgrade", "--json").exception)
+    told = json.loads(stored.run("upgrade", "--json", "--dry-run").stdout)
     assert told == {"table": "t", "from": 1, "to": NEWEST, "due": True, "upgraded": False}
-    assert not lab.upgraded
-    assert json.loads(lab.run("upgrade", "--json", "--yes").stdout)["upgraded"] is True
+    assert not stored.upgraded
+    assert json.loads(stored.run("upgrade", "--json", "--yes").stdout)["upgraded"] is True
 
 
-def test_what_is_upgraded_is_left_alone(lab: Lab) -> None:
-    lab.has(Pointer(format=NEWEST))
-    assert "nothing to do" in lab.run("upgrade").stdout
-    assert not lab.upgraded
+def test_what_is_upgraded_is_left_alone(stored: StoredTable) -> None:
+    stored.has(Pointer(format=NEWEST))
+    assert "nothing to do" in stored.run("upgrade").stdout
+    assert not stored.upgraded
 
 
-def test_upgrade_refuses_what_it_does_not_know(lab: Lab) -> None:
-    lab.has(Pointer(), format="9", needs="4.5.6")
-    assert isinstance(lab.run("upgrade", "--yes").exception, NeedsNewerRelease)
-    assert not lab.upgraded
+def test_upgrade_refuses_what_it_does_not_know(stored: StoredTable) -> None:
+    stored.has(Pointer(), format="9", needs="4.5.6")
+    assert isinstance(stored.run("upgrade", "--yes").exception, NeedsNewerRelease)
+    assert not stored.upgraded
 
 
 def test_the_newest_format_needs_no_release_after_this_one() -> None:
@@ -155,10 +155,12 @@ def test_the_newest_format_needs_no_release_after_this_one() -> None:
 
 @pytest.mark.parametrize("words", [("show",), ("show", "--json"), ("upgrade",), ("upgrade", "--yes")])
 @pytest.mark.parametrize("data", [b"[1]", b"{}", b'{"simpleFields": {"format": "two"}}'])
-def test_a_damaged_pointer_is_no_table_without_state(lab: Lab, words: tuple[str, ...], data: bytes) -> None:
-    lab.client.ensure_path(lab.store.path)
-    lab.client.set(lab.store.path, data)
-    refused = lab.run(*words)
+def test_a_damaged_pointer_is_no_table_without_state(
+    stored: StoredTable, words: tuple[str, ...], data: bytes
+) -> None:
+    stored.client.ensure_path(stored.store.path)
+    stored.client.set(stored.store.path, data)
+    refused = stored.run(*words)
     assert isinstance(refused.exception, NodeUnreadable)
     assert "has no state yet" not in refused.output
-    assert not lab.upgraded
+    assert not stored.upgraded

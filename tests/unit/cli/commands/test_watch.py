@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from pinot_assets.cli import main
 from pinot_assets.cli.commands import watch as watch_command
-from pinot_assets.cli.commands.watch import Outside, TableState, Watched, look_at, watch_tables
+from pinot_assets.cli.commands.watch import Outside, TableState, Watched, run_if_due, watch_tables
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import ListingFailed, PinotError, SessionHeld, SnapshotIncomplete
 from pinot_assets.session.detect.observe import Observation, list_source
@@ -31,7 +31,7 @@ from pinot_assets.table_spec import TableSpec
 NOW = 1_800_000_000
 
 
-class World(Outside):
+class WatchedTable(Outside):
     """A table, its files, and runs that publish what they see."""
 
     def __init__(self, folder: Path) -> None:
@@ -68,90 +68,96 @@ class World(Outside):
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def outside(tmp_path: Path) -> WatchedTable:
+    return WatchedTable(tmp_path)
 
 
-def test_runs_when_files_have_changed_and_else_waits(world: World) -> None:
-    write_files(world.folder, F1="a b")
-    table = look_at(Watched(world.spec), world, 30)
-    assert [state for state, _ in world.states] == [TableState.RUNS, TableState.WAITS]
+def test_runs_when_files_have_changed_and_else_waits(outside: WatchedTable) -> None:
+    write_files(outside.folder, F1="a b")
+    table = run_if_due(Watched(outside.spec), outside, 30)
+    assert [state for state, _ in outside.states] == [TableState.RUNS, TableState.WAITS]
     assert (table.last, table.last_s, table.next_s) == ("switched: 1 row", NOW, NOW + 30)
-    table = look_at(table, world, 30)
-    assert (table.state, world.runs) == (TableState.WAITS, 1)
+    table = run_if_due(table, outside, 30)
+    assert (table.state, outside.runs) == (TableState.WAITS, 1)
     assert "0 new, 0 rewritten, 0 deleted" in table.message
-    write_files(world.folder, F2="c")
-    look_at(table, world, 30)
-    assert world.runs == 2
+    write_files(outside.folder, F2="c")
+    run_if_due(table, outside, 30)
+    assert outside.runs == 2
 
 
-def test_another_driver_at_work_is_waited_for(world: World) -> None:
-    write_files(world.folder, F1="a")
-    world.seen = Observation(Pointer(), None, (), {}, Owner("other", "host", 7, 0), None, NO_HOLD)
-    table = look_at(Watched(world.spec), world, 30)
-    assert (table.state, table.code, world.runs) == (TableState.WAITS, ExitCode.DONE, 0)
+def test_another_driver_at_work_is_waited_for(outside: WatchedTable) -> None:
+    write_files(outside.folder, F1="a")
+    outside.seen = Observation(Pointer(), None, (), {}, Owner("other", "host", 7, 0), None, NO_HOLD)
+    table = run_if_due(Watched(outside.spec), outside, 30)
+    assert (table.state, table.code, outside.runs) == (TableState.WAITS, ExitCode.DONE, 0)
     assert "held by other" in table.message
 
 
-def test_one_that_takes_the_lease_in_between_is_no_error(world: World) -> None:
-    write_files(world.folder, F1="a")
-    world.run_trouble = SessionHeld("t is held by other")
-    table = look_at(Watched(world.spec), world, 30)
+def test_one_that_takes_the_lease_in_between_is_no_error(outside: WatchedTable) -> None:
+    write_files(outside.folder, F1="a")
+    outside.run_trouble = SessionHeld("t is held by other")
+    table = run_if_due(Watched(outside.spec), outside, 30)
     assert (table.state, table.code, table.errors) == (TableState.WAITS, ExitCode.DONE, 0)
 
 
 @pytest.mark.parametrize("trouble", [ListingFailed("no listing"), OSError(5, "Input/output error")])
-def test_what_cannot_be_looked_at_is_tried_again_later_each_time(world: World, trouble: Exception) -> None:
-    world.trouble = trouble
-    table, waits = Watched(world.spec), []
+def test_what_cannot_be_looked_at_is_tried_again_later_each_time(
+    outside: WatchedTable, trouble: Exception
+) -> None:
+    outside.trouble = trouble
+    table, waits = Watched(outside.spec), []
     for _ in range(7):
-        table = look_at(table, world, 30)
+        table = run_if_due(table, outside, 30)
         assert (table.state, table.code) == (TableState.ERROR, ExitCode.ERROR)
         waits.append(table.next_s - NOW)
     assert waits == [30, 60, 120, 240, 480, 600, 600]
-    world.trouble = None
-    assert look_at(table, world, 30).next_s == NOW + 30
+    outside.trouble = None
+    assert run_if_due(table, outside, 30).next_s == NOW + 30
 
 
-def test_what_cannot_be_looked_at_says_for_how_long_until_it_can(world: World) -> None:
-    world.trouble, table, told = ListingFailed("no listing", hint="bring it back"), Watched(world.spec), []
+def test_what_cannot_be_looked_at_says_for_how_long_until_it_can(outside: WatchedTable) -> None:
+    outside.trouble, table, told = (
+        ListingFailed("no listing", hint="bring it back"),
+        Watched(outside.spec),
+        [],
+    )
     since = "since 2027-01-15 08:00:00 UTC"
     for _ in range(12):
-        table = look_at(table, world, 30)
+        table = run_if_due(table, outside, 30)
         told.append(table.message)
-        world.now = table.next_s
+        outside.now = table.next_s
     assert told[0] == "no listing\n  → bring it back"
     assert told[1] == f"no listing; for 30 s, {since}\n  → bring it back"
     assert told[-1] == f"no listing; for 1.3 h, {since}\n  → bring it back"
     assert (table.failing_s, table.state, table.code) == (NOW, TableState.ERROR, ExitCode.ERROR)
-    world.trouble = None
-    table = look_at(table, world, 30)
+    outside.trouble = None
+    table = run_if_due(table, outside, 30)
     assert (table.failing_s, table.state) == (0, TableState.WAITS)
-    world.trouble = PinotError("Pinot is away")
-    assert look_at(table, world, 30).message == "Pinot is away"
+    outside.trouble = PinotError("Pinot is away")
+    assert run_if_due(table, outside, 30).message == "Pinot is away"
 
 
-def test_a_run_that_failed_is_not_started_again_at_once(world: World) -> None:
-    write_files(world.folder, F1="a")
-    world.run_trouble = PinotError("Pinot is away")
-    table = look_at(Watched(world.spec), world, 30)
+def test_a_run_that_failed_is_not_started_again_at_once(outside: WatchedTable) -> None:
+    write_files(outside.folder, F1="a")
+    outside.run_trouble = PinotError("Pinot is away")
+    table = run_if_due(Watched(outside.spec), outside, 30)
     assert (table.state, table.last, table.code) == (TableState.ERROR, "failed", ExitCode.ERROR)
-    world.now += 30
-    table = look_at(table, world, 30)
-    assert (table.state, world.runs) == (TableState.WAITS, 1)
+    outside.now += 30
+    table = run_if_due(table, outside, 30)
+    assert (table.state, outside.runs) == (TableState.WAITS, 1)
     assert "launched before" in table.message
-    world.now += 300
-    look_at(table, world, 30)
-    assert world.runs == 2
+    outside.now += 300
+    run_if_due(table, outside, 30)
+    assert outside.runs == 2
 
 
-def test_a_gate_that_stays_shut_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_files(world.folder, F1="a")
+def test_a_gate_that_stays_shut_is_told(outside: WatchedTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files(outside.folder, F1="a")
     refused = RunOutcome(
         TriggerReport(TriggerResult.FAILED, None, 1), (), None, SnapshotIncomplete("not all is built")
     )
-    monkeypatch.setattr(world, "run", lambda spec: refused)
-    table = look_at(Watched(world.spec), world, 30)
+    monkeypatch.setattr(outside, "run", lambda spec: refused)
+    table = run_if_due(Watched(outside.spec), outside, 30)
     assert (table.state, table.message, table.code) == (
         TableState.REFUSED,
         "not all is built",
@@ -159,17 +165,17 @@ def test_a_gate_that_stays_shut_is_told(world: World, monkeypatch: pytest.Monkey
     )
 
 
-def test_looks_until_it_is_to_end_and_lets_a_run_come_to_its_end(world: World) -> None:
-    write_files(world.folder, F1="a")
+def test_looks_until_it_is_to_end_and_lets_a_run_come_to_its_end(outside: WatchedTable) -> None:
+    write_files(outside.folder, F1="a")
     slept: list[float] = []
 
     def stopped(seconds: float) -> bool:
         slept.append(seconds)
-        world.now += int(seconds)
-        return world.now >= NOW + 90
+        outside.now += int(seconds)
+        return outside.now >= NOW + 90
 
-    watch_tables([world.spec], world, 30, stopped)
-    assert world.runs == 1
+    watch_tables([outside.spec], outside, 30, stopped)
+    assert outside.runs == 1
     assert [seconds for seconds in slept if seconds] == [30, 30, 30]
 
 
@@ -177,13 +183,13 @@ def test_looks_until_it_is_to_end_and_lets_a_run_come_to_its_end(world: World) -
 
 
 @pytest.fixture
-def typed(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
-    monkeypatch.chdir(world.folder)
+def typed(outside: WatchedTable, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
+    monkeypatch.chdir(outside.folder)
     monkeypatch.delenv("PINOT_ASSETS_TABLES", raising=False)
 
     class Here(Outside):
-        look = staticmethod(world.look)
-        run = staticmethod(world.run)
+        look = staticmethod(outside.look)
+        run = staticmethod(outside.run)
 
     monkeypatch.setattr(watch_command, "Outside", Here)
 
@@ -195,10 +201,10 @@ def typed(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[
 
 
 def test_a_table_whose_spec_is_wrong_is_named_and_the_others_are_watched(
-    world: World, typed: Callable[..., tuple[int, str]]
+    outside: WatchedTable, typed: Callable[..., tuple[int, str]]
 ) -> None:
-    write_files(world.folder, F1="a")
-    (world.folder / "tables" / "b.yaml").write_text("[")
+    write_files(outside.folder, F1="a")
+    (outside.folder / "tables" / "b.yaml").write_text("[")
     code, out = typed("--all", "--once", "--json")
     lines = [json.loads(line) for line in out.splitlines()]
     assert code == ExitCode.ERROR
@@ -208,7 +214,7 @@ def test_a_table_whose_spec_is_wrong_is_named_and_the_others_are_watched(
         ("t_OFFLINE", "waits"),
     ]
     assert "b.yaml:1" in lines[0]["message"]
-    assert world.runs == 1
+    assert outside.runs == 1
     assert typed("t", "--once")[0] == ExitCode.DONE
     assert typed("t", "b", "--once")[0] == ExitCode.ERROR
     shown = CliRunner().invoke(main.app, ["watch", "--all", "--once"])
@@ -216,15 +222,15 @@ def test_a_table_whose_spec_is_wrong_is_named_and_the_others_are_watched(
 
 
 @pytest.mark.usefixtures("typed")
-def test_there_must_be_something_to_watch(world: World) -> None:
-    (world.folder / "tables" / "t.yaml").write_text("[")
+def test_there_must_be_something_to_watch(outside: WatchedTable) -> None:
+    (outside.folder / "tables" / "t.yaml").write_text("[")
     assert "t.yaml:1" in str(CliRunner().invoke(main.app, ["watch", "--all"]).exception)
-    (world.folder / "tables" / "t.yaml").unlink()
+    (outside.folder / "tables" / "t.yaml").unlink()
     assert "there is no OFFLINE table" in str(CliRunner().invoke(main.app, ["watch", "--all"]).exception)
 
 
-def test_once_for_log_collectors(world: World, typed: Callable[..., tuple[int, str]]) -> None:
-    write_files(world.folder, F1="a")
+def test_once_for_log_collectors(outside: WatchedTable, typed: Callable[..., tuple[int, str]]) -> None:
+    write_files(outside.folder, F1="a")
     code, out = typed("--all", "--once", "--json")
     lines = [json.loads(line) for line in out.splitlines()]
     assert code == 0
@@ -232,7 +238,7 @@ def test_once_for_log_collectors(world: World, typed: Callable[..., tuple[int, s
     assert lines[1]["table"] == "t_OFFLINE"
     assert lines[1]["lastRun"] == "switched: 1 row"
     assert [line["failingSince"] for line in lines] == [None, None]
-    world.trouble = ListingFailed("no listing")
+    outside.trouble = ListingFailed("no listing")
     code, out = typed("t", "--once")
     assert code == 1
     assert "t error no listing" in out
@@ -241,7 +247,7 @@ def test_once_for_log_collectors(world: World, typed: Callable[..., tuple[int, s
     assert str(json.loads(out)["failingSince"]).endswith("UTC")
 
 
-def test_ctrl_c_ends_it_cleanly(world: World, typed: Callable[..., tuple[int, str]]) -> None:
+def test_ctrl_c_ends_it_cleanly(outside: WatchedTable, typed: Callable[..., tuple[int, str]]) -> None:
     before = signal.getsignal(signal.SIGINT)
     threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     code, out = typed("t", "--interval", "60")

@@ -20,7 +20,7 @@ import pytest
 from pinot_assets.core.file_errors import TypeMismatch, Unreadable
 from pinot_assets.errors import SourceError
 from pinot_assets.ingest.contract.build_spec import BuildSpec
-from pinot_assets.ingest.contract.failures import tells_of_memory, trouble_of
+from pinot_assets.ingest.contract.failures import tells_of_memory, trouble_code
 from pinot_assets.ingest.formats.binary_formats import damaged
 from pinot_assets.ingest.task import build_file, build_from
 from pinot_assets.snapshot.receipt import Failure
@@ -52,16 +52,16 @@ FULL = OSError(errno.ENOSPC, "No space left on device")
     ],
 )
 def test_what_is_to_blame(error: Exception, code: str | None) -> None:
-    assert trouble_of(error) == code
+    assert trouble_code(error) == code
 
 
 def test_a_cause_counts_however_it_was_wrapped() -> None:
     wrapped = Unreadable("the Parquet file is damaged or cut short")
     wrapped.__cause__ = pa.ArrowMemoryError("malloc failed")
-    assert trouble_of(wrapped) == "OUT_OF_MEMORY"
+    assert trouble_code(wrapped) == "OUT_OF_MEMORY"
     within = Unreadable("the Parquet file is damaged or cut short")
     within.__context__ = wrapped  # as of one raised in an except block
-    assert trouble_of(within) == "OUT_OF_MEMORY"
+    assert trouble_code(within) == "OUT_OF_MEMORY"
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from pinot_assets.core.file_errors import Unreadable
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.formats import csv_text
-from pinot_assets.ingest.formats.csv_text import without_comments
+from pinot_assets.ingest.formats.csv_text import without_comment_lines
 
 
 def kept(*blocks: bytes, reader: Mapping[str, str] | None = None) -> bytes:
     csv_settings = CsvSettings.from_reader({"commentMarker": "#"} | dict(reader or {}))
-    return b"".join(without_comments(iter(blocks), csv_settings))
+    return b"".join(without_comment_lines(iter(blocks), csv_settings))
 
 
 @pytest.mark.parametrize(

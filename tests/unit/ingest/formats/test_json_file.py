@@ -14,7 +14,7 @@ from pinot_assets.core.file_errors import FileRejected, TypeMismatch, Unreadable
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.formats import json_documents, json_file
-from pinot_assets.ingest.formats.json_file import read_json
+from pinot_assets.ingest.formats.json_file import read_documents
 
 MOMENT = pa.timestamp("ms", "UTC")
 SCHEMA = pa.schema(
@@ -34,7 +34,7 @@ NOON_MS = 1357041600000
 
 def read(text: str | bytes) -> pa.Table:
     data = text if isinstance(text, bytes) else text.encode()
-    tables = read_json(iter([data]), TargetSchema(SCHEMA, json=frozenset("j")), BadRowPolicy())
+    tables = read_documents(iter([data]), TargetSchema(SCHEMA, json=frozenset("j")), BadRowPolicy())
     return pa.concat_tables([SCHEMA.empty_table(), *tables])
 
 
@@ -225,13 +225,13 @@ def test_numbers_in_json_and_decimals_stay_as_they_are_written() -> None:
     schema = pa.schema([("n", pa.string()), ("j", pa.string()), ("m", pa.list_(pa.string()))])
     wanted = TargetSchema(schema, json=frozenset("j"), decimals=frozenset("nm"))
     text = '{"n":0.10,"j":{"a":[1.10,1e400]},"m":[1,2.50]}\n{"n":"1e5","m":7}'
-    tables = read_json(iter([text.encode()]), wanted, BadRowPolicy())
+    tables = read_documents(iter([text.encode()]), wanted, BadRowPolicy())
     assert pa.concat_tables(tables).to_pylist() == [
         {"n": "0.10", "j": '{"a":[1.10,1e400]}', "m": ["1", "2.50"]},
         {"n": "1e5", "j": None, "m": ["7"]},
     ]
     with pytest.raises(TypeMismatch, match="column n, row 1: 'a' cannot become BIG_DECIMAL"):
-        list(read_json(iter([b'{"n":"a"}']), wanted, BadRowPolicy()))
+        list(read_documents(iter([b'{"n":"a"}']), wanted, BadRowPolicy()))
 
 
 def test_a_long_document_of_several_lines_is_parsed_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +246,7 @@ def test_a_long_document_of_several_lines_is_parsed_a_few_times(monkeypatch: pyt
     monkeypatch.setattr(json_file._JsonReader, "read", counted)
     lines = [b'{"i":0}\n{\n', *[b'"x%d":1,\n' % n for n in range(2000)], b'"i":7}\n{"i":8}\n']
     wanted = TargetSchema(pa.schema([("i", pa.int64())]))
-    tables = list(read_json(iter(lines), wanted, BadRowPolicy()))
+    tables = list(read_documents(iter(lines), wanted, BadRowPolicy()))
     assert pa.concat_tables(tables)["i"].to_pylist() == [0, 7, 8]
     assert len(tried) < 20
     assert sum(tried) < 5 * sum(map(len, lines))
@@ -263,5 +263,5 @@ def test_a_document_of_several_lines_may_not_be_too_long(monkeypatch: pytest.Mon
             yield b'"x%d":1,\n' % n
 
     with pytest.raises(Unreadable, match="a document is longer than"):
-        list(read_json(blocks(), TargetSchema(pa.schema([("i", pa.int64())])), BadRowPolicy()))
+        list(read_documents(blocks(), TargetSchema(pa.schema([("i", pa.int64())])), BadRowPolicy()))
     assert count[0] < 200

@@ -28,7 +28,7 @@ from pinot_assets.ingest.contract.accepted_rows import BadRowAllowance, BadRowPo
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.formats import binary_formats, content, csv_file, json_documents
 from pinot_assets.ingest.formats.csv_file import read_csv
-from pinot_assets.ingest.formats.json_file import read_json
+from pinot_assets.ingest.formats.json_file import read_documents
 from pinot_assets.ingest.formats.read import read_batches
 
 SCHEMA = pa.schema([("i", pa.int32()), ("s", pa.string()), ("m", pa.list_(pa.int32()))])
@@ -322,7 +322,7 @@ def test_a_line_without_end_is_refused_before_it_is_read(monkeypatch: pytest.Mon
     monkeypatch.setattr(json_documents, "DOCUMENT_BYTES", 1000)
     readers: list[Callable[[Iterator[bytes]], Iterator[pa.Table]]] = [
         lambda blocks: read_csv(blocks, WANTED, CsvSettings(), BadRowPolicy()),
-        lambda blocks: read_json(blocks, WANTED, BadRowPolicy()),
+        lambda blocks: read_documents(blocks, WANTED, BadRowPolicy()),
     ]
     for reader, start in zip(readers, (b'i,s,m\n1,"', b'{"i":1}\n{"s":"'), strict=True):
         count = [0]

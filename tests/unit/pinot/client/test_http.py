@@ -363,6 +363,18 @@ def test_tls_that_does_not_fit_is_no_connection(
 def test_an_empty_reply_is_none() -> None:
     with door(lambda _: httpx.Response(200, text=" ")) as it:
         assert it.send_json(call(CallKind.READ)) is None
+        assert it.send_fields(call(CallKind.READ)) == {}
+
+
+def test_a_reply_that_is_no_object_is_refused_where_one_is_read() -> None:
+    with door(lambda _: httpx.Response(200, text='{"a": 1}')) as it:
+        assert it.get_fields("/x") == {"a": 1}
+    for text in ("[]", "[1]", "0", '""', "false"):
+        with (
+            door(lambda _, text=text: httpx.Response(200, text=text)) as it,
+            pytest.raises(PinotError, match="did not answer with a JSON object"),
+        ):
+            it.send_fields(call(CallKind.READ))
 
 
 def test_what_is_not_json_is_told() -> None:

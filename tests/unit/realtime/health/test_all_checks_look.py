@@ -10,7 +10,7 @@ from fakes.realtime.memory import S1, S2, FakeRealtime
 from pinot_assets.core.connections import PinotConnection
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
 from pinot_assets.realtime.health import all_checks
-from pinot_assets.realtime.health.all_checks import CHECKS, look
+from pinot_assets.realtime.health.all_checks import CHECKS, view_of
 from pinot_assets.realtime.health.metrics import numbers
 from pinot_assets.realtime.read.reading import open_deep_store
 from pinot_assets.settings.environment import Settings
@@ -33,7 +33,7 @@ def settings() -> Settings:
 
 
 def test_a_look_has_the_state_and_every_answer(fake):
-    looked = look("clicks", settings)
+    looked = view_of("clicks", settings)
     assert looked.state is not None
     assert [answer.name for answer in looked.answers] == [check.name for check in CHECKS]
 
@@ -42,7 +42,7 @@ def test_without_a_pinot_every_answer_says_why(fake):
     def nowhere() -> Settings:
         raise PinotAssetsError("no Pinot to talk to", why="nothing is set", hint="set it")
 
-    looked = look("clicks", nowhere)
+    looked = view_of("clicks", nowhere)
     assert looked.state is None
     assert {answer.message for answer in looked.answers} == {"not known: no Pinot to talk to: nothing is set"}
     assert not any(answer.passed or answer.known for answer in looked.answers)
@@ -53,7 +53,7 @@ def test_a_table_that_was_not_made_yet_says_how_it_is_made(fake, monkeypatch):
         raise PinotNotFound(f"there is no table {table}", hint="GET /tables lists those there are")
 
     monkeypatch.setattr(all_checks, "read_state", missing)
-    looked = look("clicks_REALTIME", settings)
+    looked = view_of("clicks_REALTIME", settings)
     assert looked.state is None
     assert {answer.next_step for answer in looked.answers} == {"`pinot-assets tables apply clicks` makes it"}
 

@@ -21,7 +21,7 @@ from pinot_assets.realtime.operations.drill import (
     Phase,
     downloaded,
     drill_values,
-    findings,
+    evidence,
     is_over,
     p95,
     rate,
@@ -102,7 +102,7 @@ def test_what_a_drill_that_went_well_shows() -> None:
         Phase.DOWNLOADS: [sample(32, 3100, 2, 4, peer_downloads=1), sample(36, 3500, 2, 4, peer_downloads=5)],
         Phase.BACKFILL: [sample(40, 4000, 2, 4), sample(400, 9000, 2, 0)],
     }
-    found = findings(seen, LENGTHS)
+    found = evidence(seen, LENGTHS)
     assert passed(found) == {
         "ingestion": True,
         "commits": True,
@@ -124,7 +124,7 @@ def test_what_a_drill_that_went_badly_shows() -> None:
         Phase.OUTAGE: [sample(11, 1100), sample(31, 1200, 1)],
         Phase.BACKFILL: [sample(40, 4000, 2, 4), sample(400, 9000, 2, 1)],
     }
-    assert passed(findings(slow, LENGTHS)) == {
+    assert passed(evidence(slow, LENGTHS)) == {
         "ingestion": False,
         "commits": False,
         "bypass": False,
@@ -132,7 +132,7 @@ def test_what_a_drill_that_went_badly_shows() -> None:
         "queries": None,
         "back-fill": False,
     }
-    assert passed(findings({}, LENGTHS))["ingestion"] is False
+    assert passed(evidence({}, LENGTHS))["ingestion"] is False
 
 
 def test_without_a_backlog_the_rate_proves_nothing() -> None:
@@ -140,7 +140,7 @@ def test_without_a_backlog_the_rate_proves_nothing() -> None:
         Phase.BEFORE: [sample(0, 0), sample(10, 1000, backlog=0)],
         Phase.OUTAGE: [sample(11, 1100), sample(31, 3050, 2)],
     }
-    assert passed(findings(seen, LENGTHS))["ingestion"] is None
+    assert passed(evidence(seen, LENGTHS))["ingestion"] is None
 
 
 # --- on a table that goes on by itself --------------------------------------------------------------------
@@ -160,7 +160,7 @@ class Drilled:
 
     def read(self) -> RealtimeState:
         self.pinot.read()
-        while self.clock.now_ms - self.began > 6_000:
+        while self.clock.now_ms() - self.began > 6_000:
             self.began += 6_000
             newest = self.pinot.state.latest()[0]
             url = "s3://d/t/x" if self.store_up else ""
@@ -196,7 +196,7 @@ class Drilled:
         zookeeper.client().ensure_path("/pinot/PROPERTYSTORE")
         store = OperationsStore(zookeeper.client(), "pinot", "t_REALTIME")  # type: ignore[arg-type]
         lease = store.take(Owner("test", "host", 1, NOW))
-        repair = Repair(self.pinot, self.read, lease, clock_ms=self.clock, sleep=self.clock.sleep)
+        repair = Repair(self.pinot, self.read, lease, clock_ms=self.clock.now_ms, sleep=self.clock.sleep)
         made = Drill(
             self.read,
             self.break_store,
@@ -205,7 +205,7 @@ class Drilled:
             repair,
             lengths=LENGTHS,
             tell=self.told.append,
-            clock=lambda: self.clock.now_ms / 1000,
+            clock=lambda: self.clock.now_ms() / 1000,
             sleep=self.clock.sleep,
         )
         return replace(made, **differs)  # type: ignore[arg-type]
@@ -273,7 +273,7 @@ def test_a_controller_that_is_away_for_a_moment_is_waited_for() -> None:
 
     def stumbles(seconds: float) -> None:
         sleep(seconds)
-        world.pinot.unreadable = int(world.clock.now_ms < NOW + 5_000)
+        world.pinot.unreadable = int(world.clock.now_ms() < NOW + 5_000)
 
     found = replace(drill, sleep=stumbles).run()
     assert any("could not be read" in line for line in world.told)

@@ -45,7 +45,7 @@ def fits(state: RealtimeState, goal: Goal) -> Sequence[str]:
     return ()
 
 
-class World:
+class ConsumedTable:
     """A table that consumes, and runs that change it one after the other."""
 
     def __init__(self, pauseless: bool, **differs: object) -> None:
@@ -63,7 +63,7 @@ class World:
                 self.pinot,  # type: ignore[arg-type]
                 self.pinot.read,
                 lease,
-                clock_ms=self.clock,
+                clock_ms=self.clock.now_ms,
                 sleep=self.clock.sleep,
             )
             made = PauselessChange(
@@ -72,8 +72,7 @@ class World:
                 lease,
                 self.told.append,
                 patience_s,
-                lambda: self.clock.now_ms / 1000,
-                self.clock.sleep,
+                self.clock,
                 repair=repair,
                 preflight=preflight,
             )
@@ -87,151 +86,151 @@ class World:
 
 @pytest.mark.parametrize("goal", Goal)
 def test_the_way(goal: Goal) -> None:
-    world = World(pauseless=goal is Goal.OFF)
-    assert world.run(goal) is Do.DONE
-    assert world.pinot.calls == ["pause", "flip", "resume", "force_commit"]
-    assert world.pinot.pauseless is (goal is Goal.ON)
-    assert world.pinot.mixed == []
-    assert not world.pinot.state.pause.whole
-    assert world.remembered == ""
+    consumed = ConsumedTable(pauseless=goal is Goal.OFF)
+    assert consumed.run(goal) is Do.DONE
+    assert consumed.pinot.calls == ["pause", "flip", "resume", "force_commit"]
+    assert consumed.pinot.pauseless is (goal is Goal.ON)
+    assert consumed.pinot.mixed == []
+    assert not consumed.pinot.state.pause.whole
+    assert consumed.remembered == ""
 
 
 @pytest.mark.parametrize("goal", Goal)
 def test_what_is_so_already_is_left_alone(goal: Goal) -> None:
-    world = World(pauseless=goal is Goal.ON)
-    assert world.run(goal) is Do.DONE
-    assert world.pinot.calls == []
+    consumed = ConsumedTable(pauseless=goal is Goal.ON)
+    assert consumed.run(goal) is Do.DONE
+    assert consumed.pinot.calls == []
 
 
 def test_a_preflight_that_refuses_stops_it_before_anything_is_changed() -> None:
-    world = World(pauseless=False)
+    consumed = ConsumedTable(pauseless=False)
     with pytest.raises(PreflightRefused, match="no peer scheme"):
-        world.run(Goal.ON, lambda state, goal: ["no peer scheme"])
-    assert world.pinot.calls == []
-    assert world.run(Goal.ON) is Do.DONE
+        consumed.run(Goal.ON, lambda state, goal: ["no peer scheme"])
+    assert consumed.pinot.calls == []
+    assert consumed.run(Goal.ON) is Do.DONE
 
 
 def test_a_table_that_may_not_be_paused_commits_in_its_own_time() -> None:
-    world = World(pauseless=True, forced_commits=False)
-    world.pinot.state = replace(
-        world.pinot.state, settings=replace(world.pinot.state.settings, upsert="PARTIAL")
+    consumed = ConsumedTable(pauseless=True, forced_commits=False)
+    consumed.pinot.state = replace(
+        consumed.pinot.state, settings=replace(consumed.pinot.state.settings, upsert="PARTIAL")
     )
-    sleep, world.clock.sleep = world.clock.sleep, lambda seconds: None  # type: ignore[method-assign]
+    sleep, consumed.clock.sleep = consumed.clock.sleep, lambda seconds: None  # type: ignore[method-assign]
 
     def goes_on(seconds: float) -> None:
         sleep(60)
-        world.pinot.commit_all()
+        consumed.pinot.commit_all()
 
-    world.clock.sleep = goes_on  # type: ignore[method-assign, assignment]
-    assert world.run(Goal.OFF) is Do.DONE
-    assert world.pinot.calls == ["flip"]
-    statuses = {s.status for s in world.pinot.state.segments}
+    consumed.clock.sleep = goes_on  # type: ignore[method-assign, assignment]
+    assert consumed.run(Goal.OFF) is Do.DONE
+    assert consumed.pinot.calls == ["flip"]
+    statuses = {s.status for s in consumed.pinot.state.segments}
     assert statuses == {SegmentStatus.DONE, SegmentStatus.IN_PROGRESS}
 
 
 def test_what_was_stuck_before_is_finished_first() -> None:
-    world = World(pauseless=True)
+    consumed = ConsumedTable(pauseless=True)
     stuck = segment(SegmentStatus.COMMITTING, replicas(a="ONLINE", b="ONLINE"), partition=0, sequence=-1)
-    world.pinot.state = replace(world.pinot.state, segments=(stuck, *world.pinot.state.segments))
-    assert world.run(Goal.OFF) is Do.DONE
-    assert world.pinot.state.segments[0].status is SegmentStatus.DONE
+    consumed.pinot.state = replace(consumed.pinot.state, segments=(stuck, *consumed.pinot.state.segments))
+    assert consumed.run(Goal.OFF) is Do.DONE
+    assert consumed.pinot.state.segments[0].status is SegmentStatus.DONE
 
 
 def test_with_the_store_down_the_table_is_not_paused_at_all() -> None:
-    world = World(pauseless=True, store_up=False)
-    world.pinot.commit_all()
-    world.clock.sleep(5)
-    assert world.run(Goal.OFF, patience_s=2_000) is Do.REPAIR
-    assert world.pinot.calls == []
-    world.pinot.store_up = True
-    assert world.run(Goal.OFF) is Do.DONE
+    consumed = ConsumedTable(pauseless=True, store_up=False)
+    consumed.pinot.commit_all()
+    consumed.clock.sleep(5)
+    assert consumed.run(Goal.OFF, patience_s=2_000) is Do.REPAIR
+    assert consumed.pinot.calls == []
+    consumed.pinot.store_up = True
+    assert consumed.run(Goal.OFF) is Do.DONE
 
 
 def test_when_the_store_goes_down_during_the_pause_the_table_is_set_going_again() -> None:
-    world = World(pauseless=True)
-    pause = world.pinot.pause
+    consumed = ConsumedTable(pauseless=True)
+    pause = consumed.pinot.pause
 
     def and_the_store_goes(*args: str) -> None:
-        world.pinot.store_up = False
+        consumed.pinot.store_up = False
         pause(*args)
 
-    world.pinot.pause = and_the_store_goes  # type: ignore[method-assign, assignment]
-    assert world.run(Goal.OFF) is Do.GAVE_UP
-    assert world.pinot.calls == ["pause", "resume"]
-    assert world.pinot.pauseless
-    assert not world.pinot.state.pause.whole
-    assert world.remembered == ""
+    consumed.pinot.pause = and_the_store_goes  # type: ignore[method-assign, assignment]
+    assert consumed.run(Goal.OFF) is Do.GAVE_UP
+    assert consumed.pinot.calls == ["pause", "resume"]
+    assert consumed.pinot.pauseless
+    assert not consumed.pinot.state.pause.whole
+    assert consumed.remembered == ""
 
 
 def test_the_pause_is_not_longer_for_a_repair_that_has_no_effect() -> None:
-    world = World(pauseless=True)
-    slow = replace(world.pinot.state.cluster, upload_timeout_ms=3_000_000)
-    world.pinot.state = replace(world.pinot.state, cluster=slow)
+    consumed = ConsumedTable(pauseless=True)
+    slow = replace(consumed.pinot.state.cluster, upload_timeout_ms=3_000_000)
+    consumed.pinot.state = replace(consumed.pinot.state, cluster=slow)
     paused_ms: list[int] = []
-    pause, resume = world.pinot.pause, world.pinot.resume
+    pause, resume = consumed.pinot.pause, consumed.pinot.resume
 
     def and_the_store_goes(*args: str) -> None:
-        world.pinot.store_up = False
-        paused_ms.append(world.clock.now_ms)
+        consumed.pinot.store_up = False
+        paused_ms.append(consumed.clock.now_ms())
         pause(*args)
 
     def notes(*args: str) -> None:
-        paused_ms.append(world.clock.now_ms)
+        paused_ms.append(consumed.clock.now_ms())
         resume(*args)
 
-    world.pinot.pause = and_the_store_goes  # type: ignore[method-assign, assignment]
-    world.pinot.resume = notes  # type: ignore[method-assign, assignment]
-    assert world.run(Goal.OFF) is Do.GAVE_UP
+    consumed.pinot.pause = and_the_store_goes  # type: ignore[method-assign, assignment]
+    consumed.pinot.resume = notes  # type: ignore[method-assign, assignment]
+    assert consumed.run(Goal.OFF) is Do.GAVE_UP
     assert paused_ms[1] - paused_ms[0] < LONGEST_PAUSE_MS + 60_000
 
 
 def test_a_table_is_not_left_paused_when_patience_is_over() -> None:
-    world = World(pauseless=True, upload_s=400)
-    assert world.run(Goal.OFF, patience_s=30) is not Do.DONE
-    assert not world.pinot.state.pause.whole
+    consumed = ConsumedTable(pauseless=True, upload_s=400)
+    assert consumed.run(Goal.OFF, patience_s=30) is not Do.DONE
+    assert not consumed.pinot.state.pause.whole
 
 
 @pytest.mark.parametrize("goal", Goal)
 def test_a_config_that_pinot_refuses_leaves_the_table_as_it_was(goal: Goal) -> None:
-    world = World(pauseless=goal is Goal.OFF)
+    consumed = ConsumedTable(pauseless=goal is Goal.OFF)
 
     def refuses(config: object) -> None:
         raise PinotError("PUT /tables/t was refused with status 400", why="no time column")
 
-    world.pinot.update_realtime_config = refuses  # type: ignore[method-assign]
-    assert world.run(goal) is Do.GAVE_UP
-    assert world.pinot.calls == ["pause", "resume"]
-    assert any("no time column" in line for line in world.told)
-    assert world.remembered == ""
+    consumed.pinot.update_realtime_config = refuses  # type: ignore[method-assign]
+    assert consumed.run(goal) is Do.GAVE_UP
+    assert consumed.pinot.calls == ["pause", "resume"]
+    assert any("no time column" in line for line in consumed.told)
+    assert consumed.remembered == ""
 
 
 def test_a_pause_of_somebody_else_stays_when_the_config_is_refused() -> None:
-    world = World(pauseless=True)
-    world.pinot.pause("t_REALTIME", "maintenance")
-    world.clock.sleep(5)
+    consumed = ConsumedTable(pauseless=True)
+    consumed.pinot.pause("t_REALTIME", "maintenance")
+    consumed.clock.sleep(5)
 
     def refuses(config: object) -> None:
         raise PinotError("PUT /tables/t was refused with status 400")
 
-    world.pinot.update_realtime_config = refuses  # type: ignore[method-assign]
-    assert world.run(Goal.OFF) is Do.GAVE_UP
-    assert world.pinot.calls == ["pause"]
+    consumed.pinot.update_realtime_config = refuses  # type: ignore[method-assign]
+    assert consumed.run(Goal.OFF) is Do.GAVE_UP
+    assert consumed.pinot.calls == ["pause"]
 
 
 @pytest.mark.parametrize("away", ["read", "resume"])
 def test_a_controller_that_is_away_for_a_while_does_not_leave_the_table_paused(away: str) -> None:
-    world = World(pauseless=True)
-    there = getattr(world.pinot, away)
+    consumed = ConsumedTable(pauseless=True)
+    there = getattr(consumed.pinot, away)
     silences = iter(range(3))
 
     def silent(*args: object) -> object:
-        if world.pinot.state.pause.whole and next(silences, None) is not None:
+        if consumed.pinot.state.pause.whole and next(silences, None) is not None:
             raise PinotUnreachable("no connection")
         return there(*args)
 
-    setattr(world.pinot, away, silent)
-    assert world.run(Goal.OFF) is Do.DONE
-    assert world.pinot.calls == ["pause", "flip", "resume", "force_commit"]
+    setattr(consumed.pinot, away, silent)
+    assert consumed.run(Goal.OFF) is Do.DONE
+    assert consumed.pinot.calls == ["pause", "flip", "resume", "force_commit"]
 
 
 def test_a_table_that_may_not_be_paused_is_not_changed_in_the_midst_of_a_commit() -> None:
@@ -245,10 +244,10 @@ def test_a_table_that_may_not_be_paused_is_not_changed_in_the_midst_of_a_commit(
 
 
 def test_a_forced_commit_that_reached_nobody_is_repeated_but_not_for_ever() -> None:
-    world = World(pauseless=True, deaf_force=1)
-    assert world.run(Goal.OFF) is Do.DONE
-    assert world.pinot.calls.count("force_commit") == 2
-    deaf = World(pauseless=True, deaf_force=100)
+    consumed = ConsumedTable(pauseless=True, deaf_force=1)
+    assert consumed.run(Goal.OFF) is Do.DONE
+    assert consumed.pinot.calls.count("force_commit") == 2
+    deaf = ConsumedTable(pauseless=True, deaf_force=100)
     assert deaf.run(Goal.OFF) is Do.WAIT
     assert deaf.pinot.calls.count("force_commit") == 3
 
@@ -256,28 +255,28 @@ def test_a_forced_commit_that_reached_nobody_is_repeated_but_not_for_ever() -> N
 @pytest.mark.parametrize("lost", ["pause", "flip", "resume", "force_commit"])
 @pytest.mark.parametrize("goal", Goal)
 def test_a_lost_answer_is_looked_up(goal: Goal, lost: str) -> None:
-    world = World(pauseless=goal is Goal.OFF, loses=[lost])
-    assert world.run(goal) is Do.DONE
-    assert world.pinot.calls == ["pause", "flip", "resume", "force_commit"]
+    consumed = ConsumedTable(pauseless=goal is Goal.OFF, loses=[lost])
+    assert consumed.run(goal) is Do.DONE
+    assert consumed.pinot.calls == ["pause", "flip", "resume", "force_commit"]
 
 
 @pytest.mark.parametrize("goal", Goal)
 def test_each_step_is_remembered_before_it_is_done(goal: Goal, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(pauseless=goal is Goal.OFF)
+    consumed = ConsumedTable(pauseless=goal is Goal.OFF)
     at_call: dict[str, DrainMemory] = {}
 
     def watched(name: str) -> None:
-        call = getattr(world.pinot, name)
+        call = getattr(consumed.pinot, name)
 
         def noting(*args: object) -> object:
-            at_call.setdefault(name, DrainMemory.from_text(world.remembered, goal))
+            at_call.setdefault(name, DrainMemory.from_text(consumed.remembered, goal))
             return call(*args)
 
-        monkeypatch.setattr(world.pinot, name, noting)
+        monkeypatch.setattr(consumed.pinot, name, noting)
 
     watched("pause")
     watched("update_realtime_config")
-    assert world.run(goal) is Do.DONE
+    assert consumed.run(goal) is Do.DONE
     assert at_call["pause"].paused_ms is not None
     assert at_call["update_realtime_config"].flipped_ms is not None
 
@@ -285,54 +284,54 @@ def test_each_step_is_remembered_before_it_is_done(goal: Goal, monkeypatch: pyte
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(list(Goal)), st.lists(st.integers(0, 12), max_size=4))
 def test_interrupted_anywhere_it_is_gone_on_with(goal: Goal, deaths: list[int]) -> None:
-    world = World(pauseless=goal is Goal.OFF)
+    consumed = ConsumedTable(pauseless=goal is Goal.OFF)
     for death in deaths:
         reads = iter(range(death))
-        read = world.pinot.read
+        read = consumed.pinot.read
 
         def dies(reads: object = reads, read: object = read) -> RealtimeState:
             if next(reads, None) is None:  # type: ignore[call-overload]
                 raise KeyboardInterrupt
             return read()  # type: ignore[operator, no-any-return]
 
-        world.pinot.read = dies  # type: ignore[method-assign]
+        consumed.pinot.read = dies  # type: ignore[method-assign]
         try:
-            world.run(goal)
+            consumed.run(goal)
         except KeyboardInterrupt:
             pass
         finally:
-            world.pinot.read = read  # type: ignore[method-assign]
-    assert world.run(goal) is Do.DONE
-    assert world.pinot.pauseless is (goal is Goal.ON)
-    assert world.pinot.mixed == []
-    assert not world.pinot.state.pause.whole
+            consumed.pinot.read = read  # type: ignore[method-assign]
+    assert consumed.run(goal) is Do.DONE
+    assert consumed.pinot.pauseless is (goal is Goal.ON)
+    assert consumed.pinot.mixed == []
+    assert not consumed.pinot.state.pause.whole
 
 
 def test_the_other_way_round_before_it_was_over() -> None:
-    world = World(pauseless=True)
-    assert world.run(Goal.OFF, patience_s=-1) is Do.PREFLIGHT
-    flips = world.pinot.update_realtime_config
+    consumed = ConsumedTable(pauseless=True)
+    assert consumed.run(Goal.OFF, patience_s=-1) is Do.PREFLIGHT
+    flips = consumed.pinot.update_realtime_config
 
     def dies(value: object) -> None:
         flips(value)  # type: ignore[arg-type]
         raise KeyboardInterrupt
 
-    world.pinot.update_realtime_config = dies  # type: ignore[method-assign, assignment]
+    consumed.pinot.update_realtime_config = dies  # type: ignore[method-assign, assignment]
     with pytest.raises(KeyboardInterrupt):
-        world.run(Goal.OFF)
-    assert world.pinot.state.pause.whole
-    world.pinot.update_realtime_config = flips  # type: ignore[method-assign]
-    assert world.run(Goal.ON) is Do.DONE
-    assert world.pinot.pauseless
-    assert not world.pinot.state.pause.whole
+        consumed.run(Goal.OFF)
+    assert consumed.pinot.state.pause.whole
+    consumed.pinot.update_realtime_config = flips  # type: ignore[method-assign]
+    assert consumed.run(Goal.ON) is Do.DONE
+    assert consumed.pinot.pauseless
+    assert not consumed.pinot.state.pause.whole
 
 
 def test_a_later_run_asks_the_preflight_again() -> None:
-    world = World(pauseless=False)
-    assert world.run(Goal.ON, patience_s=-1) is Do.PREFLIGHT
+    consumed = ConsumedTable(pauseless=False)
+    assert consumed.run(Goal.ON, patience_s=-1) is Do.PREFLIGHT
     with pytest.raises(PreflightRefused, match="no peer scheme any more"):
-        world.run(Goal.ON, lambda state, goal: ["no peer scheme any more"])
-    assert world.pinot.calls == []
+        consumed.run(Goal.ON, lambda state, goal: ["no peer scheme any more"])
+    assert consumed.pinot.calls == []
 
 
 def test_a_pause_that_came_after_ours_was_lifted_is_somebody_elses() -> None:
@@ -346,12 +345,12 @@ def test_a_pause_that_came_after_ours_was_lifted_is_somebody_elses() -> None:
 
 
 def test_a_pause_of_somebody_else_stays() -> None:
-    world = World(pauseless=True)
-    world.pinot.pause("t_REALTIME", "maintenance")
-    world.clock.sleep(5)
-    assert world.run(Goal.OFF) is Do.DONE
-    assert world.pinot.calls == ["pause", "flip"]
-    assert world.pinot.state.pause.whole
+    consumed = ConsumedTable(pauseless=True)
+    consumed.pinot.pause("t_REALTIME", "maintenance")
+    consumed.clock.sleep(5)
+    assert consumed.run(Goal.OFF) is Do.DONE
+    assert consumed.pinot.calls == ["pause", "flip"]
+    assert consumed.pinot.state.pause.whole
 
 
 def test_nothing_is_done_from_half_a_state() -> None:
@@ -404,12 +403,12 @@ def test_memory_as_text() -> None:
 
 
 def test_a_spoilt_memory_is_told() -> None:
-    world = World(pauseless=True)
-    store = OperationsStore(world.zookeeper.client(), "pinot", "t_REALTIME")  # type: ignore[arg-type]
+    consumed = ConsumedTable(pauseless=True)
+    store = OperationsStore(consumed.zookeeper.client(), "pinot", "t_REALTIME")  # type: ignore[arg-type]
     with store.take(Owner("test", "host", 1, NOW)) as lease:
         lease.remember("drain", "{}")
     with pytest.raises(SessionError, match="cannot be read"):
-        world.run(Goal.OFF)
+        consumed.run(Goal.OFF)
 
 
 def test_only_the_flag_is_changed() -> None:

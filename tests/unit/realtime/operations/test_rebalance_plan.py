@@ -25,8 +25,14 @@ from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotNotFound, PreflightRefused, SwitchStateUnknown
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.state import RealtimeState, Replica, SegmentStatus, StreamPartition
-from pinot_assets.realtime.operations.rebalance import End, Rebalance, RebalanceReport, preview
-from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan, Request, judge, moves_of
+from pinot_assets.realtime.operations.rebalance import End, Rebalance, RebalanceReport, preview_rebalance
+from pinot_assets.realtime.operations.rebalance_plan import (
+    Preview,
+    RebalancePlan,
+    Request,
+    judge,
+    moves_of,
+)
 from pinot_assets.realtime.repair.facts import without_tar
 from pinot_assets.session.values.state import Owner
 
@@ -284,9 +290,7 @@ def run(pinot: RebalancingPinot, patience_s: float = 600, **options: str) -> Reb
     zookeeper.client().ensure_path("/pinot/PROPERTYSTORE")
     store = OperationsStore(zookeeper.client(), "pinot", "t_REALTIME")  # type: ignore[arg-type]
     with store.take(Owner("test", "host", 1, NOW)) as lease:
-        made = Rebalance(
-            pinot, pinot.read, lease, patience_s=patience_s, clock=lambda: clock() / 1000, sleep=clock.sleep
-        )
+        made = Rebalance(pinot, pinot.read, lease, patience_s=patience_s, clock=clock)
         return made.run(Request.of(**options))
 
 
@@ -346,7 +350,7 @@ def test_a_refused_one_is_not_begun() -> None:
 
 def test_a_preview_changes_nothing() -> None:
     pinot = RebalancingPinot(table(STORED, servers=THREE), "b", "c")
-    told, judgement = preview(pinot, pinot.read, "t_REALTIME", Request.of())
+    told, judgement = preview_rebalance(pinot, pinot.read, "t_REALTIME", Request.of())
     assert told.status == "DONE"
     assert len(judgement.moves) == 1
     assert not pinot.started

@@ -25,7 +25,7 @@ from pinot_assets.realtime.model.state import (
     SegmentStatus,
     StreamPartition,
 )
-from pinot_assets.realtime.operations.restart import Mark, Restart, RestartMemory, restart_from
+from pinot_assets.realtime.operations.restart import Mark, Restart, RestartMemory, plan_restart
 from pinot_assets.session.values.state import Owner
 
 BOTH = replicas(a="ONLINE", b="ONLINE")
@@ -42,7 +42,7 @@ def hurt(**differs: Any) -> RealtimeState:
 
 
 def test_what_goes() -> None:
-    found = restart_from(hurt(), [LATER.name, LOST.name])
+    found = plan_restart(hurt(), [LATER.name, LOST.name])
     assert found.going == (LOST, LATER, consuming(sequence=3))
     assert found.going[0] == LOST
     assert found.refusals == found.warnings == ()
@@ -60,15 +60,15 @@ def test_what_goes() -> None:
     ],
 )
 def test_what_is_refused(state: RealtimeState, reason: str) -> None:
-    assert any(reason in refusal for refusal in restart_from(state, [LOST.name]).refusals)
+    assert any(reason in refusal for refusal in plan_restart(state, [LOST.name]).refusals)
 
 
 def test_a_name_that_is_not_there() -> None:
-    assert "no segment nope" in restart_from(hurt(), ["nope"]).refusals[0]
+    assert "no segment nope" in plan_restart(hurt(), ["nope"]).refusals[0]
 
 
 def test_what_is_lost_all_the_same_is_told() -> None:
-    found = restart_from(hurt(stream={0: StreamPartition(0, 150, 900)}), [LOST.name])
+    found = plan_restart(hurt(stream={0: StreamPartition(0, 150, 900)}), [LOST.name])
     assert found.refusals == ()
     assert "50 messages" in found.warnings[0]
 
@@ -143,7 +143,7 @@ class DeletingPinot:
             raise SwitchStateUnknown(f"{name}: no answer came")
 
 
-class World:
+class LosingTable:
     def __init__(self) -> None:
         self.pinot = DeletingPinot()
         self.zookeeper = FakeZooKeeper()
@@ -157,8 +157,7 @@ class World:
                 self.pinot,
                 self.pinot.read,
                 lease,
-                clock=lambda: self.clock.now_ms / 1000,
-                sleep=self.clock.sleep,
+                clock=self.clock,
             )
             return made.run(named)
 
@@ -169,55 +168,55 @@ class World:
 
 
 def test_the_way() -> None:
-    world = World()
-    assert world.run(LOST.name) == (LOST.name, LATER.name, consuming(sequence=3).name)
-    assert world.pinot.calls == ["pause", "delete", "resume"]
-    assert world.remembered == ""
-    assert FIRST in world.pinot.state.segments
+    losing = LosingTable()
+    assert losing.run(LOST.name) == (LOST.name, LATER.name, consuming(sequence=3).name)
+    assert losing.pinot.calls == ["pause", "delete", "resume"]
+    assert losing.remembered == ""
+    assert FIRST in losing.pinot.state.segments
 
 
 @pytest.mark.parametrize("call", ["pause", "delete", "resume"])
 def test_a_lost_answer_is_looked_up(call: str) -> None:
-    world = World()
-    world.pinot.loses.add(call)
-    world.run(LOST.name)
-    assert world.pinot.calls == ["pause", "delete", "resume"]
+    losing = LosingTable()
+    losing.pinot.loses.add(call)
+    losing.run(LOST.name)
+    assert losing.pinot.calls == ["pause", "delete", "resume"]
 
 
 @pytest.mark.parametrize("call", ["pause", "delete", "resume"])
 def test_an_interrupted_one_goes_on_and_deletes_nothing_new(call: str) -> None:
-    world = World()
-    world.pinot.dies_after = call
+    losing = LosingTable()
+    losing.pinot.dies_after = call
     with pytest.raises(KeyboardInterrupt):
-        world.run(LOST.name)
-    world.run(LOST.name if call == "pause" else "whatever")
-    assert world.pinot.calls == ["pause", "delete", "resume"]
-    assert not world.pinot.state.pause.whole
-    assert world.remembered == ""
+        losing.run(LOST.name)
+    losing.run(LOST.name if call == "pause" else "whatever")
+    assert losing.pinot.calls == ["pause", "delete", "resume"]
+    assert not losing.pinot.state.pause.whole
+    assert losing.remembered == ""
 
 
 def test_what_was_read_again_since_is_not_deleted_by_a_later_run() -> None:
-    world = World()
-    world.pinot.dies_after = "delete"
+    losing = LosingTable()
+    losing.pinot.dies_after = "delete"
     with pytest.raises(KeyboardInterrupt):
-        world.run(LOST.name)
-    world.pinot.resume("t_REALTIME")  # by hand; its segments have the sequences of those that went
-    again = world.pinot.state.segments
-    assert world.run("whatever") == ()
-    assert world.pinot.calls == ["pause", "delete", "resume"]
-    assert world.pinot.state.segments == again
+        losing.run(LOST.name)
+    losing.pinot.resume("t_REALTIME")  # by hand; its segments have the sequences of those that went
+    again = losing.pinot.state.segments
+    assert losing.run("whatever") == ()
+    assert losing.pinot.calls == ["pause", "delete", "resume"]
+    assert losing.pinot.state.segments == again
 
 
 def test_one_that_deleted_nothing_yet_is_judged_anew() -> None:
-    world = World()
-    world.pinot.dies_after = "pause"
+    losing = LosingTable()
+    losing.pinot.dies_after = "pause"
     with pytest.raises(KeyboardInterrupt):
-        world.run(LOST.name)
-    world.pinot.state = replace(world.pinot.state, stream={0: StreamPartition(0, 201, 900)})
+        losing.run(LOST.name)
+    losing.pinot.state = replace(losing.pinot.state, stream={0: StreamPartition(0, 201, 900)})
     with pytest.raises(PinotError, match="is whole and could not be read again") as refused:
-        world.run(LOST.name)
+        losing.run(LOST.name)
     assert "paused" in (refused.value.hint or "")
-    assert world.pinot.calls == ["pause"]
+    assert losing.pinot.calls == ["pause"]
 
 
 BLIND = replace(hurt(), segments=(), pause=NOT_PAUSED, unread={"segments": "no answer"})
@@ -225,93 +224,93 @@ BLIND = replace(hurt(), segments=(), pause=NOT_PAUSED, unread={"segments": "no a
 
 @pytest.mark.parametrize("call", ["pause", "delete", "resume"])
 def test_nothing_is_concluded_from_half_a_state_or_none(call: str) -> None:
-    world = World()
-    read = world.pinot.read
+    losing = LosingTable()
+    read = losing.pinot.read
     troubles: list[RealtimeState | PinotError] = [BLIND, PinotUnreachable("no connection")]
 
     def seen() -> RealtimeState:
-        trouble = troubles.pop() if troubles and world.pinot.calls[-1:] == [call] else read()
+        trouble = troubles.pop() if troubles and losing.pinot.calls[-1:] == [call] else read()
         if isinstance(trouble, PinotError):
             raise trouble
         return trouble
 
-    world.pinot.read = seen  # type: ignore[method-assign]
-    assert world.run(LOST.name) == (LOST.name, LATER.name, consuming(sequence=3).name)
-    assert world.pinot.calls == ["pause", "delete", "resume"]
+    losing.pinot.read = seen  # type: ignore[method-assign]
+    assert losing.run(LOST.name) == (LOST.name, LATER.name, consuming(sequence=3).name)
+    assert losing.pinot.calls == ["pause", "delete", "resume"]
 
 
 def test_consumption_does_not_go_on_while_nobody_knows_what_is_left() -> None:
-    world = World()
-    world.pinot.stays = (LATER,)
-    read, sleep = world.pinot.read, world.clock.sleep
+    losing = LosingTable()
+    losing.pinot.stays = (LATER,)
+    read, sleep = losing.pinot.read, losing.clock.sleep
 
     def seen() -> RealtimeState:
-        return BLIND if world.pinot.stays and "delete" in world.pinot.calls else read()
+        return BLIND if losing.pinot.stays and "delete" in losing.pinot.calls else read()
 
     def goes(seconds: float) -> None:
         sleep(seconds)
-        if world.clock.now_ms > NOW + 30_000:
-            world.pinot.stays = ()
-            left = tuple(s for s in world.pinot.state.segments if s != LATER)
-            world.pinot.state = replace(world.pinot.state, segments=left)
+        if losing.clock.now_ms() > NOW + 30_000:
+            losing.pinot.stays = ()
+            left = tuple(s for s in losing.pinot.state.segments if s != LATER)
+            losing.pinot.state = replace(losing.pinot.state, segments=left)
 
-    world.pinot.read, world.clock.sleep = seen, goes  # type: ignore[method-assign]
-    world.run(LOST.name)
-    assert world.clock.now_ms > NOW + 30_000
-    assert world.pinot.calls == ["pause", "delete", "resume"]
+    losing.pinot.read, losing.clock.sleep = seen, goes  # type: ignore[method-assign]
+    losing.run(LOST.name)
+    assert losing.clock.now_ms() > NOW + 30_000
+    assert losing.pinot.calls == ["pause", "delete", "resume"]
 
 
 def test_a_table_that_cannot_be_read_is_told() -> None:
-    world = World()
-    world.pinot.state = BLIND
+    losing = LosingTable()
+    losing.pinot.state = BLIND
     with pytest.raises(PinotError, match="as a whole"):
-        world.run(LOST.name)
-    assert world.pinot.calls == []
+        losing.run(LOST.name)
+    assert losing.pinot.calls == []
 
 
 def test_what_a_deletion_left_is_deleted_by_the_next_run() -> None:
-    world = World()
-    world.pinot.stays = (LATER,)
+    losing = LosingTable()
+    losing.pinot.stays = (LATER,)
     with pytest.raises(PinotError, match="still there"):
-        world.run(LOST.name)
-    world.pinot.stays = ()
-    assert world.run(LOST.name) == (LATER.name,)
-    assert world.pinot.calls == ["pause", "delete", "delete", "resume"]
+        losing.run(LOST.name)
+    losing.pinot.stays = ()
+    assert losing.run(LOST.name) == (LATER.name,)
+    assert losing.pinot.calls == ["pause", "delete", "delete", "resume"]
 
 
 def test_a_table_that_was_paused_before_stays_so() -> None:
-    world = World()
-    world.pinot.pause("t_REALTIME")
-    world.run(LOST.name)
-    assert world.pinot.calls == ["pause", "delete"]
+    losing = LosingTable()
+    losing.pinot.pause("t_REALTIME")
+    losing.run(LOST.name)
+    assert losing.pinot.calls == ["pause", "delete"]
 
 
 def test_nothing_is_deleted_that_pinot_means_otherwise() -> None:
-    world = World()
-    world.pinot.also_means = ("t__0__0__x",)
+    losing = LosingTable()
+    losing.pinot.also_means = ("t__0__0__x",)
     with pytest.raises(PinotError, match="other segments: t__0__0__x"):
-        world.run(LOST.name)
-    assert world.pinot.calls == ["pause"]
+        losing.run(LOST.name)
+    assert losing.pinot.calls == ["pause"]
 
 
 def test_a_refused_one_changes_nothing() -> None:
-    world = World()
+    losing = LosingTable()
     with pytest.raises(PinotError, match="no segment nope"):
-        world.run("nope")
-    assert (world.pinot.calls, world.remembered) == ([], "")
+        losing.run("nope")
+    assert (losing.pinot.calls, losing.remembered) == ([], "")
 
 
 def test_what_comes_to_no_end_is_told() -> None:
-    world = World()
-    world.pinot.resume = lambda name: None  # type: ignore[method-assign]
+    losing = LosingTable()
+    losing.pinot.resume = lambda name: None  # type: ignore[method-assign]
     with pytest.raises(PinotError, match="not consumed yet after 600 s"):
-        world.run(LOST.name)
+        losing.run(LOST.name)
 
 
 def test_a_spoilt_memory_is_told() -> None:
-    world = World()
-    store = OperationsStore(world.zookeeper.client(), "pinot", "t_REALTIME")  # type: ignore[arg-type]
+    losing = LosingTable()
+    store = OperationsStore(losing.zookeeper.client(), "pinot", "t_REALTIME")  # type: ignore[arg-type]
     with store.take(Owner("test", "host", 1, NOW)) as lease:
         lease.remember("restart", "{}")
     with pytest.raises(SessionError, match="cannot be read"):
-        world.run(LOST.name)
+        losing.run(LOST.name)

@@ -12,8 +12,8 @@ from fakes.realtime.unmade_table import UnmadeTable
 from pinot_assets.errors import StreamUnreadable
 from pinot_assets.realtime.model.state import LlcSegment, SegmentStatus
 from pinot_assets.realtime.preflight.facts import Aim, Facts
-from pinot_assets.realtime.preflight.gather import blocking_times, commit_start, gather, pauseless_times
-from pinot_assets.realtime.preflight.judge import judge, verdict
+from pinot_assets.realtime.preflight.gather import blocking_times, commit_start_s, gather, pauseless_times
+from pinot_assets.realtime.preflight.judge import run_rules, verdict
 from pinot_assets.realtime.read.stream import StreamRetention
 
 WEEK = StreamRetention(7 * 86_400_000)
@@ -119,7 +119,7 @@ def test_a_stream_that_cannot_be_read():
     with fake.pinot() as pinot:
         found = gather(pinot, "clicks_REALTIME", fake.config, None, silent)
     assert found.unread == {"retention": "the stream does not answer: KafkaConnectionError"}
-    (answer,) = [one for one in judge(found) if one.name == "stream_retention"]
+    (answer,) = [one for one in run_rules(found) if one.name == "stream_retention"]
     assert verdict(answer) == "warn"
     assert answer.message == "not known: the stream does not answer: KafkaConnectionError"
 
@@ -137,7 +137,7 @@ def test_each_of_several_streams_may_be_the_one_that_forgets():
         read = lambda stream: kept[stream["stream.kafka.topic.name"]]  # noqa: E731
         found = gather(pinot, "clicks_REALTIME", fake.config, None, read)
     assert found.retention == StreamRetention(7 * 86_400_000, 10**9, compacted=True)
-    (answer,) = [one for one in judge(found) if one.name == "stream_retention"]
+    (answer,) = [one for one in run_rules(found) if one.name == "stream_retention"]
     assert "compacted" in answer.message
 
 
@@ -165,7 +165,7 @@ def test_what_a_table_did_long_ago_is_not_judged():
     assert times is not None
     assert (times.seconds, times.late, times.largest_bytes) == (10.0, 0, 21)
     slow = [segment(0, 0, 1), segment(1, 50, 60), *newer[1:]]
-    assert commit_start(slow, 0.01, 0.2).seconds == pytest.approx(0.44)
+    assert commit_start_s(slow, 0.01, 0.2).seconds == pytest.approx(0.44)
 
 
 def test_blocking_commits_show_their_sizes_alone():
@@ -176,8 +176,8 @@ def test_blocking_commits_show_their_sizes_alone():
 
 
 def test_how_long_a_commit_start_takes():
-    assert commit_start([], 0.01, 0.2).seconds == pytest.approx(0.44)
-    slow = commit_start([segment(0, 0, 100), segment(1, 103, 104), segment(2, 404, 405)], 0.01, 0.2)
+    assert commit_start_s([], 0.01, 0.2).seconds == pytest.approx(0.44)
+    slow = commit_start_s([segment(0, 0, 100), segment(1, 103, 104), segment(2, 404, 405)], 0.01, 0.2)
     assert slow.seconds == pytest.approx(3.42)
     assert "3.00 s between" in slow.how
 
@@ -185,5 +185,5 @@ def test_how_long_a_commit_start_takes():
 def test_a_good_cluster_passes_what_can_be_measured():
     fake = FakeRealtime()
     fake.segment(sequence=0, age_ms=10 * MINUTE_MS)
-    refused = [one for one in judge(replace(facts(fake))) if one.blocks]
+    refused = [one for one in run_rules(replace(facts(fake))) if one.blocks]
     assert refused == []

@@ -11,7 +11,13 @@ from pinot_assets.cli.realtime.preflight import answer_values
 from pinot_assets.errors import PreflightRefused
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
 from pinot_assets.realtime.preflight.facts import PERSON_S, Aim, CommitStart, CommitTimes, Facts, OfflineHalf
-from pinot_assets.realtime.preflight.judge import RULES, judge, judge_change, refuse_unless_safe, summary
+from pinot_assets.realtime.preflight.judge import (
+    RULES,
+    judge_change,
+    recap,
+    refuse_unless_safe,
+    run_rules,
+)
 from pinot_assets.realtime.preflight.judge import verdict as verdict_of
 from pinot_assets.realtime.read.stream import StreamRetention
 
@@ -50,7 +56,7 @@ PARTIAL = {"upsert": "PARTIAL"}
 
 
 def answer(facts: Facts, name: str) -> tuple[str, str]:
-    found = {one.name: one for one in judge(facts)}[name]
+    found = {one.name: one for one in run_rules(facts)}[name]
     assert (not found.next_step) == found.passed
     return verdict_of(found), found.message
 
@@ -64,22 +70,22 @@ def with_cluster(facts: Facts = GOOD, **changes: Any) -> Facts:
 
 
 def test_a_good_table_passes_every_rule():
-    answers = judge(GOOD)
+    answers = run_rules(GOOD)
     assert [one.name for one in answers if not one.passed] == []
     assert len(answers) == len(RULES) == len({rule.name for rule in RULES})
-    assert summary(answers) == f"{len(RULES)} rules: all pass"
+    assert recap(answers) == f"{len(RULES)} rules: all pass"
     refuse_unless_safe("events", answers)
 
 
 def test_bypass_alone_asks_less():
-    names = {one.name for one in judge(BYPASS)}
+    names = {one.name for one in run_rules(BYPASS)}
     assert {"version", "one_stream", "commit_start", "build_and_upload"}.isdisjoint(names)
     assert {"peer_scheme", "segment_store", "stream_retention", "refresh_in_place"} <= names
 
 
 def test_a_table_with_neither_is_only_kept_from_losing():
     plain = replace(GOOD, aims=frozenset())
-    assert {one.name for one in judge(plain)} == {"refresh_in_place"}
+    assert {one.name for one in run_rules(plain)} == {"refresh_in_place"}
 
 
 @pytest.mark.parametrize(
@@ -137,9 +143,9 @@ ON = replace(GOOD, held=replace(TABLE, pauseless=False))
 )
 def test_what_must_not_be_changed_at_once(facts, rule, verdict, said):
     answers = {one.name: one for one in judge_change(facts)}
-    assert answers.keys() >= {one.name for one in judge(facts)}
+    assert answers.keys() >= {one.name for one in run_rules(facts)}
     assert (verdict_of(answers[rule]), said in answers[rule].message) == (verdict, True)
-    assert rule not in {one.name for one in judge(facts)}
+    assert rule not in {one.name for one in run_rules(facts)}
 
 
 @pytest.mark.parametrize(
@@ -215,7 +221,7 @@ def test_what_the_cluster_is_set_to(facts, rule, verdict, said):
 @pytest.mark.parametrize(
     ("facts", "rule", "verdict", "said"),
     [
-        (replace(GOOD, commit_start=None), "commit_start", WARN, "no commit"),
+        (replace(GOOD, commit_start=None, unread={"commit_start": "403"}), "commit_start", WARN, "403"),
         (replace(GOOD, commit_start=CommitStart(2.5, "x")), "commit_start", WARN, "2.50 s of the 10 s (x)"),
         (replace(GOOD, commit_start=CommitStart(5.0, "x")), "commit_start", REFUSE, "ERROR on all replicas"),
         (replace(GOOD, commit_times=None), "build_and_upload", WARN, "no commit"),
@@ -299,25 +305,25 @@ def test_how_old_a_segment_gets(text, hours):
 
 def test_what_was_not_read_is_a_warning_of_the_rules_that_need_it():
     blind = with_cluster(replace(GOOD, unread={"retention": "no broker answers"}), unread={"data_dir": "403"})
-    answers = {one.name: one for one in judge(blind)}
+    answers = {one.name: one for one in run_rules(blind)}
     assert answers["stream_retention"].message == "not known: no broker answers"
     assert answers["segment_store"].message == "not known: 403"
     assert [verdict_of(a) for a in answers.values()].count(WARN) == 2
 
 
 def test_a_refusal_lists_every_rule_with_its_fix():
-    answers = judge(with_cluster(with_table(streams=({}, {})), version="1.3.0"))
+    answers = run_rules(with_cluster(with_table(streams=({}, {})), version="1.3.0"))
     with pytest.raises(PreflightRefused) as refused:
         refuse_unless_safe("events_REALTIME", answers)
     text = str(refused.value)
     assert "version: 1.3.0 does not know" in text
     assert "→ one stream for each table" in text
     assert "realtime preflight events`" in text
-    assert summary(answers).endswith("rules: 2 refuse (version, one_stream)")
+    assert recap(answers).endswith("rules: 2 refuse (version, one_stream)")
 
 
 def test_answers_as_json():
-    first, *_ = judge(GOOD)
+    first, *_ = run_rules(GOOD)
     assert answer_values(first) == {
         "rule": "version",
         "verdict": "pass",

@@ -15,7 +15,7 @@ from pinot_assets.errors import LeaseLost, PinotError, SessionError, SwitchState
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus, TmpUpload
-from pinot_assets.realtime.repair.apply import Repair, StepResult, preview
+from pinot_assets.realtime.repair.apply import Repair, StepResult, preview_repair
 from pinot_assets.realtime.repair.model import (
     SUBJECT,
     USUAL_LIMITS,
@@ -32,7 +32,7 @@ COMMITTING = segment(SegmentStatus.COMMITTING, replicas(a="ONLINE", b="ONLINE"))
 OWNER = Owner("test", "host", 1, NOW)
 
 
-class World:
+class HurtTable:
     """A table, its Pinot and its ZooKeeper."""
 
     def __init__(self, state: RealtimeState) -> None:
@@ -49,10 +49,10 @@ class World:
             self.pinot,
             self.pinot.read,
             self.store.take(OWNER),
-            self.pinot.sweep,
+            self.pinot.delete_upload,
             limits,
             self.told.append,
-            self.clock,
+            self.clock.now_ms,
             self.clock.sleep,
         )
 
@@ -68,7 +68,7 @@ def test_everything_is_mended_in_rounds() -> None:
     lost = segment(SegmentStatus.COMMITTING, replicas(a="ONLINE>ERROR", b="ONLINE>ERROR"), partition=2)
     stuck = segment(SegmentStatus.COMMITTING, replicas(a="ONLINE", b="ONLINE"), partition=3)
     stopped = segment(SegmentStatus.IN_PROGRESS, replicas(a="OFFLINE", b="OFFLINE"), partition=4)
-    world = World(
+    hurt = HurtTable(
         table(
             *(PEERS_ONLY, broken, lost, stuck, stopped),
             *(consuming(p) for p in range(4)),
@@ -76,12 +76,12 @@ def test_everything_is_mended_in_rounds() -> None:
             committing_listed=frozenset({broken.name}),
         )
     )
-    all_rounds = list(world.repair().rounds(10))
+    all_rounds = list(hurt.repair().rounds(10))
     assert all(one.helped for _, outcomes in all_rounds for one in outcomes)
     assert all_rounds[-1][0].all_well
     done = [one.step.kind for _, outcomes in all_rounds for one in outcomes]
     assert set(done) == set(StepKind) - {StepKind.RESTART}
-    assert world.store.recall(SUBJECT) == ""
+    assert hurt.store.recall(SUBJECT) == ""
 
 
 @pytest.mark.parametrize(
@@ -93,174 +93,174 @@ def test_everything_is_mended_in_rounds() -> None:
     ],
 )
 def test_each_release_in_its_own_way(version: str, call: tuple[str, ...]) -> None:
-    world = World(table(PEERS_ONLY, consuming(), cluster=ClusterSettings(version)))
-    assert results(world.repair()) == [(StepKind.UPLOAD, StepResult.DONE)]
-    assert world.pinot.calls[0] == call
+    hurt = HurtTable(table(PEERS_ONLY, consuming(), cluster=ClusterSettings(version)))
+    assert results(hurt.repair()) == [(StepKind.UPLOAD, StepResult.DONE)]
+    assert hurt.pinot.calls[0] == call
 
 
 def test_a_node_is_written_with_the_crc_of_what_was_uploaded() -> None:
     """A replica that built the segment by itself may have another one than the committer's, which it has."""
-    world = World(table(replace(PEERS_ONLY, crc="77"), consuming(), cluster=ClusterSettings("1.2.0")))
-    assert results(world.repair()) == [(StepKind.UPLOAD, StepResult.DONE)]
-    assert world.pinot.segment(PEERS_ONLY.name).crc == world.pinot.crc == "88"
+    hurt = HurtTable(table(replace(PEERS_ONLY, crc="77"), consuming(), cluster=ClusterSettings("1.2.0")))
+    assert results(hurt.repair()) == [(StepKind.UPLOAD, StepResult.DONE)]
+    assert hurt.pinot.segment(PEERS_ONLY.name).crc == hurt.pinot.crc == "88"
 
 
 def test_before_1_3_a_lost_consuming_segment_is_recreated_by_resuming() -> None:
     stored = replace(PEERS_ONLY, url="s3://d/t/0")
-    world = World(table(stored, settings=BYPASS, cluster=ClusterSettings("0.11.0")))
-    assert results(world.repair()) == [(StepKind.VALIDATE, StepResult.DONE)]
-    assert world.pinot.calls == [("resume",)]
+    hurt = HurtTable(table(stored, settings=BYPASS, cluster=ClusterSettings("0.11.0")))
+    assert results(hurt.repair()) == [(StepKind.VALIDATE, StepResult.DONE)]
+    assert hurt.pinot.calls == [("resume",)]
 
 
 def test_a_200_that_does_nothing_is_no_success_and_is_not_repeated_at_once() -> None:
-    world = World(table(PEERS_ONLY, consuming()))
-    world.pinot.deaf.add("upload_to_deep_store")
-    repair = world.repair()
+    hurt = HurtTable(table(PEERS_ONLY, consuming()))
+    hurt.pinot.deaf.add("upload_to_deep_store")
+    repair = hurt.repair()
     _, outcomes = repair.round()
     assert [one.result for one in outcomes] == [StepResult.NO_EFFECT]
-    assert world.clock.now_ms >= NOW + 360_000
+    assert hurt.clock.now_ms() >= NOW + 360_000
     assert "deep store" in outcomes[0].text
     assert repair.round()[1] == ()
-    world.clock.sleep(600)
-    world.pinot.deaf.clear()
+    hurt.clock.sleep(600)
+    hurt.pinot.deaf.clear()
     assert results(repair) == [(StepKind.UPLOAD, StepResult.DONE)]
 
 
 def test_a_round_that_may_not_go_on_for_so_long_leaves_what_it_began_under_way() -> None:
-    world = World(table(PEERS_ONLY, consuming()))
-    world.pinot.deaf.add("upload_to_deep_store")
-    repair = replace(world.repair(), longest_ms=20_000)
+    hurt = HurtTable(table(PEERS_ONLY, consuming()))
+    hurt.pinot.deaf.add("upload_to_deep_store")
+    repair = replace(hurt.repair(), longest_ms=20_000)
     assert repair.round()[1] == ()
-    assert world.clock.now_ms < NOW + 60_000
+    assert hurt.clock.now_ms() < NOW + 60_000
     found, _ = repair.round()
     assert "still be at work" in found.waiting[0].why
 
 
 def test_a_restarted_repair_knows_what_was_begun() -> None:
-    world = World(table(PEERS_ONLY, consuming()))
+    hurt = HurtTable(table(PEERS_ONLY, consuming()))
 
     def dies(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    repair = replace(world.repair(), sleep=dies)
+    repair = replace(hurt.repair(), sleep=dies)
     with pytest.raises(KeyboardInterrupt):
         repair.round()
     repair.lease.release()
-    found, outcomes = world.repair().round()
+    found, outcomes = hurt.repair().round()
     assert outcomes == ()
     assert "still be at work" in found.waiting[0].why
-    assert len(world.pinot.calls) == 1
+    assert len(hurt.pinot.calls) == 1
 
 
 def test_a_run_that_dies_amid_a_call_has_it_remembered() -> None:
-    world = World(table(PEERS_ONLY, consuming()))
-    upload = world.pinot.upload_to_deep_store
+    hurt = HurtTable(table(PEERS_ONLY, consuming()))
+    upload = hurt.pinot.upload_to_deep_store
 
     def dies(*args: object) -> None:
         raise KeyboardInterrupt
 
-    world.pinot.upload_to_deep_store = dies  # type: ignore[method-assign, assignment]
-    repair = world.repair()
+    hurt.pinot.upload_to_deep_store = dies  # type: ignore[method-assign, assignment]
+    repair = hurt.repair()
     with pytest.raises(KeyboardInterrupt):
         repair.round()
     repair.lease.release()
-    world.pinot.upload_to_deep_store = upload  # type: ignore[method-assign]
-    found, outcomes = world.repair().round()
-    assert (outcomes, world.pinot.calls) == ((), [])
+    hurt.pinot.upload_to_deep_store = upload  # type: ignore[method-assign]
+    found, outcomes = hurt.repair().round()
+    assert (outcomes, hurt.pinot.calls) == ((), [])
     assert "still be at work" in found.waiting[0].why
 
 
 def test_a_lost_answer_is_looked_up() -> None:
-    world = World(table(PEERS_ONLY, consuming()))
-    world.pinot.failing["upload_to_deep_store"] = SwitchStateUnknown("no answer came")
-    world.pinot._due.append((NOW + 5_000, lambda: world.pinot._store([PEERS_ONLY.name])))
-    assert results(world.repair()) == [(StepKind.UPLOAD, StepResult.DONE)]
+    hurt = HurtTable(table(PEERS_ONLY, consuming()))
+    hurt.pinot.failing["upload_to_deep_store"] = SwitchStateUnknown("no answer came")
+    hurt.pinot._due.append((NOW + 5_000, lambda: hurt.pinot._store([PEERS_ONLY.name])))
+    assert results(hurt.repair()) == [(StepKind.UPLOAD, StepResult.DONE)]
 
 
 def test_a_refusal_is_told_and_does_not_hold_up_other_means() -> None:
     broken = replace(PEERS_ONLY, replicas=replicas(a="ONLINE", b="ONLINE>ERROR"))
-    world = World(table(broken, consuming()))
-    world.pinot.failing["upload_to_deep_store"] = PinotError("refused")
-    repair = world.repair()
+    hurt = HurtTable(table(broken, consuming()))
+    hurt.pinot.failing["upload_to_deep_store"] = PinotError("refused")
+    repair = hurt.repair()
     assert results(repair) == [(StepKind.UPLOAD, StepResult.REFUSED)]
-    world.clock.sleep(1)
+    hurt.clock.sleep(1)
     assert results(repair) == [(StepKind.RESET, StepResult.DONE)]
 
 
 def test_a_controller_that_is_away_for_a_while_is_waited_for() -> None:
-    world = World(table(PEERS_ONLY, consuming()))
-    repair = world.repair()
-    real = world.clock.sleep
+    hurt = HurtTable(table(PEERS_ONLY, consuming()))
+    repair = hurt.repair()
+    real = hurt.clock.sleep
 
     def sleep(seconds: float) -> None:
         real(seconds)
-        world.pinot.unreadable = 1 if world.clock.now_ms < NOW + 5_000 else 0
+        hurt.pinot.unreadable = 1 if hurt.clock.now_ms() < NOW + 5_000 else 0
 
     assert results(replace(repair, sleep=sleep)) == [(StepKind.UPLOAD, StepResult.DONE)]
-    assert any("could not be read" in line for line in world.told)
+    assert any("could not be read" in line for line in hurt.told)
 
 
 def test_nothing_is_begun_without_the_lease() -> None:
-    world = World(table(PEERS_ONLY, consuming()))
-    repair = world.repair()
-    world.zookeeper.expire(world.client)
+    hurt = HurtTable(table(PEERS_ONLY, consuming()))
+    repair = hurt.repair()
+    hurt.zookeeper.expire(hurt.client)
     with pytest.raises(LeaseLost):
         repair.round()
-    assert world.pinot.calls == []
+    assert hurt.pinot.calls == []
 
 
 def test_after_a_long_upload_the_table_is_looked_at_again() -> None:
     many = [segment(SegmentStatus.DONE, replicas(a="ONLINE", b="ONLINE"), "", sequence=n) for n in range(3)]
-    world = World(table(*many, consuming(sequence=3), cluster=ClusterSettings("1.2.0")))
-    repair = world.repair()
-    uploads = world.pinot.server_uploads
+    hurt = HurtTable(table(*many, consuming(sequence=3), cluster=ClusterSettings("1.2.0")))
+    repair = hurt.repair()
+    uploads = hurt.pinot.server_uploads
 
     def upload(*args: object) -> str:
         # Meanwhile Pinot itself has stored the next one.
-        world.pinot.change(many[1].name, url="s3://d/t/1")
+        hurt.pinot.change(many[1].name, url="s3://d/t/1")
         return uploads(*args)  # type: ignore[arg-type]
 
-    world.pinot.server_uploads = upload  # type: ignore[method-assign, assignment]
+    hurt.pinot.server_uploads = upload  # type: ignore[method-assign, assignment]
     assert results(repair) == [(StepKind.UPLOAD, StepResult.DONE)] * 2
-    assert not [call for call in world.pinot.calls if call[-1] == many[1].name]
+    assert not [call for call in hurt.pinot.calls if call[-1] == many[1].name]
 
 
 def test_after_a_long_upload_the_next_one_is_done_as_it_is_planned_then() -> None:
     many = [segment(SegmentStatus.DONE, replicas(a="ONLINE", b="ONLINE"), "", sequence=n) for n in range(2)]
-    world = World(table(*many, consuming(sequence=2), cluster=ClusterSettings("1.2.0")))
-    repair = world.repair()
-    uploads = world.pinot.server_uploads
+    hurt = HurtTable(table(*many, consuming(sequence=2), cluster=ClusterSettings("1.2.0")))
+    repair = hurt.repair()
+    uploads = hurt.pinot.server_uploads
 
     def upload(*args: object) -> str:
-        servers = world.pinot.state.servers
+        servers = hurt.pinot.state.servers
         gone = {**servers, "a": replace(servers["a"], alive=False)}
-        world.pinot.state = replace(world.pinot.state, servers=gone)
+        hurt.pinot.state = replace(hurt.pinot.state, servers=gone)
         return uploads(*args)  # type: ignore[arg-type]
 
-    world.pinot.server_uploads = upload  # type: ignore[method-assign, assignment]
+    hurt.pinot.server_uploads = upload  # type: ignore[method-assign, assignment]
     assert results(repair) == [(StepKind.UPLOAD, StepResult.DONE)] * 2, "the other server has it"
 
 
 def test_an_upload_never_overwrites_what_pinot_wrote() -> None:
-    world = World(table(PEERS_ONLY, consuming(), cluster=ClusterSettings("1.2.0")))
-    repair = world.repair()
-    uploads = world.pinot.server_uploads
+    hurt = HurtTable(table(PEERS_ONLY, consuming(), cluster=ClusterSettings("1.2.0")))
+    repair = hurt.repair()
+    uploads = hurt.pinot.server_uploads
 
     def upload(*args: object) -> str:
-        world.pinot.change(PEERS_ONLY.name, url="s3://d/t/pinots-own")
+        hurt.pinot.change(PEERS_ONLY.name, url="s3://d/t/pinots-own")
         return uploads(*args)  # type: ignore[arg-type]
 
-    world.pinot.server_uploads = upload  # type: ignore[method-assign, assignment]
+    hurt.pinot.server_uploads = upload  # type: ignore[method-assign, assignment]
     assert results(repair) == [(StepKind.UPLOAD, StepResult.DONE)]
-    assert world.pinot.segment(PEERS_ONLY.name).url == "s3://d/t/pinots-own"
+    assert hurt.pinot.segment(PEERS_ONLY.name).url == "s3://d/t/pinots-own"
 
 
 def test_a_commit_is_finished_by_a_server_only_with_the_same_rows() -> None:
     state = table(COMMITTING, consuming(), settings=BYPASS, cluster=ClusterSettings("1.4.0"))
-    world = World(state)
-    assert results(world.repair()) == [(StepKind.FINISH, StepResult.DONE)]
-    assert world.pinot.segment(COMMITTING.name).status is SegmentStatus.DONE
-    other = World(state)
+    hurt = HurtTable(state)
+    assert results(hurt.repair()) == [(StepKind.FINISH, StepResult.DONE)]
+    assert hurt.pinot.segment(COMMITTING.name).status is SegmentStatus.DONE
+    other = HurtTable(state)
     answer = {
         "segment.realtime.status": "DONE",
         "segment.realtime.endOffset": "7",
@@ -275,21 +275,21 @@ def test_a_commit_is_finished_by_a_server_only_with_the_same_rows() -> None:
 
 def test_without_the_deep_store_at_hand_nothing_is_swept() -> None:
     stored = replace(PEERS_ONLY, url="s3://d/t/0")
-    world = World(table(stored, consuming(), tmp_uploads=(TmpUpload(f"{stored.name}.tmp.1", 1, OLD - 1),)))
-    outcome = replace(world.repair(), sweep=None).round()[1][0]
-    assert (outcome.result, world.pinot.calls) == (StepResult.REFUSED, [])
+    hurt = HurtTable(table(stored, consuming(), tmp_uploads=(TmpUpload(f"{stored.name}.tmp.1", 1, OLD - 1),)))
+    outcome = replace(hurt.repair(), delete_upload=None).round()[1][0]
+    assert (outcome.result, hurt.pinot.calls) == (StepResult.REFUSED, [])
 
 
 def test_a_preview_knows_what_was_tried() -> None:
     state = table(PEERS_ONLY, consuming())
-    step = preview(state, "", USUAL_LIMITS).steps[0]
+    step = preview_repair(state, "", USUAL_LIMITS).steps[0]
     remembered = Memory().begun(step, NOW).to_text()
-    assert not preview(state, remembered, USUAL_LIMITS).steps
+    assert not preview_repair(state, remembered, USUAL_LIMITS).steps
     often = Memory().begun(step, NOW).begun(step, NOW).begun(step, NOW)
     later = replace(state, read_ms=NOW + 13 * 3_600_000)
-    assert not preview(later, often.to_text(), USUAL_LIMITS).refusals
+    assert not preview_repair(later, often.to_text(), USUAL_LIMITS).refusals
     with pytest.raises(SessionError, match="cannot be read"):
-        preview(state, "[]", USUAL_LIMITS)
+        preview_repair(state, "[]", USUAL_LIMITS)
 
 
 def steps() -> Iterator[Step]:
@@ -322,8 +322,8 @@ def test_memory_keeps_what_a_later_release_added_and_its_form() -> None:
 
 
 def test_a_spoilt_memory_is_told() -> None:
-    world = World(table(PEERS_ONLY, consuming()))
-    repair = world.repair()
+    hurt = HurtTable(table(PEERS_ONLY, consuming()))
+    repair = hurt.repair()
     repair.lease.remember(SUBJECT, "[]")
     with pytest.raises(SessionError, match="cannot be read"):
         repair.round()

@@ -63,9 +63,9 @@ def test_consumed() -> None:
 def test_cleared() -> None:
     left = table(DONE, committing_listed=frozenset({NAME}), tmp_uploads=(TmpUpload("x.tmp.1", 1, 1),))
     unlist = step(StepKind.UNLIST, segments=(), names=(NAME,))
-    sweep = step(StepKind.SWEEP, segments=(), names=("x.tmp.1",))
-    assert verified(unlist, left) is verified(sweep, left) is StepResult.NOT_YET
-    assert verified(unlist, table(DONE)) is verified(sweep, table(DONE)) is StepResult.DONE
+    deletion = step(StepKind.SWEEP, segments=(), names=("x.tmp.1",))
+    assert verified(unlist, left) is verified(deletion, left) is StepResult.NOT_YET
+    assert verified(unlist, table(DONE)) is verified(deletion, table(DONE)) is StepResult.DONE
 
 
 def test_what_was_not_read_proves_nothing() -> None:

@@ -479,9 +479,9 @@ def test_what_was_left_behind_is_cleared() -> None:
         ),
     )
     # The one goes over the whole table, the other does not care.
-    unlist, sweep = plan(state).steps
+    unlist, deletion = plan(state).steps
     assert (unlist.kind, unlist.names) == (StepKind.UNLIST, (STORED.name, "t__0__9__gone"))
-    assert (sweep.kind, sweep.names) == (StepKind.SWEEP, (f"{STORED.name}.tmp.1",))
+    assert (deletion.kind, deletion.names) == (StepKind.SWEEP, (f"{STORED.name}.tmp.1",))
 
 
 def test_nothing_is_cleared_that_is_used_or_not_known() -> None:

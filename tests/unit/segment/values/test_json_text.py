@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.segment.values.json_text import MAX_NESTING, JsonRefused, canonical_json, java_decimal
+from pinot_assets.segment.values.json_text import MAX_NESTING, JsonRefused, java_decimal, pinot_json
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from pinot_assets.segment.values.json_text import MAX_NESTING, JsonRefused, cano
     ],
 )
 def test_canonical_json(text: str, stored: str) -> None:
-    assert canonical_json(text) == stored
+    assert pinot_json(text) == stored
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_java_decimal(text: str, number: str) -> None:
 )
 def test_what_pinot_cannot_build_is_refused(text: str) -> None:
     with pytest.raises(JsonRefused):
-        canonical_json(text)
+        pinot_json(text)
 
 
 def test_brackets_in_texts_do_not_count_as_nesting() -> None:
     text = '["' + "[" * 2000 + '"]'
-    assert canonical_json(text) == text
+    assert pinot_json(text) == text

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.segment.values import json_text
-from pinot_assets.segment.values.json_text import JsonRefused, canonical_json, canonical_texts
+from pinot_assets.segment.values.json_text import JsonRefused, canonical_texts, pinot_json
 
 numbers = st.from_regex(r"\A-?[0-9]{1,20}(\.[0-9]{1,8})?([eE][+-]?[0-9]{1,2})?\Z")
 scalars = numbers | st.sampled_from(["null", "true", "false", "NaN", "nul", ""])
@@ -56,12 +56,12 @@ def found_of(texts: list[str]) -> list[tuple[str, str | None]]:
 def test_what_is_found_is_what_pinot_would_store(texts: list[str]) -> None:
     for text, stored in found_of(texts * 3):  # so that they have some shapes in common
         if stored is not None:
-            assert stored == canonical_json(text)
+            assert stored == pinot_json(text)
 
 
 def _expected(text: str) -> str | None:
     try:
-        return canonical_json(text)
+        return pinot_json(text)
     except JsonRefused:
         return None
 
@@ -86,7 +86,7 @@ def test_the_usual_text_is_found(make: Any, separators: tuple[str, str]) -> None
     texts = [json.dumps(make(n), ensure_ascii=False, separators=separators) for n in range(1000)]
     found = found_of([text.replace("1e-06", "0.000001") for text in texts])
     assert sum(stored is not None for _, stored in found) > 900
-    assert all(stored in (None, canonical_json(text)) for text, stored in found)
+    assert all(stored in (None, pinot_json(text)) for text, stored in found)
 
 
 def test_slices_and_many_texts(monkeypatch: pytest.MonkeyPatch) -> None:

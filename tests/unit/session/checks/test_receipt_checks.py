@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pinot_assets.audit.checks import RowsSeen
-from pinot_assets.session.checks.receipt_checks import coming, rows_seen, within
+from pinot_assets.session.checks.receipt_checks import new_outputs, rows_seen, within
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt
 from pinot_assets.table_spec.blocks.audit import RowChange, TimeRange
@@ -27,7 +27,7 @@ def test_a_segment_that_only_takes_another_name_is_not_held_against_a_range() ->
     """It would bar a removal for good: there is no file that somebody could repair."""
     outputs = (Output("a", 1, 1, "", 1, "", ""),)
     ranges = [TimeRange(check="time_range", to="now")]
-    found = [list(within(ranges, coming(Switch(1, ("z",), outputs, carried=c)), 0)) for c in ("", "b")]
+    found = [list(within(ranges, new_outputs(Switch(1, ("z",), outputs, carried=c)), 0)) for c in ("", "b")]
     assert [[f.blocks for f in findings] for findings in found] == [[True], [False]]
 
 

@@ -20,7 +20,7 @@ from pinot_assets.snapshot.receipt import Output
 SWITCH = Switch(1, ("a",), (Output("b", 1, 1, "", 1, "", ""),))
 
 
-class Table:
+class SwitchedTable:
     """A table of a fake Pinot.
 
     :ivar settled: what was seen to have happened: the call, the entry.
@@ -58,11 +58,13 @@ class Table:
 
 
 @pytest.fixture
-def table() -> Table:
-    return Table()
+def table() -> SwitchedTable:
+    return SwitchedTable()
 
 
-def test_r02_a_revert_that_lands_while_its_owner_is_waited_out_is_seen_before_the_end(table: Table) -> None:
+def test_r02_a_revert_that_lands_while_its_owner_is_waited_out_is_seen_before_the_end(
+    table: SwitchedTable,
+) -> None:
     table.push("a")
     entry = table.pinot.start_replace_segments("t", ["a"], ["b"])
     table.push("b")
@@ -73,7 +75,9 @@ def test_r02_a_revert_that_lands_while_its_owner_is_waited_out_is_seen_before_th
     assert table.pinot.visible_segments("t") == {"a"}
 
 
-def test_a_start_without_an_answer_is_not_taken_for_the_entry_that_it_was_to_replace(table: Table) -> None:
+def test_a_start_without_an_answer_is_not_taken_for_the_entry_that_it_was_to_replace(
+    table: SwitchedTable,
+) -> None:
     """It has the same names. What counts as settled is waited for by nobody, and may still land."""
     table.push("a")
     former = table.pinot.start_replace_segments("t", ["a"], ["b"])
@@ -83,7 +87,7 @@ def test_a_start_without_an_answer_is_not_taken_for_the_entry_that_it_was_to_rep
     assert table.settled == []
 
 
-def test_a_start_whose_answer_got_lost_is_found(table: Table) -> None:
+def test_a_start_whose_answer_got_lost_is_found(table: SwitchedTable) -> None:
     table.push("a")
     former = table.pinot.start_replace_segments("t", ["a"], ["b"])
     table.pinot.lose_reply("force_start_replace_segments")
@@ -92,7 +96,7 @@ def test_a_start_whose_answer_got_lost_is_found(table: Table) -> None:
     assert table.settled == [("start", new)]
 
 
-def test_r01_to_show_what_a_delayed_start_hides_takes_nothing_published_away(table: Table) -> None:
+def test_r01_to_show_what_a_delayed_start_hides_takes_nothing_published_away(table: SwitchedTable) -> None:
     """Its sources are published again since, by a rollback say, beside one of its outputs."""
     table.push("a", "b", "c")
     table.put("late", {"a", "b"}, {"c"})
@@ -103,7 +107,7 @@ def test_r01_to_show_what_a_delayed_start_hides_takes_nothing_published_away(tab
 
 @pytest.mark.parametrize(("end_issued", "published"), [("gone", True), ("former", False), ("", False)])
 def test_r19_of_an_entry_that_is_gone_its_own_end_alone_says_that_it_was_published(
-    table: Table, end_issued: str, published: bool
+    table: SwitchedTable, end_issued: str, published: bool
 ) -> None:
     """Its output is in sight; that an entry before it was ended says nothing of this one."""
     table.push("b")
@@ -113,7 +117,7 @@ def test_r19_of_an_entry_that_is_gone_its_own_end_alone_says_that_it_was_publish
 def test_r07_a_broker_that_shows_old_and_new_segments_has_not_switched(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    table = Table()
+    table = SwitchedTable()
     monkeypatch.setattr(table.pinot, "visible_segments", lambda name: frozenset({"new"}))
     monkeypatch.setattr(
         table.pinot, "broker_visible_segments", lambda broker, name: frozenset({"old", "new"})

@@ -18,7 +18,7 @@ from pinot_assets.session.values.state import (
     Pointer,
     Session,
     State,
-    close,
+    ended,
     is_ours,
     new_session_id,
     pointer_from_bytes,
@@ -174,7 +174,7 @@ def test_a_receipt_of_a_release_that_kept_no_checks_is_read() -> None:
 
 @pytest.mark.parametrize("outcome", list(Outcome))
 def test_only_published_and_noop_are_done(outcome: Outcome) -> None:
-    closed = close(replace(a_session(), state=State.SWITCH), outcome, 9)
+    closed = ended(replace(a_session(), state=State.SWITCH), outcome, 9)
     done = outcome in (Outcome.PUBLISHED, Outcome.NOOP)
     assert closed.state is (State.DONE if done else State.SWITCH)
     assert (closed.outcome, closed.done_ms) == (outcome, 9)

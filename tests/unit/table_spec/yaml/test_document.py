@@ -59,6 +59,13 @@ def test_places_know_their_lines_and_texts():
     assert root.at("a", "c", 1, "x").problem("is odd").key == "a.c[1].x"
 
 
+def test_a_place_without_a_mapping_has_an_empty_one():
+    document, _ = parse_document("a: {b: 1}\nc: [1]\nd:", Path("x.yaml"))
+    root = DocumentNode(document, ())
+    assert root.at("a").mapping == {"b": 1}
+    assert [root.at(key).mapping for key in ("c", "d")] == [{}, {}]
+
+
 def test_every_duplicate_is_found():
     _, problems = parse_document("a: 1\nb: {x: 1, x: 2}\na: 2\n", FILE)
     assert [(p.line, p.key) for p in problems] == [(2, "b.x"), (3, "a")]
