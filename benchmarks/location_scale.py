@@ -29,7 +29,7 @@ from fakes.zookeeper.server import zookeeper_server
 from rich.console import Console
 
 from pinot_assets.local import processes
-from pinot_assets.zookeeper import close, connect
+from pinot_assets.zookeeper import close_client, connect
 
 CONSOLE = Console(width=160, highlight=False)
 CLUSTER = "PinotCluster"
@@ -172,7 +172,7 @@ def cluster(home: Path) -> Iterator[str]:
         client = connect(address)
         for part in ("PROPERTYSTORE", "IDEALSTATES", "EXTERNALVIEW", "INSTANCES", "CONFIGS", "LIVEINSTANCES"):
             client.ensure_path(f"/{CLUSTER}/{part}")
-        close(client)
+        close_client(client)
         yield address
 
 

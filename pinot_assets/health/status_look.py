@@ -66,5 +66,7 @@ def source_changes(probe: TableProbe) -> SourceChanges:
     return SourceChanges(len(difference.missing), len(difference.stale), deleted, since)
 
 
-STATUS: Final = HealthCheck(NAME, PROMISE, lambda probe: status_from(probe).check_result())
+STATUS: Final[HealthCheck[TableProbe]] = HealthCheck(
+    NAME, PROMISE, lambda probe: status_from(probe).check_result()
+)
 """The status as a health check. It sums the others up, so it is none of `CHECKS`."""
