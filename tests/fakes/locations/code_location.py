@@ -53,7 +53,8 @@ class LocationTable:
         return build_definitions(self.folder / "tables")
 
     def key(self, name: str) -> dg.AssetKey:
-        return dg.AssetKey([self.name, name])
+        """One of its assets, or the table itself by its name."""
+        return dg.AssetKey([self.name] if name == self.name else [self.name, name])
 
     def run(self) -> dg.ExecuteInProcessResult:
         """The job that the sensor starts."""

@@ -93,3 +93,57 @@ def test_what_was_published_and_rolled_back_without_dagster_is_shown_once(table:
     assert back == first
     assert partitions == {"F1.csv", ALL_FILES}
     assert table.shown() == ["a", "b"]
+
+
+def shown(table: LocationTable, asset: dg.AssetKey, name: str) -> dg.AssetCheckEvaluation:
+    """What the page of a check shows."""
+    (record,) = table.instance.event_log_storage.get_asset_check_execution_history(
+        dg.AssetCheckKey(asset, name), limit=1
+    )
+    assert record.evaluation is not None
+    return record.evaluation
+
+
+def told(table: LocationTable) -> tuple[str, bool, str]:
+    """Standing, whether the check passes, and the last line of its text, after a tick."""
+    for event in tick(table).asset_events:  # as the sensor daemon does
+        table.instance.report_runless_asset_event(event)
+    status = shown(table, keys_of(table.spec).table, "status")
+    return str(status.metadata["standing"].value), status.passed, (status.description or "").splitlines()[-1]
+
+
+def test_each_way_in_which_a_table_can_be_is_told_within_a_tick(table: LocationTable) -> None:
+    """One table through all five, driven by the command line alone."""
+    keys, name = keys_of(table.spec), table.name
+    assert told(table) == ("never published", False, f"`pinot-assets run {name}`")
+    assert table.stale_statuses(name) == {None: "MISSING"}
+
+    table.write(F1="a")
+    publish(table)
+    standing, passed, _ = told(table)
+    assert (standing, passed) == ("published", True)
+    assert table.stale_statuses(name) == {None: "FRESH"}
+    gate = shown(table, keys.segments, "consistent_push")
+    assert (gate.passed, gate.description) == (True, "passed, and switched to")
+
+    table.write(F2="b")
+    assert told(table) == ("behind", False, f"`pinot-assets run {name}`")
+
+    table.corrupt("F2")
+    with driver(table) as outside:
+        outside.trigger()
+        outside.audit()
+    standing, passed, command = told(table)
+    assert (standing, passed, command) == ("failed", False, f"`pinot-assets run {name}`")
+    assert shown(table, keys.table, "status").severity is dg.AssetCheckSeverity.ERROR
+    gate = shown(table, keys.segments, "consistent_push")
+    assert not gate.passed
+    assert "F2.csv" in (gate.description or "")
+    assert "Nothing is switched: queries see cp1-" in (gate.description or "")
+
+    table.write(F2="b")
+    publish(table)
+    with driver(table) as outside:
+        outside.rollback()
+    assert told(table) == ("held", False, f"`pinot-assets resume {name}`")
+    assert shown(table, keys.table, "status").severity is dg.AssetCheckSeverity.WARN
