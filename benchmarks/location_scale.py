@@ -76,8 +76,7 @@ class Location:
     def _start(self, *arguments: str) -> psutil.Process:
         with (self.home / "log").open("ab") as log:
             process = subprocess.Popen([sys.executable, *arguments], env=self._env, stdout=log, stderr=log)
-        self._stack.callback(process.wait)
-        self._stack.callback(process.terminate)
+        self._stack.callback(stop, process)
         return psutil.Process(process.pid)
 
     def import_s(self) -> float:
@@ -101,6 +100,16 @@ class Location:
         with dg.DagsterInstance.from_config(str(self.home)) as instance:
             until(lambda: is_over(instance))
         return cpu_s(daemon) + cpu_s(self.server) - before, time.monotonic() - began
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a process; a code server may take no notice of a polite request."""
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def answers(client: DagsterGrpcClient) -> bool:
