@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 DONE   := $(VENV)/.installed
+HELM   := $(VENV)/helm-3.22.0/helm
 # tests/lanes.py says what stays together. Two cores, four workers: most of them wait for servers.
 SPREAD := --numprocesses=4 --no-loadscope-reorder
 
@@ -10,7 +11,7 @@ SPREAD := --numprocesses=4 --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo realtime-demo audit-demo test test-all oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster bench-location simulate-demo docs check dev down lock audit-deps clean
+.PHONY: help install demo realtime-demo audit-demo test test-all oracle ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster bench-cli bench-location simulate-demo docs check dev down lock audit-deps clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,7 +43,7 @@ test: check ## Run all tests, integration included, after the static checks
 	@$(BIN)/pytest $(SPREAD) --maxfail=20
 
 test-all: check ## The same, and what takes too long for every landing: tests/slow, tests/pauseless (40 minutes)
-	@$(BIN)/pytest $(SPREAD) --maxfail=20 --override-ini='norecursedirs=tests/ui tests/clouds .* __pycache__'
+	@$(BIN)/pytest $(SPREAD) --maxfail=20 --override-ini='norecursedirs=tests/ui tests/clouds tests/helm .* __pycache__'
 
 mutants: $(DONE) ## Plant 60 defects, one at a time, and count how many of them the tests find (hours; goes on where it was stopped)
 	@PYTHONPATH=tests $(BIN)/python -m mutants $(ARGS)
@@ -56,6 +57,18 @@ postgres-test: $(DONE) ## Run one table with Dagster on Postgres (needs Debian's
 clouds-test: $(DONE) ## Hold ADLS to the contract of object stores, on Azurite (needs Node.js)
 	@npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@3.35.0
 	@AZURITE=$(VENV)/azurite/node_modules/.bin/azurite-blob $(BIN)/pytest tests/clouds
+
+helm-test: $(DONE) $(HELM) ## Check the chart for Kubernetes: Helm, schemas, what Dagster and Spark make of it (needs Go; five minutes)
+	@$(PYTHON) -m venv $(VENV)/kubernetes-validate
+	@$(VENV)/kubernetes-validate/bin/python -m pip install --quiet --disable-pip-version-check kubernetes-validate==1.37.0
+	@HELM=$(abspath $(HELM)) KUBERNETES_VALIDATE=$(abspath $(VENV))/kubernetes-validate/bin/kubernetes-validate \
+	  $(BIN)/pytest tests/helm
+
+$(HELM):
+	@command -v go >/dev/null || { \
+	  echo "Helm is built with Go, which is not installed. Install Go 1.26 or newer, then run make helm-test again."; exit 1; }
+	@echo "building Helm into $(@D) (a few minutes the first time)"
+	@GOBIN=$(abspath $(@D)) go install helm.sh/helm/v3/cmd/helm@v$(patsubst $(VENV)/helm-%/helm,%,$@)
 
 old-spark-test: $(DONE) ## Run what touches Spark on Spark 3.5 (needs Python 3.11, its last one)
 	@sed -E '/^ |^#/d; s/ \\$$//; s/\[[^]]*\]//; /^(pyspark|py4j)==/d' requirements.lock > $(VENV)/constraints.txt
@@ -96,6 +109,9 @@ bench-push: $(DONE) ## Measure a push in batches against one upload a segment, o
 bench-dagster: $(DONE) ## Measure Dagster with thousands of files: the figures of docs/scale.md (a quarter of an hour)
 	@PYTHONPATH=tests $(BIN)/python -W ignore benchmarks/dagster_scale.py
 
+bench-cli: $(DONE) ## Measure the start of commands against a former commit (five minutes; ARGS="--before REVISION")
+	@PYTHONPATH=tests $(BIN)/python -W ignore benchmarks/start_up.py $(ARGS)
+
 bench-location: $(DONE) ## Measure a code location of 500 tables against one of plain Dagster (half an hour)
 	@PYTHONPATH=tests $(BIN)/python -W ignore benchmarks/location_scale.py $(ARGS)
 
@@ -126,9 +142,9 @@ down: $(DONE) ## Stop what `make dev` started; the data stay
 	@$(BIN)/pinot-assets down
 
 lock: $(DONE) ## Resolve the dependencies anew into requirements.lock and deploy/requirements.lock (needs uv)
-	@uv pip compile pyproject.toml --extra dev --extra postgres --python-version 3.11 --universal \
+	@uv pip compile pyproject.toml --extra dev --extra kubernetes --extra postgres --python-version 3.11 --universal \
 	  --no-strip-extras --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements.lock
-	@uv pip compile pyproject.toml deploy/build.in --extra avro --extra postgres --extra simulate --extra sql \
+	@uv pip compile pyproject.toml deploy/build.in --extra avro --extra kubernetes --extra postgres --extra simulate --extra sql \
 	  --python-version 3.11 --universal --no-strip-extras --generate-hashes --no-emit-index-url --no-header \
 	  --no-annotate --quiet --constraint requirements.lock --output-file deploy/requirements.lock
 

@@ -13,7 +13,8 @@ from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.detect.observe import Observation, list_source
 from pinot_assets.session.values.hold import NO_HOLD
-from pinot_assets.session.values.report import Progress, TriggerReport, TriggerResult
+from pinot_assets.session.values.progress import Progress
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, ObjectRef, Pointer, Session
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Output, Receipt

@@ -6,8 +6,9 @@ first used: importing Dagster and Spark takes seconds, and most commands do not 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from pinot_assets.core.late_names import late_names
 
 if TYPE_CHECKING:
     from pinot_assets.code_location import (
@@ -44,8 +45,4 @@ _HOMES = {
     "with_object_store": "pinot_assets.resources",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+__getattr__ = late_names(__name__, _HOMES)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
+from contextlib import suppress
 
 from pinot_assets.core.interrupts import SAID, end_at_once_from_now_on, received, take_signals
 
@@ -16,8 +18,11 @@ def main() -> None:
         and does not wait for other threads.
     """
     take_signals()
+    gc.disable()  # until the command is imported (`cli.program`): what is imported stays
     try:
-        # Imported inside `try`: the import takes a second, in which the user may press Ctrl-C.
+        if sys.argv[1:] == ["--version"]:
+            _show_version()
+        # Imported inside `try`: the import takes a while, in which the user may press Ctrl-C.
         from pinot_assets.cli.main import main as run
 
         run()
@@ -30,6 +35,19 @@ def main() -> None:
         raise
     finally:
         end_at_once_from_now_on()
+
+
+def _show_version() -> None:
+    """Answer before typer is imported; the program itself reports an output that takes nothing.
+
+    :raises SystemExit: the answer is printed.
+    """
+    from pinot_assets.cli.version import version_line
+
+    with suppress(OSError):
+        sys.stdout.write(f"{version_line()}\n")
+        sys.stdout.flush()
+        sys.exit(0)
 
 
 def _leave(code: int) -> None:

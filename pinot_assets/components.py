@@ -15,8 +15,9 @@ from dagster.components.component_scaffolding import scaffold_component
 from pydantic import BaseModel, Field, PrivateAttr
 
 import pinot_assets  # loads its parts on first use: every command of `dg` imports this module
-from pinot_assets.authoring.starter import TableType, starting_spec
+from pinot_assets.authoring.starter import TableType, keep_out_of_git, starting_spec
 from pinot_assets.settings.environment import Profile
+from pinot_assets.settings.local_stack import HOME
 
 SPEC_FILE = "table.yaml"
 """Name of the table spec file that the scaffolder writes."""
@@ -42,6 +43,8 @@ class PinotTableScaffolder(dg.Scaffolder[PinotTableParams]):
         file = request.target_path / SPEC_FILE
         if not file.exists():
             file.write_text(starting_spec(request.params.table_type, request.target_path.name))
+            if request.params.table_type is TableType.OFFLINE:
+                keep_out_of_git(request.target_path.parent / HOME / "staging" / request.target_path.name)
 
 
 @dg.scaffold_with(PinotTableScaffolder)

@@ -16,7 +16,7 @@ from pinot_assets.metrics.pushing import pushed_after
 from pinot_assets.resources.pinot import PinotResource
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.clients import open_clients
-from pinot_assets.session.values.report import Progress
+from pinot_assets.session.values.progress import Progress
 from pinot_assets.table_spec import TableSpec
 
 
@@ -30,14 +30,17 @@ class ConsistentPushResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     _open: ExitStack = PrivateAttr(default_factory=ExitStack)
     _drivers: dict[tuple[str, str], Driver] = PrivateAttr(default_factory=dict)
 
-    def driver(self, spec: TableSpec, run_id: str, progress: Progress) -> Driver:
-        """Return the driver of this table in this run; all steps of a process share it."""
+    def driver(self, spec: TableSpec, run_id: str, progress: Progress, asked_by: str = "") -> Driver:
+        """Return the driver of this table in this run; all steps of a process share it.
+
+        :param asked_by: who started the run.
+        """
         key = (spec.name, run_id)
         if key not in self._drivers:
             builder = SparkBuilder(self._spark_session, self._spark_context)
             settings = self.pinot.settings()
             clients = self._open.enter_context(open_clients(spec, settings, builder))
-            driver = Driver(spec, clients, run_id, progress)
+            driver = Driver(spec, clients, run_id, progress, asked_by)
             self._open.enter_context(lineage_after(driver, settings.pinot.controller_url, progress.note))
             self._drivers[key] = self._open.enter_context(pushed_after(driver, progress.note))
         self._drivers[key].report_to(progress)

@@ -12,7 +12,7 @@ from pinot_assets.settings.environment import FIELDS, Settings, load_profile, lo
 _SECRETS = [field for field, variable in variables_of(ClusterFields).items() if variable.kind == SECRET]
 
 
-class PinotResource(ClusterFields, dg.ConfigurableResource):  # type: ignore[type-arg, misc]
+class PinotResource(ClusterFields, dg.ConfigurableResource):  # type: ignore[type-arg]
     """A Pinot cluster and its ZooKeeper.
 
     Left empty, the environment decides (`ClusterFields` names its variables),

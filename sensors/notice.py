@@ -20,7 +20,7 @@ from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.session.detect.observe import Observation
-from pinot_assets.session.values.state import utc_text
+from pinot_assets.session.values.state import utc_iso, utc_text
 
 URL_VARIABLE = "PINOT_ASSETS_WEBHOOK_URL"
 TIMEOUT = httpx.Timeout(10.0, connect=5.0)
@@ -109,7 +109,7 @@ def of_table(observation: Observation) -> JsonObject:
             "files": len(snapshot.ledger),
             "segments": len(snapshot.segments),
             "rows": snapshot.rows,
-            "published_at": published,
+            "published_at": utc_iso(snapshot.published_ms),
         },
     }
 

@@ -8,7 +8,7 @@ It touches only tables that somebody has switched on in Dagster. The schedule ru
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import dagster as dg
@@ -61,11 +61,11 @@ def sessions_sensor(specs: Sequence[TableSpec]) -> dg.SensorDefinition:
         budget = Budget(TICK_S)
         try:
             cursor = SessionsCursor.read(context.cursor or "")
-            with open_session_stores(pinot.settings()) as store_of:
-                tables = switched_on(context, by_name)
+            tables = switched_on(context, by_name)
+            with open_session_stores(specs, pinot.settings()) as stores:
                 visit = _Visit(context, cursor, patience)
                 for name in budget.spend_on(in_turn(tables, cursor.after)):
-                    visit.table(by_name[name], store_of)
+                    visit.table(by_name[name], stores[by_name[name].name])
         except PinotAssetsError as error:
             return dg.SensorResult(skip_reason=str(error), cursor=context.cursor)
         message = visit.message(len(tables))
@@ -114,7 +114,7 @@ class _Visit:
         self._visited = 0
         self._said: list[str] = []
 
-    def table(self, spec: TableSpec, store_of: Callable[[TableSpec], SessionStore]) -> None:
+    def table(self, spec: TableSpec, store: SessionStore) -> None:
         """Come to one table: start a run for its session, mark a dead run as failed, or leave it alone."""
         name, instance = spec.asset_name, self._context.instance
         before = self.cursor.tables.get(name, "")
@@ -124,7 +124,6 @@ class _Visit:
         states = {run.run_id: run.status.value for run in running}
 
         def decided() -> Tick | None:
-            store = store_of(spec)
             if not states and not store.pointer().active_session:
                 return None
             return decide_session(spec, observe(store, open_staging(spec)), states, before, int(time.time()))

@@ -29,7 +29,7 @@ from pinot_assets.core.check_result import some
 from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import Late, Patience
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.health.table_status import Standing
+from pinot_assets.health.table_status import TableCondition
 from pinot_assets.realtime.health.all_checks import view_of
 from pinot_assets.resources import PinotResource
 from pinot_assets.scheduling.rounds import due
@@ -146,9 +146,9 @@ class _Rounds:
         """
 
         def read() -> dict[str, str]:
-            with open_session_stores(settings()) as store_of:
-                offline = [(name, spec) for name, spec in self.specs.items() if isinstance(spec, TableSpec)]
-                return {name: _mark(store_of(spec)) for name, spec in offline}
+            offline = [spec for spec in self.specs.values() if isinstance(spec, TableSpec)]
+            with open_session_stores(offline, settings()) as stores:
+                return {name: _mark(store) for name, store in stores.items()}
 
         try:
             return self._patience.wait_for(read, LOOKS_S / 2)
@@ -184,7 +184,7 @@ class _Rounds:
 
 def _is_well(view: AnyView) -> bool:
     passed = all(answer.passed for answer in view.answers)
-    return passed and (not isinstance(view, OfflineView) or view.status.standing is Standing.PUBLISHED)
+    return passed and (not isinstance(view, OfflineView) or view.status.state is TableCondition.UP_TO_DATE)
 
 
 def _mark(store: SessionStore) -> str:

@@ -22,7 +22,7 @@ from kazoo.client import TransactionRequest
 
 import pinot_assets
 from pinot_assets.__main__ import main
-from pinot_assets.ingest.spark.builder import SparkBuilder
+from pinot_assets.ingest.spark.on_demand import SparkOnDemand
 from pinot_assets.source.bucket_store import BucketObjectStore
 from pinot_assets.source.local_store import LocalObjectStore
 
@@ -33,7 +33,7 @@ EFFECTS: Final[tuple[tuple[type, str], ...]] = (
     (LocalObjectStore, "put_file_if_absent"),
     (BucketObjectStore, "put_if_absent"),
     (BucketObjectStore, "put_file_if_absent"),
-    (SparkBuilder, "build"),
+    (SparkOnDemand, "build"),
     (httpx.Client, "send"),
 )
 _SWITCH: Final = "endReplaceSegments"

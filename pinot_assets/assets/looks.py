@@ -22,7 +22,7 @@ from pinot_assets.health import CHECKS, summary
 from pinot_assets.health.all_checks import look_at
 from pinot_assets.health.status_look import STATUS, status_from
 from pinot_assets.health.table_probe import TableProbe
-from pinot_assets.health.table_status import TableStatus, unknown_status
+from pinot_assets.health.table_status import StatusReport, unknown_status
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.realtime.health.all_checks import RealtimeView, blind, view_of
 from pinot_assets.resources import PinotResource
@@ -41,7 +41,7 @@ class OfflineView:
     """
 
     answers: tuple[CheckResult, ...]
-    status: TableStatus
+    status: StatusReport
     observation: Observation | None = None
     shown: Publication | None = None
 

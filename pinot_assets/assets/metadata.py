@@ -153,7 +153,7 @@ def _link(uri: str) -> dg.MetadataValue | str:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
 
 
@@ -161,7 +161,7 @@ def first_rows(
     head: tuple[str, ...], items: Sequence[T], row_of: Callable[[T], tuple[str, ...]]
 ) -> dg.MetadataValue:
     """Return the first `SHOWN` items as a table, and the number of the others."""
-    more = f"\n\nand {len(items) - SHOWN} more" if len(items) > SHOWN else ""
+    more = f"\n\nand {len(items) - SHOWN:,} more" if len(items) > SHOWN else ""
     return dg.MetadataValue.md(md_table(head, map(row_of, items[:SHOWN])) + more)
 
 

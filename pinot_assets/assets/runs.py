@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
+from typing import Final
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
@@ -20,7 +21,8 @@ from pinot_assets.core.waiting import Clock, Deadline, poll_until
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.session_store import SessionStore
-from pinot_assets.session.values.report import Pace, TriggerReport
+from pinot_assets.session.values.progress import Count, Pace, RunPhase
+from pinot_assets.session.values.report import TriggerReport
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.table_spec import AnyTableSpec, TableSpec, label_of
 
@@ -142,12 +144,26 @@ class RunLog:
         on_building: Callable[[], None] = lambda: None,
     ) -> None:
         self._log, self._clock, self._on_building = log, clock, on_building
-        self._pace = Pace({})
+        self._pace, self._count = Pace({}), Count(RunPhase.CONNECT)
         self._logged_at = clock()
 
     def note(self, text: str) -> None:
         """Log one step."""
         self._log.info(text)
+
+    def begin(self, phase: RunPhase, total: int = 0) -> None:
+        """Begin to count; a phase that is over soon logs nothing."""
+        self._count, self._logged_at = Count(phase, total), self._clock()
+
+    def advance(self, done: int) -> None:
+        """Log what is done of the phase at most every `QUIET_S` seconds."""
+        self._count.done = done
+        if self._clock() - self._logged_at >= QUIET_S:
+            self._log.info(f"{self._count.phase}: {self._count}")
+            self._logged_at = self._clock()
+
+    def rest(self) -> None:
+        """Log nothing: the step's end shows in Dagster itself."""
 
     def building(self, sizes: Mapping[int, int]) -> None:
         """Log that the build of these files begins; sizes in bytes."""
@@ -183,10 +199,22 @@ def driver_of(
 ) -> Driver:
     """Return the driver of the run, shared by all steps of a process; it takes the lease on first use."""
     log = RunLog(context.log)
-    driver = push.driver(spec, context.run.run_id, log)
+    driver = push.driver(spec, context.run.run_id, log, asked_by(context.run))
     if context.run.parent_run_id is not None:
         wait_out(context.run.parent_run_id, driver.clients.store, log.note, driver.clients)
     return driver
+
+
+_STARTERS: Final = {"dagster/sensor_name": "sensor ", "dagster/schedule_name": "schedule ", "user": ""}
+"""Tags of a run that name who started it, and what that is."""
+
+
+def asked_by(run: dg.DagsterRun) -> str:
+    """Return who started a run, as its tags say, with the run's id."""
+    for tag, what in _STARTERS.items():
+        if name := run.tags.get(tag):
+            return f"{what}{name}, Dagster run {run.run_id}"
+    return f"Dagster run {run.run_id}"
 
 
 def trigger_once(driver: Driver, run: dg.DagsterRun) -> TriggerReport:

@@ -18,7 +18,7 @@ from pinot_assets.assets.keys import GATE, keys_of
 from pinot_assets.assets.metadata import Metadata, of_checks, of_session, served
 from pinot_assets.core.text import plural
 from pinot_assets.health.status_look import facts_of
-from pinot_assets.health.table_status import NAME, NO_CHANGES, TableStatus, table_status
+from pinot_assets.health.table_status import NAME, NO_CHANGES, StatusReport, table_status
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.values.state import Session
@@ -28,7 +28,7 @@ DOCS_VARIABLE = "PINOT_ASSETS_DOCS_URL"
 
 
 def status_evaluation(
-    instance: dg.DagsterInstance, spec: TableSpec, status: TableStatus
+    instance: dg.DagsterInstance, spec: TableSpec, status: StatusReport
 ) -> dg.AssetCheckEvaluation:
     """Return the status as an evaluation of the check `status`."""
     table, result = keys_of(spec).table, status.check_result()
@@ -44,9 +44,9 @@ def status_evaluation(
     )
 
 
-def of_status(status: TableStatus, environ: Mapping[str, str]) -> Metadata:
+def of_status(status: StatusReport, environ: Mapping[str, str]) -> Metadata:
     """Return the parts of a status; the section that says what to do is a link where the docs are served."""
-    values: dict[str, dg.MetadataValue | str | int | float] = {"standing": status.standing.value}
+    values: dict[str, dg.MetadataValue | str | int | float] = {"state": status.state.value}
     if status.since_ms:
         values["since"] = dg.MetadataValue.timestamp(status.since_ms / 1000)
     if status.command:
@@ -61,7 +61,7 @@ def of_status(status: TableStatus, environ: Mapping[str, str]) -> Metadata:
     return values
 
 
-def status_after(driver: Driver) -> TableStatus:
+def status_after(driver: Driver) -> StatusReport:
     """Return the status at the end of a run, which has just compared the source: no change waits by then."""
     newest = driver.clients.store.newest_session()
     facts = facts_of(driver.spec, driver.observe(), newest, NO_CHANGES)

@@ -77,7 +77,7 @@ def broker_tally(question: Question, result: QueryResult) -> Tally:
     :raises PinotError: it does not have the shape of the question, lacks groups, or a value is not a number.
     """
     if not question.keys and len(result.rows) != 1:
-        raise PinotError(f"a broker answered with {len(result.rows)} rows, where one was asked for")
+        raise PinotError(f"a broker answered with {len(result.rows):,} rows, where one was asked for")
     if question.keys and not question.limited and len(result.rows) >= MOST_GROUPS:
         raise _groups_left_out("a broker", len(result.rows))
     width = len(question.keys) + len(question.aggregates)
@@ -192,7 +192,7 @@ def _require_shape(question: Question, table: DataTable) -> None:
         names = ", ".join(name for name, _ in table.columns)
         raise PinotError(f"a server answered with {names}, where {width} values were asked for")
     if not question.keys and len(table.rows) != 1:
-        raise PinotError(f"a server answered with {len(table.rows)} rows, where one was asked for")
+        raise PinotError(f"a server answered with {len(table.rows):,} rows, where one was asked for")
     if table.groups_cut or (question.keys and len(table.rows) >= MOST_GROUPS):
         raise _groups_left_out("a server", len(table.rows))
 

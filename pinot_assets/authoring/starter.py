@@ -1,11 +1,15 @@
-"""Table specs to start from."""
+"""Table specs to start from, and where the staging area of a new table lies."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from enum import StrEnum
+from pathlib import Path
 from string import Template
 from typing import Final
 
+from pinot_assets.settings.local_stack import HOME
+from pinot_assets.table_spec.yaml.policy_file import project_folder
 from pinot_assets.table_spec.yaml.writer import in_line
 
 _OFFLINE: Final = Template(
@@ -133,18 +137,41 @@ BROKERS: Final = "127.0.0.1:9092"
 """A Kafka on this machine."""
 
 
-def starting_spec(table_type: TableType, name: str, brokers: str = BROKERS) -> str:
+def local_staging(name: str, out: Path) -> Path:
+    """Return where a table's staging area lies on this machine: in the project's folder, beside the specs.
+
+    The folder is that of the local stack; `keep_out_of_git` hides it there.
+
+    :param out: path of the table spec.
+    """
+    folder, here = out.parent.absolute(), Path.cwd()
+    project = project_folder(folder)
+    if folder.is_relative_to(here) and not project.is_relative_to(here):
+        project = here  # the spec lies at the top of the project, and not in a folder of specs
+    return project / HOME / "staging" / name
+
+
+def keep_out_of_git(staging: Path) -> None:
+    """Hide the folder of `local_staging` from git, unless it says itself what git sees."""
+    folder = staging.parents[1]
+    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError), (folder / ".gitignore").open("x") as file:
+        file.write("*\n")
+
+
+def starting_spec(table_type: TableType, name: str, brokers: str = BROKERS, staging: str = "") -> str:
     """Return the YAML of a table of either type, with comments; it has no problems as it is.
 
     An OFFLINE table has one text column; a REALTIME table reads the Kafka topic of its name.
 
     :param name: of the table, as Pinot accepts it.
     :param brokers: `host:port[,host:port…]` of Kafka, for a REALTIME table.
+    :param staging: the staging area of an OFFLINE table; empty for one beside the spec's folder.
     """
     template = _REALTIME if table_type is TableType.REALTIME else _OFFLINE
     return template.substitute(
         name=in_line(name),
         data=in_line(f"data/{name}"),
-        staging=in_line(f"staging/{name}"),
+        staging=in_line(staging or f"../{HOME}/staging/{name}"),
         brokers=in_line(brokers),
     )

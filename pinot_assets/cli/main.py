@@ -1,29 +1,136 @@
-"""The command line: it does what the Dagster UI does, without the UI."""
+"""The command line: it does what the Dagster UI does, without the UI.
+
+`PANELS` lists all commands. A command is imported when it is used: most of them need what the others do not.
+"""
 
 from __future__ import annotations
 
-from functools import cached_property
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated
+import os
+from collections.abc import Mapping
+from typing import Annotated, Final
 
 import typer
-from typer.core import TyperGroup
-from typer.main import get_group
 
-from pinot_assets.cli.commands import local, partitions, run, session, snapshots, state, tables
-from pinot_assets.cli.commands.gc import gc
-from pinot_assets.cli.commands.metrics import metrics
-from pinot_assets.cli.commands.new_specs import init
-from pinot_assets.cli.commands.simulate import simulate
-from pinot_assets.cli.commands.watch import watch
-from pinot_assets.cli.doctor.doctor import doctor
-from pinot_assets.cli.program import Program, arrange, reflow, run_program
+from pinot_assets.cli.help import HELP
+from pinot_assets.cli.program import Entry, Program, run_program
+from pinot_assets.cli.version import version_line
+from pinot_assets.core.decision_log import LOG_FORMAT, LogFormat
 
-if TYPE_CHECKING:  # typer keeps its Click private, so no code imports it when it runs
-    from typer._click.core import Command, Context
+PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
+    "Set up": {
+        "doctor": Entry(
+            "doctor.doctor:doctor",
+            "Check this machine, the installation and the local stack.",
+        ),
+        "init": Entry(
+            "commands.new_specs:init",
+            "Write the spec of a table for FILES: columns, types, time column and keys, as a sample shows "
+            "them.",
+        ),
+        "local": Entry("commands.local:app", "A real Pinot with its ZooKeeper on this machine."),
+        "tables": Entry("commands.tables:app", "Table specs: check them, apply them to Pinot."),
+    },
+    "Publish files": {
+        "plan": Entry(
+            "commands.run:plan",
+            "Show what a run of TABLE would do now: files, segments, rows, room, and what cannot be undone.",
+        ),
+        "run": Entry(
+            "commands.run:run",
+            "Bring TABLE up to its files: build what changed, gate it, switch to it at one instant.",
+        ),
+        "watch": Entry(
+            "commands.watch:watch",
+            "Look at tables every so often, and run those whose files have changed and are ready.",
+        ),
+        "status": Entry(
+            "commands.status:status",
+            "Show what is published, what waits in the source, and the open session, without changing "
+            "anything.",
+        ),
+        "session": Entry("commands.session:app", "The consistent-push sessions of a table."),
+    },
+    "Ask what was published": {
+        "query": Entry("commands.query:query", "Run SQL at a broker of Pinot and show its rows."),
+        "snapshots": Entry(
+            "commands.snapshots:snapshots",
+            "List the kept snapshots of TABLE, newest first, and how each can be reached.",
+        ),
+        "history": Entry(
+            "commands.snapshots:history",
+            "List what each switch of TABLE changed, newest first, as far as snapshots are kept.",
+        ),
+        "diff": Entry(
+            "commands.snapshots:diff",
+            "Show what lies between two published states of TABLE: files, segments, rows.",
+        ),
+        "why": Entry(
+            "commands.snapshots:why",
+            "Tell where SEGMENT comes from: its file and version, who published it, and what the audit "
+            "found.",
+        ),
+        "where": Entry(
+            "commands.snapshots:where",
+            "Tell which segments of TABLE hold FILE, in each version that was published.",
+        ),
+    },
+    "Go back, clear up": {
+        "rollback": Entry(
+            "commands.snapshots:rollback",
+            "Take TABLE back to a kept snapshot, at one instant: the one before, or any that `snapshots` "
+            "lists.",
+        ),
+        "resume": Entry(
+            "commands.snapshots:resume",
+            "Let in again what a rollback of TABLE holds back.",
+        ),
+        "gc": Entry(
+            "commands.gc:gc",
+            "Take away what nothing needs any more: old snapshots, staged tars, sessions, segments, nodes.",
+        ),
+        "state": Entry("commands.state:app", "The format of a table's stored state, and its upgrade."),
+    },
+    "REALTIME tables": {
+        "simulate": Entry(
+            "commands.simulate:simulate",
+            "Simulate a day of segment commits in three ways: through the controller, with bypass, "
+            "pauseless.",
+        ),
+        "realtime": Entry(
+            "realtime.group:app",
+            "REALTIME tables: check, watch and mend them, switch pauseless consumption, rebalance.",
+        ),
+    },
+    "Dagster and monitoring": {
+        "dev": Entry(
+            "commands.local:dev",
+            "Start the local stack, sample data and the Dagster UI, and leave them running.",
+        ),
+        "down": Entry(
+            "commands.local:down_with_ui",
+            "Stop the Dagster UI and the local stack; their data stay.",
+        ),
+        "metrics": Entry(
+            "commands.metrics:metrics",
+            "Serve numbers of tables for Prometheus: sessions, files, ages, audit results, health, "
+            "REALTIME tables.",
+        ),
+        "partitions": Entry(
+            "commands.partitions:app",
+            "Dagster's partitions of a table: one per file, or per group of files when there are many.",
+        ),
+    },
+}
+"""Every command of the program, in the panels of `--help`: in each, those that are groups come last."""
+
+
+class _AllCommands(Program):
+    panels = PANELS
+
 
 app = typer.Typer(
-    cls=Program,
+    cls=_AllCommands,
+    context_settings=HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Files into Apache Pinot, all or nothing: consistent push, retries and rollback.",
@@ -31,28 +138,15 @@ app = typer.Typer(
 )
 
 
-class _RealtimeGroup(TyperGroup):
-    """Delegate to `pinot_assets.cli.realtime.group`, and import it only when one of its commands is used."""
-
-    @cached_property
-    def _whole(self) -> TyperGroup:
-        from pinot_assets.cli.realtime.group import app
-
-        return get_group(app)
-
-    def list_commands(self, ctx: Context) -> list[str]:
-        """Return the names of the other group's commands."""
-        return self._whole.list_commands(ctx)
-
-    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
-        """Return one command of the other group."""
-        return self._whole.get_command(ctx, cmd_name)
-
-
 def _show_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"pinot-assets {version('pinot-assets')}")
+        typer.echo(version_line())
         raise typer.Exit
+
+
+def _set_log_format(log_format: LogFormat | None) -> None:
+    if log_format is not None:
+        os.environ[LOG_FORMAT] = log_format.value
 
 
 @app.callback()
@@ -61,35 +155,15 @@ def _program(
         bool,
         typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True),
     ] = False,
+    log_format: Annotated[
+        LogFormat | None,
+        typer.Option(
+            help=f"What a run writes on standard error: text, or JSON lines. {LOG_FORMAT} sets it, too.",
+            callback=_set_log_format,
+        ),
+    ] = None,
 ) -> None:
     """What may stand before a command."""
-
-
-for command in (
-    *(doctor, init, simulate, metrics, gc, watch, local.dev),
-    *(run.run, run.plan, run.status),
-    *(snapshots.snapshots, snapshots.why, snapshots.where, snapshots.history, snapshots.diff),
-    *(snapshots.rollback, snapshots.resume),
-):
-    app.command()(command)
-app.command("down")(local.down_with_ui)
-app.add_typer(local.app, name="local", help="A real Pinot with its ZooKeeper on this machine.")
-app.add_typer(tables.app, name="tables")
-app.add_typer(partitions.app, name="partitions")
-app.add_typer(
-    typer.Typer(
-        cls=_RealtimeGroup,
-        no_args_is_help=True,
-        help="REALTIME tables: check, watch and mend them, switch pauseless consumption, rebalance.",
-        epilog="Start with `pinot-assets realtime preflight TABLE`; docs/guides/realtime.md has a command "
-        "for each kind of trouble.",
-    ),
-    name="realtime",
-)
-app.add_typer(session.app, name="session")
-app.add_typer(state.app, name="state")
-arrange(app)
-reflow(app)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
-"""The program as a whole: the layout of its `--help`, its errors, and its exit codes.
+"""The program as a whole: its commands, the layout of its `--help`, its errors, and its exit codes.
 
-`--help` shows commands in groups, in the order in which users need them, and the terminal wraps its texts.
+A command is imported when it is used. `--help` shows commands in panels, and the terminal wraps its texts.
 The program shows errors as sentences, or as JSON with `--json`; never as a traceback.
 
 An interrupted command says so in one line. Typer would print nothing, or "Aborted" at a question.
@@ -9,28 +9,37 @@ An interrupted command says so in one line. Typer would print nothing, or "Abort
 from __future__ import annotations
 
 import errno
+import gc
 import inspect
 import io
 import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, ClassVar
 
 import typer
 from rich.markup import escape
-from typer.core import TyperGroup
+from typer.core import TyperCommand
+from typer.main import get_group
 
-from pinot_assets.cli.terminal import new_console, show_json
+from pinot_assets.cli.help import Command, Group
+from pinot_assets.cli.terminal import fit_output, new_console, show_json
 from pinot_assets.core import interrupts
 from pinot_assets.core.exit_codes import ExitCode, code_of
 from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.this_machine import convert_without_pandas
 from pinot_assets.errors import PinotAssetsError, TypedWrong
 
 if TYPE_CHECKING:  # typer keeps its Click private, so no code imports it when it runs
+    from typer._click.core import Command as ClickCommand
     from typer._click.core import Context
+    from typer._click.formatting import HelpFormatter
 
 JSON = "--json"
 _WRONG_TYPING: type[Exception] = typer.BadParameter.__mro__[2]
@@ -38,34 +47,44 @@ _WRONG_TYPING: type[Exception] = typer.BadParameter.__mro__[2]
 
 _INTERRUPTED = (ExitCode.INTERRUPTED, ExitCode.TERMINATED)
 
-PANELS = {
-    "Set up": ("doctor", "local", "init", "tables"),
-    "Publish files": ("plan", "run", "watch", "status", "session"),
-    "Ask what was published": ("snapshots", "history", "diff", "why", "where"),
-    "Go back, clear up": ("rollback", "resume", "gc", "state"),
-    "REALTIME tables": ("realtime", "simulate"),
-    "Dagster and monitoring": ("dev", "down", "partitions", "metrics"),
-}
-"""Every command and group of the program."""
+_HOME = "pinot_assets.cli"
 
 
-def arrange(app: typer.Typer) -> None:
-    """Assign the commands of a program to `PANELS`, and sort them in that order.
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A command or a group of commands in the list of them.
 
-    :raises KeyError: a command is not in `PANELS`.
+    :ivar home: its module below `pinot_assets.cli`, and its name there: a function, or a `typer.Typer`.
+    :ivar summary: a command's first paragraph of help, which the list in `--help` shows; all help of a group.
     """
-    places = {name: panel for panel, names in PANELS.items() for name in names}
-    order = [*places]
-    for command in app.registered_commands:
-        command.rich_help_panel = places[_name(command)]
-    for group in app.registered_groups:
-        group.rich_help_panel = places[str(group.name)]
-    app.registered_commands.sort(key=lambda command: order.index(_name(command)))
+
+    home: str
+    summary: str
+
+    def load(self, name: str, panel: str) -> ClickCommand:
+        """Import it; return it as typer runs it."""
+        module, _, attribute = self.home.partition(":")
+        loaded = getattr(import_module(f"{_HOME}.{module}"), attribute)
+        if "pyarrow" in sys.modules:
+            convert_without_pandas()
+        _collect_garbage_from_now_on()
+        alone = typer.Typer()
+        if isinstance(loaded, typer.Typer):
+            alone.add_typer(loaded, name=name, help=self.summary, rich_help_panel=panel)
+        else:
+            alone.command(name, rich_help_panel=panel)(loaded)
+        reflow(alone)
+        return get_group(alone).commands[name]
 
 
 def reflow(app: typer.Typer) -> None:
-    """Remove single line breaks from the help texts, so that the terminal wraps them by its own width."""
+    """Remove single line breaks from the help texts, so that the terminal wraps them by its own width.
+
+    The commands become those of `pinot_assets.cli.help`.
+    """
+    app.info.cls = app.info.cls if isinstance(app.info.cls, type) else Group
     for command in app.registered_commands:
+        command.cls = Command
         text = command.help or inspect.getdoc(command.callback) or ""
         command.help = "\n\n".join(" ".join(part.split("\n")) for part in text.split("\n\n"))
     for group in app.registered_groups:
@@ -73,12 +92,49 @@ def reflow(app: typer.Typer) -> None:
             reflow(group.typer_instance)
 
 
-def _name(command: typer.models.CommandInfo) -> str:
-    return command.name or (command.callback.__name__ if command.callback else "")
+def _collect_garbage_from_now_on() -> None:
+    """Let Python look for garbage again, except among the objects that importing made, which stay.
+
+    To look through them while more and more are imported, and once more at the end, is a fifth of the CPU
+    time of a short command.
+    """
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
-class Program(TyperGroup):
-    """The group of all commands of the program."""
+class Program(Group):
+    """The group of all commands of the program.
+
+    :cvar panels: each command by its name, in the panels of `--help`.
+    """
+
+    panels: ClassVar[Mapping[str, Mapping[str, Entry]]] = {}
+
+    @cached_property
+    def _loaded(self) -> dict[str, ClickCommand]:
+        return {}
+
+    def list_commands(self, _: Context) -> list[str]:
+        """Return the names of all commands; imports none of them."""
+        return [name for entries in self.panels.values() for name in entries] or [*self.commands]
+
+    def get_command(self, _: Context, cmd_name: str) -> ClickCommand | None:
+        """Return one command, None if there is none of this name."""
+        for panel, entries in self.panels.items():
+            if cmd_name in entries and cmd_name not in self._loaded:
+                self._loaded[cmd_name] = entries[cmd_name].load(cmd_name, panel)
+        return self._loaded.get(cmd_name) or self.commands.get(cmd_name)
+
+    def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Show the help with the summaries of the commands; imports none of them."""
+        listed = [
+            TyperCommand(name, help=entry.summary, rich_help_panel=panel)
+            for panel, entries in self.panels.items()
+            for name, entry in entries.items()
+        ]
+        shown = Group(name=self.name, commands=listed, params=self.params, help=self.help, epilog=self.epilog)
+        shown.format_help(ctx, formatter)
 
     def invoke(self, ctx: Context) -> object:
         """Run a command; if it is interrupted, print one line on standard error."""
@@ -105,6 +161,7 @@ def run_program(app: typer.Typer) -> None:
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     # Kazoo logs each failed attempt; our own error reports it once, when all have failed.
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)
+    fit_output(os.environ)
     words = sys.argv[1:]
     try:
         code = _with_json(app) if JSON in words else _with_text(app)

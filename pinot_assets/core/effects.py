@@ -50,10 +50,12 @@ class Effects:
 
     :ivar done: Pinot answered, or showed the effect later.
     :ivar unknown: sent, but no answer came, or the caller stopped waiting for one.
+    :ivar on_effect: called with each effect, and `done` or `unknown`.
     """
 
     done: list[Effect] = field(default_factory=list)
     unknown: list[Effect] = field(default_factory=list)
+    on_effect: Callable[[Effect, str], None] = lambda _effect, _known: None
 
     def recorded(self, client: ClientT) -> ClientT:
         """Return the client as one that notes here each call that changes something."""
@@ -79,8 +81,10 @@ class Effects:
             # Ctrl-C, Dagster's terminate or the watchdog, Pinot continues with what it received.
             if not refused or (name == "push" and isinstance(error, PinotUnreachable)):
                 self.unknown.append(_effect(name, args, None))
+                self.on_effect(self.unknown[-1], "unknown")
             raise
         self.done.append(_effect(name, args, answer))
+        self.on_effect(self.done[-1], "done")
         return answer
 
 

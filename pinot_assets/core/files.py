@@ -1,4 +1,4 @@
-"""Files that commands write for people to edit, and temporary folders of this project.
+"""Files that commands write for people, and temporary folders of this project.
 
 Only this user can read a temporary folder. It is removed afterwards; after a kill, when the next one is made.
 `mkdtemp` makes it, so its name cannot be predicted. Its owner holds a lock on a file in it, and a folder
@@ -112,3 +112,25 @@ def _remove_if_dead(folder: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
         finally:
             os.close(lock)
+
+
+_LOGS: Final = 20
+"""How many log files of one kind are kept."""
+
+
+def new_log(kind: str) -> Path | None:
+    """Return the path of a new log file, and remove old ones; None if this user has no folder for logs.
+
+    The folder is `pinot-assets` in `$XDG_STATE_HOME`, by default `~/.local/state` (XDG Base Directory).
+    """
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
+    folder = Path(state) / "pinot-assets"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for old in sorted(folder.glob(f"{kind}-*.log"))[: 1 - _LOGS]:
+            old.unlink(missing_ok=True)
+    except OSError:
+        return None
+    if not os.access(folder, os.W_OK):
+        return None
+    return folder / f"{kind}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}.log"

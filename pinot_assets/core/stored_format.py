@@ -47,11 +47,18 @@ NEEDS: Final = "needs"
 
 _NOTHING: Final[JsonMapping] = {}
 _SINCE: Final = "since"
+_ADDED: Final = "added"
 
 
 def since(number: int) -> Mapping[str, int]:
     """Return metadata for a dataclass field that older formats do not have: it is not written into them."""
     return {_SINCE: number}
+
+
+def added(number: int) -> Mapping[str, int]:
+    """Return metadata as `since` does, for a field that a format got later: its default is not written, so
+    that objects from before keep their bytes."""
+    return {_SINCE: number, _ADDED: number}
 
 
 def fields_since(kind: type[Stored]) -> frozenset[str]:
@@ -188,7 +195,9 @@ def plain(value: object, number: int | None = None) -> JsonValue:
         values = {
             f.name: plain(getattr(value, f.name), number)
             for f in fields(value)
-            if f.name not in ("kept", FORMAT) and f.metadata.get(_SINCE, FIRST) <= number
+            if f.name not in ("kept", FORMAT)
+            and f.metadata.get(_SINCE, FIRST) <= number
+            and not (_ADDED in f.metadata and getattr(value, f.name) == f.default)
         }
         return values | said | dict(value.kept)
     if is_dataclass(value):

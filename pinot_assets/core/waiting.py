@@ -18,6 +18,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+TABLES_AT_A_TIME: Final = 4
+"""Number of tables that are looked at at the same time: a listing may hold a million files."""
+
+
 class Clock(Protocol):
     """Returns the time and sleeps."""
 

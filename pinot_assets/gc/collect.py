@@ -217,7 +217,7 @@ def lines(garbage: Garbage, collected: Collected | None) -> Iterator[str]:
     if garbage.young:
         yield f"too young to go yet: {_sum(garbage.young)}"
     if failed:
-        yield f"{len(failed)} could not be taken away:"
+        yield f"{len(failed):,} could not be taken away:"
     for name, why in [*failed.items()][:SHOWN]:
         yield f"  {name}: {why}"
     yield from garbage.notes

@@ -139,6 +139,6 @@ def staged_tars(probe: TableProbe) -> CheckResult:
         ],
         expected=len(tars),
         found=good,
-        good=f"{good} of {len(tars)} tars that are in use are there in their size",
+        good=f"{good} of {len(tars):,} tars that are in use are there in their size",
         numbers={"tars_missing": len(missing), "tars_torn": len(torn)},
     )

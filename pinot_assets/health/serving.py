@@ -117,7 +117,7 @@ def lineage_clean(probe: TableProbe) -> CheckResult:
         [
             *problem_if(
                 hidden,
-                f"{len(hidden)} published segments are hidden from queries ({some(hidden)}) "
+                f"{len(hidden):,} published segments are hidden from queries ({some(hidden)}) "
                 f"by {_tell(table, hiding, now_ms)}",
                 "a merge or rollup task on this table? Turn it off, then run the table once as a swap"
                 if any(e.state is LineageState.COMPLETED for e in hiding)
@@ -126,12 +126,12 @@ def lineage_clean(probe: TableProbe) -> CheckResult:
             ),
             *problem_if(
                 foreign,
-                f"{len(foreign)} open entries of somebody else: {_tell(table, foreign, now_ms)}",
+                f"{len(foreign):,} open entries of somebody else: {_tell(table, foreign, now_ms)}",
                 "let their owner end or revert them; they are never forced away from here",
             ),
             *problem_if(
                 stray,
-                f"{len(stray)} open entries of no open session: {_tell(table, stray, now_ms)}",
+                f"{len(stray):,} open entries of no open session: {_tell(table, stray, now_ms)}",
                 f"the next switch of {table} reverts them; at once: POST /segments/{table}"
                 "/revertReplaceSegments?type=OFFLINE&forceRevert=true&segmentLineageEntryId="
                 + (stray[0].id if stray else ""),
@@ -144,7 +144,7 @@ def lineage_clean(probe: TableProbe) -> CheckResult:
         ],
         expected=0,
         found=len({e.id for e in (*foreign, *stray, *kept_too_long)}) + len(hidden),
-        good=f"{len(lineage.entries)} entries, {len(open_entries)} of them open for the open session",
+        good=f"{len(lineage.entries):,} entries, {len(open_entries):,} of them open for the open session",
         numbers={
             "entries": len(lineage.entries),
             "entries_open": len(open_entries),

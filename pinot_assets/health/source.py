@@ -39,7 +39,7 @@ def snapshot_equals_source(probe: TableProbe) -> CheckResult:
     return result_of(
         [
             *(
-                CheckProblem(f"{len(uris)} {what} ({some([base_name(u) for u in uris])})", run)
+                CheckProblem(f"{len(uris):,} {what} ({some([base_name(u) for u in uris])})", run)
                 for what, uris in parts
                 if uris
             ),
@@ -77,7 +77,7 @@ def freshness(probe: TableProbe) -> CheckResult:
     oldest = min(waiting, key=lambda uri: waiting[uri], default=None)
     change_h = hours(probe.now_ms - max(waiting[oldest], published_ms or 0)) if oldest is not None else 0.0
     age = f"published {snapshot_h} h ago" if published_ms is not None else "nothing is published yet"
-    change = f"oldest of {len(waiting)} waiting changes {change_h} h" if waiting else "no change waits"
+    change = f"oldest of {len(waiting):,} waiting changes {change_h} h" if waiting else "no change waits"
     promised = f"{limit_hours or 0:g} h promised"
     return result_of(
         [

@@ -12,7 +12,7 @@ from pinot_assets.health.table_status import (
     PROMISE,
     SourceChanges,
     StatusFacts,
-    TableStatus,
+    StatusReport,
     table_status,
     unknown_status,
 )
@@ -21,7 +21,7 @@ from pinot_assets.session.values.state import Session, given_up
 from pinot_assets.table_spec import TableSpec
 
 
-def status_from(probe: TableProbe) -> TableStatus:
+def status_from(probe: TableProbe) -> StatusReport:
     """Return the table's status. Never raises for what cannot be read; then the status is not known."""
     try:
         newest = None if probe.observation().session else probe.newest_session()

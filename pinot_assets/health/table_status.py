@@ -22,22 +22,27 @@ NAME = "status"
 PROMISE = "The table is published as the source has it, and nothing waits for a person."
 
 
-class Standing(StrEnum):
-    """What a table is, the worst first: the first that holds is the table's standing."""
+class TableCondition(StrEnum):
+    """What a table is, in a word; the first that fits."""
 
     NOT_KNOWN = "not known"
-    """ZooKeeper, the staging area or the source could not be read."""
+    """ZooKeeper, the staging area or the source cannot be read."""
     FAILED = "failed"
-    """Files failed, the gate is shut, or trouble that should pass has lasted for an hour."""
+    """Files of the session failed, or its audit did: somebody has to see to it."""
+    TRIED_AGAIN = "tried again"
+    """The open session has trouble that may pass by itself."""
+    RUNNING = "running"
+    """A run holds the lease. Dagster shows its runs itself, and here what the table is beside them."""
+    UNFINISHED = "unfinished"
+    """A session is open, and nobody works on it."""
     HELD = "held"
-    """A rollback holds back what it took back."""
-    NEVER_PUBLISHED = "never published"
+    """A rollback holds files or removals back."""
     WAITING = "waiting"
-    """An open session has trouble that passes by itself, or its driver died."""
-    BEHIND = "behind"
-    """The source has changes that are not published."""
-    PUBLISHED = "published"
-    """Queries see what the source has."""
+    """Files wait to be published."""
+    NOT_PUBLISHED = "not published"
+    """Nothing is published yet."""
+    UP_TO_DATE = "up to date"
+    """The table is what its files are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,7 @@ class StatusFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class TableStatus:
+class StatusReport:
     """The status of a table.
 
     :ivar what: one sentence: what it is and why.
@@ -102,7 +107,7 @@ class TableStatus:
     """
 
     table: str
-    standing: Standing
+    state: TableCondition
     what: str
     served: str
     do: str = ""
@@ -113,7 +118,7 @@ class TableStatus:
     @property
     def severity(self) -> Severity:
         """ERROR if somebody has to repair something, else WARN; without meaning if it passes."""
-        return Severity.ERROR if self.standing is Standing.FAILED else Severity.WARN
+        return Severity.ERROR if self.state is TableCondition.FAILED else Severity.WARN
 
     @property
     def sentence(self) -> str:
@@ -125,30 +130,30 @@ class TableStatus:
         command = f":\n\n`{self.command}`" if self.command else ""
         return CheckResult(
             NAME,
-            self.standing is Standing.PUBLISHED,
+            self.state is TableCondition.UP_TO_DATE,
             1,
-            int(self.standing is Standing.PUBLISHED),
+            int(self.state is TableCondition.UP_TO_DATE),
             self.sentence,
             f"{self.do}{command}",
             self.severity,
-            known=self.standing is not Standing.NOT_KNOWN,
+            known=self.state is not TableCondition.NOT_KNOWN,
         )
 
 
-def unknown_status(table: str, why: str, do: str) -> TableStatus:
+def unknown_status(table: str, why: str, do: str) -> StatusReport:
     """Return the status of a table that cannot be read."""
-    return TableStatus(table, Standing.NOT_KNOWN, f"{table} is not known: {why}", "", do)
+    return StatusReport(table, TableCondition.NOT_KNOWN, f"{table} is not known: {why}", "", do)
 
 
-def table_status(facts: StatusFacts, now_ms: int) -> TableStatus:
+def table_status(facts: StatusFacts, now_ms: int) -> StatusReport:
     """Return the status that follows from the facts."""
     for judge in (_failed, _held, _never_published, _waiting, _behind):
         if (status := judge(facts, now_ms)) is not None:
             return status
     assert facts.snapshot is not None  # else it was never published
-    return TableStatus(
+    return StatusReport(
         facts.table,
-        Standing.PUBLISHED,
+        TableCondition.UP_TO_DATE,
         f"{facts.table} is published as the source has it",
         seen_by_queries(facts.snapshot),
         since_ms=facts.snapshot.published_ms,
@@ -163,7 +168,7 @@ def seen_by_queries(snapshot: Snapshot | None) -> str:
     return f"queries see {snapshot.session}: {size}, published {utc_text(snapshot.published_ms)}"
 
 
-def _failed(facts: StatusFacts, now_ms: int) -> TableStatus | None:
+def _failed(facts: StatusFacts, now_ms: int) -> StatusReport | None:
     table, session = facts.table, facts.session or facts.gave_up
     if session is None:
         return None
@@ -171,9 +176,9 @@ def _failed(facts: StatusFacts, now_ms: int) -> TableStatus | None:
     audit_shut = session.audit is not None and not session.audit.passed and not session.audit.may_pass
     if session.trouble_since_ms and has_lasted(session.trouble_since_ms, now_ms):
         lasts = so_long(session.trouble_since_ms, now_ms)
-        return TableStatus(
+        return StatusReport(
             table,
-            Standing.FAILED,
+            TableCondition.FAILED,
             f"{table} failed: trouble that should pass by itself has not, {lasts}: {session.last_error}",
             seen,
             "see to the cause; sensors and `watch` try again by themselves, or try it at once",
@@ -184,9 +189,9 @@ def _failed(facts: StatusFacts, now_ms: int) -> TableStatus | None:
     if facts.failures and not passes(facts.failures):
         files = plural(session.counts.get("files", len(facts.failures)), "file")
         first = facts.failures[0]
-        return TableStatus(
+        return StatusReport(
             table,
-            Standing.FAILED,
+            TableCondition.FAILED,
             f"{table} failed: {len(facts.failures):,} of {files} could not be built, first "
             f"{base_name(first.uri)} ({first.code}: {first.reason})",
             seen,
@@ -196,9 +201,9 @@ def _failed(facts: StatusFacts, now_ms: int) -> TableStatus | None:
             session.attempt_started_ms,
         )
     if audit_shut and session.audit is not None:
-        return TableStatus(
+        return StatusReport(
             table,
-            Standing.FAILED,
+            TableCondition.FAILED,
             f"{table} failed: the gate is shut, so nothing was switched: {session.audit.summary}",
             seen,
             "see what the gate found, repair it, then run the table",
@@ -207,9 +212,9 @@ def _failed(facts: StatusFacts, now_ms: int) -> TableStatus | None:
             session.audit.at_ms,
         )
     if facts.session is None:
-        return TableStatus(
+        return StatusReport(
             table,
-            Standing.FAILED,
+            TableCondition.FAILED,
             f"{table} failed: {session.id} was given up: {session.last_error}",
             seen,
             "repair its files or take them away, then run the table",
@@ -220,13 +225,13 @@ def _failed(facts: StatusFacts, now_ms: int) -> TableStatus | None:
     return None
 
 
-def _held(facts: StatusFacts, _: int) -> TableStatus | None:
+def _held(facts: StatusFacts, _: int) -> StatusReport | None:
     if not facts.is_held:
         return None
     number = f"{plural(facts.held, 'file')} of the source" if facts.held else "what was taken back"
-    return TableStatus(
+    return StatusReport(
         facts.table,
-        Standing.HELD,
+        TableCondition.HELD,
         f"{facts.table} is held by a rollback, which keeps {number} out",
         seen_by_queries(facts.snapshot),
         "is the reason for the rollback gone? Let it in again",
@@ -236,7 +241,7 @@ def _held(facts: StatusFacts, _: int) -> TableStatus | None:
     )
 
 
-def _never_published(facts: StatusFacts, _: int) -> TableStatus | None:
+def _never_published(facts: StatusFacts, _: int) -> StatusReport | None:
     if facts.snapshot is not None:
         return None
     waits = f"{plural(facts.changes.new, 'file')} of the source" if facts.changes.new else "the source"
@@ -245,9 +250,9 @@ def _never_published(facts: StatusFacts, _: int) -> TableStatus | None:
         what = f"its first run is under way, by {facts.holder}"
     elif facts.session is not None:
         what = f"its first session {facts.session.id} is open"
-    return TableStatus(
+    return StatusReport(
         facts.table,
-        Standing.NEVER_PUBLISHED,
+        TableCondition.NOT_PUBLISHED,
         f"{facts.table} was never published: {what}",
         seen_by_queries(None),
         "" if facts.holder else f"switch on the sensor `{facts.table}_files`, or run the table once",
@@ -256,21 +261,22 @@ def _never_published(facts: StatusFacts, _: int) -> TableStatus | None:
     )
 
 
-def _waiting(facts: StatusFacts, now_ms: int) -> TableStatus | None:
+def _waiting(facts: StatusFacts, now_ms: int) -> StatusReport | None:
     session, table = facts.session, facts.table
     if session is None or facts.holder is not None:
         return None
     if stands(session) or passes(facts.failures):
-        since = session.trouble_since_ms or session.attempt_started_ms
+        state, since = TableCondition.TRIED_AGAIN, session.trouble_since_ms or session.attempt_started_ms
         what = f"has had trouble that may pass {so_long(since, now_ms)}: {session.last_error}"
         do = "sensors and `watch` try again by themselves, or try it at once"
     else:
+        state = TableCondition.UNFINISHED
         since = max(session.created_ms, session.attempt_started_ms, session.switch_ms)
         what = f"waits: {session.id} is open in {session.state.value}, and no run works on it"
         do = "the sensor pinot_sessions goes on with it, or go on at once"
-    return TableStatus(
+    return StatusReport(
         table,
-        Standing.WAITING,
+        state,
         f"{table} {what}",
         seen_by_queries(facts.snapshot),
         do,
@@ -280,7 +286,7 @@ def _waiting(facts: StatusFacts, now_ms: int) -> TableStatus | None:
     )
 
 
-def _behind(facts: StatusFacts, now_ms: int) -> TableStatus | None:
+def _behind(facts: StatusFacts, now_ms: int) -> StatusReport | None:
     changes = facts.changes
     if not changes.total:
         return None
@@ -288,9 +294,9 @@ def _behind(facts: StatusFacts, now_ms: int) -> TableStatus | None:
     if changes.since_ms:
         since = f" since {utc_text(changes.since_ms)} ({duration((now_ms - changes.since_ms) / 1000)})"
     works = f"; a run is under way, by {facts.holder}" if facts.holder else ""
-    return TableStatus(
+    return StatusReport(
         facts.table,
-        Standing.BEHIND,
+        TableCondition.WAITING,
         f"{facts.table} is behind its source{since}: {changes}{works}",
         seen_by_queries(facts.snapshot),
         "" if facts.holder else f"is the sensor `{facts.table}_files` on? Or run the table",

@@ -18,9 +18,10 @@ from urllib.parse import urlsplit
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.waiting import run_with_timeout
 from pinot_assets.errors import PinotAssetsError, SpecError
-from pinot_assets.session.driver import Driver, was_turned_away
+from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.session.stores.stored_snapshots import read_snapshots, snapshot_headers
+from pinot_assets.session.values.outcome import was_turned_away
 from pinot_assets.session.values.state import Outcome, Session
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.table_spec import TableSpec

@@ -63,6 +63,7 @@ class PartStatus:
     :ivar state: `ready`; `starting` if it runs but does not answer correctly yet; `dead` if it was started
         and has ended by itself; `stopped` if it was not started, or was stopped on purpose.
     :ivar missing: what it lacks to be ready, while it is starting.
+    :ivar asked: whether `up` was asked for it: all of Pinot is, Kafka and S3 only by their options.
     """
 
     name: str
@@ -71,6 +72,7 @@ class PartStatus:
     ports: dict[str, int]
     log: Path
     missing: str | None = None
+    asked: bool = True
 
 
 class Stack:
@@ -165,7 +167,8 @@ class Stack:
         own_ports = record.ports.get(part.name, {})
         if process is None:
             state: Literal["dead", "stopped"] = "dead" if part.name in record.processes else "stopped"
-            return PartStatus(part.name, state, None, own_ports, log)
+            asked = part in parts.PINOT or part.name in record.settled or state == "dead"
+            return PartStatus(part.name, state, None, own_ports, log, asked=asked)
         missing = part.missing(Site(self.home, record, process.pid))
         return PartStatus(part.name, "starting" if missing else "ready", process.pid, own_ports, log, missing)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
 
+from pinot_assets.core.waiting import TABLES_AT_A_TIME
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health.table_probe import open_table_probe
 from pinot_assets.metrics.family import PREFIX, Family, Sample, gauge
@@ -37,8 +38,6 @@ INTERVAL = gauge(
 )
 BUILD_INFO = Family(f"{PREFIX}build_info", "1; the version of the collector.", ("version",))
 
-AT_A_TIME = 4
-"""Number of tables that are looked at at the same time: a listing may hold a million files."""
 HANGS_S = 900.0
 """Seconds after which a look counts as hanging, unless the interval of its part is longer."""
 
@@ -152,7 +151,7 @@ class Collector:
         """
         left = queue.SimpleQueue[ScrapePart | None]()
         done = queue.SimpleQueue[BaseException | None]()
-        for part in (*parts, *[None] * AT_A_TIME):
+        for part in (*parts, *[None] * TABLES_AT_A_TIME):
             left.put(part)
 
         def work() -> None:
@@ -164,7 +163,7 @@ class Collector:
                 else:
                     done.put(None)
 
-        for _ in range(AT_A_TIME):  # no pool: the end of the program would wait for its threads
+        for _ in range(TABLES_AT_A_TIME):  # no pool: the end of the program would wait for its threads
             threading.Thread(target=work, daemon=True).start()
         for _ in parts:
             if (error := done.get()) is not None:
@@ -173,8 +172,8 @@ class Collector:
     def look_for_ever(self, parts: Sequence[ScrapePart], every_s: float, stopped: threading.Event) -> None:
         """Start looking at each part until `stopped` is set, and return at once.
 
-        Each part has its own loop, so a part that hangs delays no other part. At most `AT_A_TIME` of these
-        parts are looked at at the same time, not counting those that hang.
+        Each part has its own loop, so a part that hangs delays no other part. At most `TABLES_AT_A_TIME` of
+        these parts are looked at at the same time, not counting those that hang.
         """
         beside = frozenset(map(_key, parts))
         with self._changed:
@@ -207,7 +206,7 @@ class Collector:
         """Look at the part again and again. The pause begins at the end of a look, so looks never overlap."""
         while not stopped.is_set():
             with self._changed:
-                while sum(key in beside and not self._hangs(key) for key in self._begun) >= AT_A_TIME:
+                while sum(key in beside and not self._hangs(key) for key in self._begun) >= TABLES_AT_A_TIME:
                     self._changed.wait(1)  # a look that begins to hang notifies no waiter
                 self._begun[_key(part)] = self.ticks()
             self._look(part)

@@ -10,14 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from prometheus_client import push_to_gateway
-from prometheus_client.exposition import basic_auth_handler, default_handler
-
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.waiting import run_with_timeout
-from pinot_assets.metrics.family import Sample, gauge, registry_of
+from pinot_assets.metrics.family import Sample, gauge
 from pinot_assets.metrics.session import check_samples
-from pinot_assets.session.driver import Driver, StepRecord, was_turned_away
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.values.outcome import StepRecord, was_turned_away
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.table_spec import label_of
 
@@ -108,6 +106,12 @@ def _why(error: Exception) -> str:
 
 
 def _send(gateway: str, env: Mapping[str, str], driver: Driver) -> None:
+    # Imported here: Prometheus' library is for those who push, and every run comes by.
+    from prometheus_client import push_to_gateway
+    from prometheus_client.exposition import basic_auth_handler, default_handler
+
+    from pinot_assets.metrics.exposition import registry_of
+
     def handler(
         url: str, method: str, timeout: float | None, headers: list[tuple[str, str]], data: bytes
     ) -> Callable[[], None]:

@@ -11,14 +11,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.client.broker import QueryResult
-from pinot_assets.pinot.client.data_table import DataTable
 from pinot_assets.pinot.lineage import Lineage, Replicas, SegmentMetadata
 from pinot_assets.snapshot.receipt import Output
+
+if TYPE_CHECKING:  # the protocol does without the HTTP client
+    from pinot_assets.pinot.client.broker import QueryResult
+    from pinot_assets.pinot.client.data_table import DataTable
 
 
 class StagedObjects(Protocol):

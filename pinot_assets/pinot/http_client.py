@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TypeVar
@@ -14,10 +14,11 @@ from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PushMode, PushReport, ServerDisk, StagedObjects
 from pinot_assets.pinot.client.broker import Broker, QueryResult
+from pinot_assets.pinot.client.broker_answer import BrokerAnswer
 from pinot_assets.pinot.client.client_pool import LeadControllers
 from pinot_assets.pinot.client.controller import Controller
 from pinot_assets.pinot.client.data_table import DataTable
-from pinot_assets.pinot.client.http import quoted
+from pinot_assets.pinot.client.http import NoConnection, quoted
 from pinot_assets.pinot.push.upload import Uploader
 from pinot_assets.pinot.push.upload_loop import UploadLoop
 from pinot_assets.snapshot.receipt import Output
@@ -28,6 +29,8 @@ THREADS = 8
 POLL_SECONDS = 0.25
 _OF_A_DEADLINE = 0.75
 """Share of the query deadline that the broker gets; the rest is for the network."""
+_FOR_THE_NETWORK = 5.0
+"""Seconds that we wait for a person's query longer than the broker does: its message tells more than none."""
 _ALL_GROUPS = {"minServerGroupTrimSize": "500000000", "minBrokerGroupTrimSize": "500000000"}
 """Servers and brokers keep only five times LIMIT groups (5,000 at least) for HAVING and ORDER BY, and do not
 report the others. This minimum keeps every group that `numGroupsLimit` allows; that limit they do report. A
@@ -186,6 +189,23 @@ class HttpPinotClient(Controller):
         # A broker's own default is shorter (10 s), and its message at a timeout tells us more than no answer.
         options = {"timeoutMs": str(int(seconds * 1000 * _OF_A_DEADLINE)), **_ALL_GROUPS}
         return self.broker(broker).query(sql, options, seconds)
+
+    def ask_brokers(
+        self, brokers: Sequence[str], sql: str, options: Mapping[str, str], seconds: float
+    ) -> BrokerAnswer:
+        """Return the answer of the first of these brokers that can be reached, complete or not.
+
+        :param brokers: base URLs, at least one.
+        :param options: Pinot's query options.
+        :param seconds: how long the query may take at the broker.
+        :raises PinotUnreachable: none of them can be reached; or a broker was asked and did not answer.
+        :raises PinotError: as `Broker.ask`.
+        """
+        in_ms = {"timeoutMs": str(max(1, int(seconds * 1000))), **options}
+        for url in brokers[:-1]:
+            with suppress(NoConnection):
+                return self.broker(url).ask(sql, in_ms, seconds + _FOR_THE_NETWORK)
+        return self.broker(brokers[-1]).ask(sql, in_ms, seconds + _FOR_THE_NETWORK)
 
     def rebuild_routing(self, broker: str, table: str) -> None:
         """See `PinotClient.rebuild_routing`."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 import pyarrow as pa
 
@@ -38,6 +39,25 @@ SETTLED_S = 3600
 """Seconds for which a settled listing is not looked at again; Dagster's own records may change meanwhile."""
 
 
+class Standing(StrEnum):
+    """How a table stands to its files where a tick launches nothing."""
+
+    WAITS = "waits"
+    """Nothing is to be done, or not yet: an upload, a pause after a change, another driver."""
+    HELD = "held"
+    """A rollback holds back what is different."""
+    BEHIND = "behind"
+    """Something failed: the table stays behind its files until they change, a person acts, or time passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a tick launches nothing."""
+
+    text: str
+    standing: Standing = Standing.WAITS
+
+
 @dataclass(frozen=True, slots=True)
 class Tick:
     """What one tick of a sensor decided.
@@ -46,12 +66,14 @@ class Tick:
     :ivar message: why, for people.
     :ivar cursor: what the next tick starts from.
     :ivar dead_run: id of a run that is dead although Dagster believes that it is alive.
+    :ivar standing: how the table stands to its files where nothing is launched.
     """
 
     launch: bool
     message: str
     cursor: str
     dead_run: str = ""
+    standing: Standing = Standing.WAITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +235,7 @@ def decide_tick(
     if _leaves_nothing(spec, observation, diff):
         last = replace(last, quiet=listing_of(spec), quiet_s=now_s)
     if reason is not None:
-        return Tick(False, reason + later, last.text)
+        return Tick(False, reason.text + later, last.text, standing=reason.standing)
     again = replace(last, at_s=now_s, times=last.times + 1)
     return Tick(True, f"{diff}; launched{' again' if last.times else ''}{later}", again.text)
 
@@ -227,39 +249,50 @@ def _leaves_nothing(spec: TableSpec, observation: Observation, diff: ListingComp
 
 def _stays_out(
     spec: TableSpec, inventory: Inventory, observation: Observation, diff: ListingComparison
-) -> str | None:
+) -> Reason | None:
     """Return why there is nothing to launch, None when there may be something."""
-    session = observation.session
+    session, hold = observation.session, observation.hold
     if observation.holder is not None:
-        return f"paused: {f'session {session.id}' if session else 'lease'} held by {observation.holder}"
+        what = f"session {session.id}" if session else "lease"
+        return Reason(f"paused: {what} held by {observation.holder}")
     if spec.mode == "swap" and observation.pointer.hold is not None:
-        return f"held after a rollback until `pinot-assets resume {spec.name}`; {diff}"
+        text = f"held after a rollback until `pinot-assets resume {spec.name}`; {diff}"
+        return Reason(text, Standing.HELD)
     if diff.waiting:
-        return f"{diff}; waiting: {unready_words(diff.waiting)}"
+        return Reason(f"{diff}; waiting: {unready_words(diff.waiting)}")
     if session is None:
         # Append never takes rows away, so a deleted file is no work.
-        work = diff.new or diff.rewritten or (diff.deleted and spec.mode != "append") or diff.restored
-        return None if work else f"{diff} of {diff.listed} files listed"
+        if diff.new or diff.rewritten or (diff.deleted and spec.mode != "append") or diff.restored:
+            return None
+        if not hold.is_empty:
+            kinds = ((len(hold.files), "file version"), (len(hold.removals), "removal"))
+            held = " and ".join(plural(count, what) for count, what in kinds if count)
+            return Reason(
+                f"{held} held after a rollback until `pinot-assets resume {spec.name}`; {diff}", Standing.HELD
+            )
+        return Reason(f"{diff} of {plural(diff.listed, 'file')} listed")
     trouble = retry_reason(spec, observation)
     if trouble and not spec.ingestion.sensor_retries:
-        return (
+        return Reason(
             f"{session.id} {trouble} and waits for the schedule or a run by hand "
-            f"(sensorRetries is off); {diff}"
+            f"(sensorRetries is off); {diff}",
+            Standing.BEHIND,
         )
     if observation.failures and not observation.passing and not _failed_files_changed(inventory, observation):
-        return f"{session.id} waits for {plural(len(observation.failures), 'failed file')} to change; {diff}"
+        text = f"{session.id} waits for {plural(len(observation.failures), 'failed file')} to change; {diff}"
+        return Reason(text, Standing.BEHIND)
     return None
 
 
 def _not_yet(
     spec: TableSpec, observation: Observation, diff: ListingComparison, last: FilesCursor, now_s: int
-) -> str | None:
+) -> Reason | None:
     """Return why the work is not launched at this tick, None when it is."""
     settling = last.since_s + spec.ingestion.settle_seconds - now_s
     if settling > 0:
-        return f"{diff}; settling, {settling} s left"
+        return Reason(f"{diff}; settling, {settling:,} s left")
     if last.times and audit_failed(observation):
-        return f"{diff}; the audit of this listing failed, waiting for a change"
+        return Reason(f"{diff}; the audit of this listing failed, waiting for a change", Standing.BEHIND)
     session = observation.session
     left = last.at_s + last.wait_s - now_s if last.times else 0
     if session is not None and observation.passing:
@@ -267,9 +300,10 @@ def _not_yet(
             left = again_ms(session) // 1000 - now_s
         if left > 0:
             cause = causes(observation.failures) or session.last_error
-            return f"{diff}; {session.id} has trouble that may pass ({cause}), tried again in {left} s"
+            text = f"{diff}; {session.id} has trouble that may pass ({cause}), tried again in {left:,} s"
+            return Reason(text, Standing.BEHIND)
     if left > 0:
-        return f"{diff}; this listing was launched before, again in {left} s"
+        return Reason(f"{diff}; this listing was launched before, again in {left:,} s", Standing.BEHIND)
     return None
 
 

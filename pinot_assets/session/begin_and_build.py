@@ -71,12 +71,13 @@ def begin(
         counts=plan.counts(),
         push=context.push,
         format=plan.format,
+        asked_by=context.asked_by,
     )
     open_session(context, session, pointer.hold)
     context.note(f"session {session.id} ({session.mode.lower()}): {plural(len(plan.rows), 'file')} to build")
     if context.mode is Mode.APPEND and changes.rewritten:
         context.note(
-            f"{len(changes.rewritten)} rewritten files are added beside their older versions (append)"
+            f"{len(changes.rewritten):,} rewritten files are added beside their older versions (append)"
         )
     return session, plan
 
@@ -143,12 +144,13 @@ def go_on(
         counts=plan.counts(),
         trouble_since_ms=trouble_since_ms,
         last_error=(session.last_error or _NO_WORD) if trouble_since_ms else "",
+        asked_by=context.asked_by,
     )
     context.write_session(session)
     if taken:
         # After the write, so that no other driver uses this attempt's names.
         plan = renamed(context.staging, context.table, plan, taken)
-        context.note(f"{len(taken)} built files go on under new names; their files are not read again")
+        context.note(f"{len(taken):,} built files go on under new names; their files are not read again")
     what = f"retry {session.retry_count} of" if is_retry else "going on with"
     context.note(
         f"{what} session {session.id}: {plural(len(plan.done), 'file')} kept, {len(plan.to_build):,} to build"

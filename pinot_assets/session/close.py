@@ -92,6 +92,7 @@ def snapshot_of(
         audit=typed(plain(session.audit, session.format), dict) if session.audit else {},
         owner=context.clients.store.owner(),
         format=session.format,
+        asked_by=session.asked_by,
     )
 
 

@@ -10,17 +10,16 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.effects import progress_in_errors
-from pinot_assets.core.exit_codes import ExitCode
-from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.outages import OutageWatch
 from pinot_assets.core.stored_format import NEWEST
-from pinot_assets.errors import PlanOutdated, SessionHeld, SnapshotIncomplete, SwitchStateUnknown
+from pinot_assets.errors import SnapshotIncomplete, SwitchStateUnknown
 from pinot_assets.session.checks.server_checks import RowCount, count_at_brokers
 from pinot_assets.session.checks.shadow import delete_left_shadow
 from pinot_assets.session.close import abandon
@@ -37,7 +36,9 @@ from pinot_assets.session.rollback.rollback_plan import RollbackPlan, rollback_p
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.formats import require_known
 from pinot_assets.session.trigger import trigger, trigger_planned, trigger_without_retry
-from pinot_assets.session.values.report import Progress, Quiet, TriggerReport, TriggerResult
+from pinot_assets.session.values.outcome import RunOutcome, StepRecord
+from pinot_assets.session.values.progress import Progress, Quiet, RunPhase
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, Outcome, Owner, PushKind, Session, State, given_up
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure
@@ -59,95 +60,25 @@ def _watched(
     return watched
 
 
-@dataclass(frozen=True, slots=True)
-class StepRecord:
-    """The result of one step of a driver, for metrics and lineage events.
-
-    :ivar seconds: wall time.
-    :ivar result: the value that the step returned, or the error that it raised.
-    """
-
-    seconds: float
-    result: object
-
-
-def was_turned_away(steps: Mapping[str, StepRecord]) -> bool:
-    """Whether the driver did nothing, because another one holds the lease or because its plan was outdated.
-    Then the driver that works on the table, or did last, reports on the table."""
-    return any(isinstance(step.result, SessionHeld | PlanOutdated) for step in steps.values())
-
-
-@dataclass(frozen=True, slots=True)
-class RunOutcome:
-    """How a run ended.
-
-    :ivar findings: findings of the audit; empty if there was nothing to audit.
-    :ivar snapshot: the snapshot that the run published, None if it published none.
-    :ivar refusal: why the gate stayed shut.
-    :ivar left_out: files that failed while others were published (a plain push).
-    """
-
-    report: TriggerReport
-    findings: tuple[Finding, ...] = ()
-    snapshot: Snapshot | None = None
-    refusal: SnapshotIncomplete | None = None
-    left_out: tuple[Failure, ...] = ()
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """The exit code of the command: REFUSED if the gate stayed shut or files were left out."""
-        return ExitCode.REFUSED if self.refusal is not None or self.left_out else ExitCode.DONE
-
-    @property
-    def values(self) -> JsonObject:
-        """The outcome as plain values, for `--json`."""
-        report, snapshot = self.report, self.snapshot
-        return {
-            "result": report.result.value,
-            "summary": report.summary,
-            "session": None if report.session is None else report.session.id,
-            "files": {
-                "listed": report.listed,
-                "new": len(report.new),
-                "rewritten": len(report.rewritten),
-                "deleted": len(report.deleted),
-                "built": len(report.built),
-                "kept": report.kept,
-            },
-            "failed": [
-                {"file": failure.uri, "code": failure.code, "reason": failure.reason}
-                for failure in (report.failed or self.left_out)
-            ],
-            "notReady": [f"{unready.uri} {unready.why}" for unready in report.unready],
-            "checks": [
-                {"name": f.name, "passed": f.passed, "warns": f.warns, "message": f.message}
-                for f in self.findings
-            ],
-            "switched": None
-            if snapshot is None
-            else {
-                "session": snapshot.session,
-                "files": len(snapshot.ledger),
-                "segments": len(snapshot.segments),
-                "rows": snapshot.rows,
-            },
-            "notSwitched": None if self.refusal is None else self.refusal.reason,
-            "exit": int(self.exit_code),
-        }
-
-
 class Driver:
     """Drives one table; holds its lease from the first step until `release`.
 
     :param spec: the table spec.
     :param run_id: the name of the lease's owner: a Dagster run id, `pinot-assets run`, …
+    :param asked_by: who asked for the work, for sessions and snapshots: a person, a sensor, a schedule.
     :ivar steps: the steps done so far, by name.
     """
 
     def __init__(
-        self, spec: TableSpec, clients: TableClients, run_id: str, progress: Progress | None = None
+        self,
+        spec: TableSpec,
+        clients: TableClients,
+        run_id: str,
+        progress: Progress | None = None,
+        asked_by: str = "",
     ) -> None:
         self.spec = spec
+        self._asked_by = asked_by
         self.clients = clients
         self._run_id = run_id
         self._progress = progress or Quiet()
@@ -164,6 +95,7 @@ class Driver:
         """Release the lease, if this driver took it."""
         context, self._context = self._context, None
         if context is not None:
+            self._outages.stop()
             self._watchdog.stop()
             context.lease.release()
 
@@ -178,7 +110,7 @@ class Driver:
         """Report progress to `progress` from now on; each Dagster step has its own log."""
         self._progress = progress
         if self._context is not None:
-            self._context.progress = Fed(progress, self._watchdog)
+            self._context.progress = Fed(progress, self._feed)
 
     def carry_out(self, name: str, work: Callable[[TriggerContext], T]) -> T:
         """Run a step under the lease and the watchdog (rule R25); record it in `steps`. Callers add steps.
@@ -191,7 +123,11 @@ class Driver:
         begun = time.monotonic()
         try:
             context = self._take_lease()
-            with self._watchdog.guard(), progress_in_errors(lambda: so_far(context, name)):
+            with (
+                self._watchdog.guard(),
+                self._outages.in_errors(),
+                progress_in_errors(lambda: so_far(context, name)),
+            ):
                 try:
                     came_to = work(context)
                 except BaseException as error:  # an interrupt, too: Pinot carries out what was sent (R2)
@@ -199,10 +135,18 @@ class Driver:
                         context.lease.left_unknown()
                     raise
         except Exception as error:
-            self.steps[name] = StepRecord(time.monotonic() - begun, error)
+            self._finish(name, StepRecord(time.monotonic() - begun, error))
             raise
-        self.steps[name] = StepRecord(time.monotonic() - begun, came_to)
+        finally:
+            self._progress.rest()
+        self._finish(name, StepRecord(time.monotonic() - begun, came_to))
         return came_to
+
+    def _finish(self, name: str, record: StepRecord) -> None:
+        """Keep and log the record of a step."""
+        self.steps[name] = record
+        if self._context is not None:
+            self._context.log("step", {"step": name, "seconds": round(record.seconds, 3), **record.outcome})
 
     def _take_lease(self) -> TriggerContext:
         """Return the context of this driver's steps; take the lease first, unless this driver has it."""
@@ -216,10 +160,17 @@ class Driver:
         self.require_known()
         lease = self.clients.store.take_lease(owner)
         self._watchdog = Watchdog(self.clients.waits, self.clients.store.let_go)
-        lease.on_progress = self._watchdog.feed
-        progress = Fed(self._progress, self._watchdog)
-        self._context = TriggerContext(self.spec, self.clients, lease, progress)
+        self._outages = OutageWatch(
+            self.clients.services, lambda text: self._progress.note(text), self._watchdog.end_step
+        )
+        lease.on_progress = self._feed
+        progress = Fed(self._progress, self._feed)
+        self._context = TriggerContext(self.spec, self.clients, lease, progress, self._asked_by)
         return self._context
+
+    def _feed(self) -> None:
+        self._watchdog.feed()
+        self._outages.feed()
 
     def require_known(self) -> None:
         """Check that this release knows the formats of all that is stored for the table.
@@ -260,6 +211,7 @@ class Driver:
 
         :raises SnapshotIncomplete: nothing is staged.
         """
+        context.progress.begin(RunPhase.AUDIT)
         session = session_to_gate(context)
         session, findings = strategy_of(session).audit(context, session)
         is_atomic = session.push is PushKind.ATOMIC and session.outcome is Outcome.OPEN
@@ -284,21 +236,23 @@ class Driver:
 
         :raises SnapshotIncomplete: the gate is shut.
         """
+        context.progress.begin(RunPhase.SWITCH)
         session = session_to_gate(context)
         snapshot = strategy_of(session).publish(context, session)
         expire(context)
         return snapshot
 
-    def gate_and_publish(self, report: TriggerReport, on_finding: Callable[[Finding], None]) -> RunOutcome:
+    def gate_and_publish(
+        self, report: TriggerReport, on_findings: Callable[[Sequence[Finding]], None]
+    ) -> RunOutcome:
         """Audit and publish what a trigger staged: the end of a run of `run` and `watch`.
 
-        :param on_finding: called with each finding of the audit before the switch.
+        :param on_findings: called with the findings of the audit before the switch.
         """
         if report.result not in (TriggerResult.STAGED, TriggerResult.FAILED):
             return RunOutcome(report, left_out=report.failed)
         _, findings = self.audit()
-        for finding in findings:
-            on_finding(finding)
+        on_findings(findings)
         try:
             snapshot = self.publish()
         except SnapshotIncomplete as error:

@@ -26,6 +26,7 @@ from pinot_assets.core.connections import (
     ZooKeeperAccess,
     is_loopback,
 )
+from pinot_assets.core.decision_log import LOG_FORMAT, LogFormat
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.settings.cluster_fields import (
     DEFAULT_CLUSTER,
@@ -103,6 +104,17 @@ def load_profile(environ: Mapping[str, str] = os.environ, name: str = "") -> Pro
             f"there is no profile {name}", hint=f"set {PROFILE} to {' or '.join(Profile)}, or unset it"
         )
     return Profile(name)
+
+
+def load_log_format(environ: Mapping[str, str] = os.environ) -> LogFormat:
+    """Return the format of PINOT_ASSETS_LOG_FORMAT, else text.
+
+    :raises PinotAssetsError: there is no such format.
+    """
+    name = environ.get(LOG_FORMAT) or LogFormat.TEXT.value
+    if name not in set(LogFormat):
+        raise PinotAssetsError(f"{LOG_FORMAT} is {name}", hint=f"set it to {' or '.join(LogFormat)}")
+    return LogFormat(name)
 
 
 def load_settings(environ: Mapping[str, str] = os.environ, profile: Profile | None = None) -> Settings:

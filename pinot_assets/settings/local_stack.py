@@ -34,12 +34,16 @@ def default_cache() -> Path:
     return (Path(xdg) if xdg else Path.home() / ".cache") / "pinot-assets"
 
 
+HOME = ".pinot-assets"
+"""Folder of a project for what this program makes there."""
+
+
 def default_home() -> Path:
     """Return the home folder of this project's local stack.
 
     :returns: `PINOT_ASSETS_HOME`, else `.pinot-assets` in the current directory.
     """
-    return Path(os.environ.get("PINOT_ASSETS_HOME") or ".pinot-assets").expanduser().resolve()
+    return Path(os.environ.get("PINOT_ASSETS_HOME") or HOME).expanduser().resolve()
 
 
 class ProcessRecord(BaseModel):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from pinot_assets.core import untrusted
+from pinot_assets.core.decision_log import LOG_FORMAT
 from pinot_assets.settings.cluster_fields import (
     SECRET,
     PinotFields,
@@ -34,6 +35,12 @@ VARIABLES: Final = {
             Profile.LOCAL,
         ),
         Variable(TABLES, _FOLDER, "Where the table specs lie.", DEFAULT_TABLES),
+        Variable(
+            LOG_FORMAT,
+            "`text`, `json`",
+            "What a run writes on standard error; see [logs](../operations.md#logs).",
+            "text",
+        ),
         Variable(
             "PINOT_ASSETS_POLICY",
             "path of a file",

@@ -25,6 +25,7 @@ from pinot_assets.core.stored_format import (
     Marks,
     Open,
     Stored,
+    added,
     by_keys,
     keeping,
     kept_fields,
@@ -107,6 +108,7 @@ class Snapshot(Stored):
         releases wrote them in another order of URIs.
     :ivar owner: the cluster to which it was published (`session/stores/stored_snapshots.py`); "" if
         an older release wrote it.
+    :ivar asked_by: who asked for it; "" if that is not known.
     """
 
     seq: int
@@ -121,6 +123,7 @@ class Snapshot(Stored):
     files: Sequence[PublishedFile]
     audit: JsonMapping = field(default_factory=dict)
     owner: str = ""
+    asked_by: str = field(default="", metadata=added(2))
 
     @property
     def ledger(self) -> dict[str, PublishedFile]:

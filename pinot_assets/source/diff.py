@@ -50,6 +50,8 @@ def differing(listed: pa.Table, published: pa.Table) -> tuple[pa.Table, pa.Table
     :returns: the rows left of each side; each URI once.
     """
     listed, published = _without_equal_stretches(listed, published)
+    if not listed.num_rows and not published.num_rows:
+        return listed, published
     uris, backwards = listed.column("uri"), np.arange(published.num_rows)[::-1]
     from_end = pc.index_in(uris, value_set=published.column("uri").take(pa.array(backwards)))
     place = pc.subtract(published.num_rows - 1, from_end)  # index of the last row with the same URI

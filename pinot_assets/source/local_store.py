@@ -23,8 +23,6 @@ from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
-import psutil
-
 from pinot_assets.core.untrusted import OBJECT, ByteLimit
 from pinot_assets.errors import ListingFailed, SourceChanged, SourceError, StoreConflict
 from pinot_assets.snapshot.receipt import Fingerprint
@@ -264,6 +262,8 @@ def _is_dead(temporary: str, age_s: float) -> bool:
     if (writer := _TEMPORARY.fullmatch(temporary)) is None:
         return False
     if writer["host"] == socket.gethostname():
+        import psutil  # only a writer that died leaves something to look at
+
         return not psutil.pid_exists(int(writer["pid"]))
     return age_s > DEAD_S
 

@@ -26,6 +26,7 @@ STORIES: Final = {
         "docs/guides/receipts.md",
         "docs/simulate.md",
         "docs/guides/plan.md",
+        "docs/stuck.md",
     ),
     "clicks": ("docs/guides/start-from-files.md", "docs/guides/realtime.md"),
 }

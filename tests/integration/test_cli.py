@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -105,6 +105,42 @@ def _cleared(shell: Shell, stack: StackState) -> Iterator[Shell]:
             pinot.delete_schema(shell.table)
 
 
+def test_without_work_no_java_starts_and_nothing_of_spark_is_imported(
+    shell: Shell, executable: Callable[[str, str], Path]
+) -> None:
+    table = shell.table
+    write_files(shell.folder, F1="a")
+    shell("tables", "apply", table, "--yes")
+    shell("run", table)
+    java = executable("jdk/bin/java", 'touch "$(dirname "$0")/started"; exit 1')
+    started = java.with_name("started")
+    traced = {
+        "JAVA_HOME": str(java.parents[1]),
+        "PATH": f"{java.parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPROFILEIMPORTTIME": "1",
+    }
+    unneeded = {
+        "pyspark",
+        "py4j",
+        "pandas.core",
+        "dagster",
+        "prometheus_client",
+        "openlineage.client",
+        "sqlglot",
+    }
+    for command, needless in (("status", unneeded | {"httpx"}), ("run", unneeded)):
+        out, err = shell(command, table, **traced)
+        imported = {line.rpartition("|")[2].strip() for line in err.splitlines() if "import time:" in line}
+        assert "pyarrow" in imported
+        assert not needless & imported
+        assert not started.exists()
+    assert "nothing to do: 1 file listed" in out
+
+    write_files(shell.folder, F2="b")
+    shell("run", table, code=1, **traced)
+    assert started.exists(), "with a file to build, Java is asked for"
+
+
 def test_a_table_from_its_spec_to_its_rollback(quick_shell: Shell) -> None:
     shell = quick_shell
     table = shell.table
@@ -132,8 +168,9 @@ def test_a_table_from_its_spec_to_its_rollback(quick_shell: Shell) -> None:
     broken = shell.folder / "source" / "F3[1].csv"
     broken.write_bytes(b"v\n\xff\xfe broken \xff\n")
     shown, said = shell("run", table, code=2)
-    assert "✗ files_built: 2 of 3 files are built: F3%5B1%5D.csv: " in shown
+    assert f"{said}{shown}".count("F3%5B1%5D.csv") == 1
     assert "queries still see the former state" in said
+    assert said.splitlines()[-1] == f"  pinot-assets run {table}"
     status = shell.status()
     assert status["published"]["rows"] == 3
     assert status["session"]["state"] == "IN_PROGRESS"

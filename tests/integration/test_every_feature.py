@@ -24,8 +24,7 @@ from fakes.waiting import until
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.ingest.task import build_file
-from pinot_assets.pinot import HttpPinotClient, PinotConnection, wait_online
-from pinot_assets.pinot.client.broker import Broker, NoResult
+from pinot_assets.pinot import Broker, HttpPinotClient, NoResult, PinotConnection, wait_online
 from pinot_assets.settings.local_stack import StackState
 from pinot_assets.snapshot.receipt import Receipt
 

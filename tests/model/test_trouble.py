@@ -15,9 +15,10 @@ from pinot_assets.cli.commands.watch import Outside, Watched, run_if_due
 from pinot_assets.errors import PinotUnreachable, SessionHeld, SourceError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.session.detect.observe import Observation, list_source, observe
-from pinot_assets.session.driver import Driver, RunOutcome
+from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.outcome import RunOutcome
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Session
 from pinot_assets.source import Inventory

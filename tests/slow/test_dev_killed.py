@@ -27,7 +27,7 @@ def test_down_stops_all_of_a_dev_that_was_killed(tmp_path: Path) -> None:
             "PINOT_ASSETS_CACHE": str(default_cache()),
         }
         try:
-            with started(here, "dev") as process:
+            with started(here, "dev --yes") as process:
                 until((here.home / "logs" / "dagster.log").exists, 180)
                 process.kill()
                 process.wait()
@@ -35,7 +35,7 @@ def test_down_stops_all_of_a_dev_that_was_killed(tmp_path: Path) -> None:
             with started(here, "down") as process:
                 assert process.wait(120) == 0
             assert here.marked() == []
-            with started(here, "dev") as process:
+            with started(here, "dev --yes") as process:
                 until((here.home / "dagster.json").exists, 180)
                 os.killpg(process.pid, signal.SIGINT)
                 assert process.wait(60) == 130

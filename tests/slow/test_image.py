@@ -42,7 +42,14 @@ def test_the_install_steps_of_the_image_make_a_program_that_runs(tmp_path: Path)
     program = [str(venv / "bin" / "pinot-assets")]
     shown = subprocess.run([*program, "--version"], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert shown.stdout.startswith("pinot-assets ")
-    for module in ("pinot_assets.definitions", "datafusion", "dagster_postgres", "pandas", "simpy"):
+    for module in (
+        "pinot_assets.definitions",
+        "datafusion",
+        "dagster_k8s",
+        "dagster_postgres",
+        "pandas",
+        "simpy",
+    ):
         subprocess.run(
             [str(venv / "bin" / "python"), "-c", f"import {module}"],
             env={**environment, "PINOT_ASSETS_TABLES": str(source / "tables")},

@@ -15,6 +15,8 @@ from soak.table import MARK, TABLE, SoakTable
 
 BY_HAND: Final = "a run by hand"
 """What the watch says of a session that only a run by hand brings further."""
+CALM: Final = ("waits", "switched", "behind")
+"""States of a table at which the watch does nothing until its next look."""
 SPARK: Final = "org.apache.spark.deploy.SparkSubmit"
 """In the command line of Spark's JVM, and of no other Java process."""
 FAILED_RUNS: Final = 3
@@ -155,7 +157,7 @@ class Watched:
                 last = (said.strip().splitlines() or [""])[-1]
                 self._tell(f"run by hand ended with {self._by_hand.returncode}: {last[:200]}")
                 self._by_hand, self._heard = None, False
-        elif repaired and self._heard and self.state == "waits" and BY_HAND in self.message:
+        elif repaired and self._heard and self.state == "behind" and BY_HAND in self.message:
             if owed:
                 self.runs_by_hand += 1
             else:
@@ -166,7 +168,7 @@ class Watched:
     @property
     def is_calm(self) -> bool:
         """Whether nothing is under way."""
-        return self.state == "waits" and self._by_hand is None
+        return self.state in CALM and self._by_hand is None
 
 
 def marked(home: Path) -> list[psutil.Process]:

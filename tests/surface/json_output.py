@@ -13,12 +13,13 @@ from typer.main import get_command
 import pinot_assets.assets
 import pinot_assets.sensors
 from pinot_assets.cli import program
-from pinot_assets.cli.commands import watch
+from pinot_assets.cli.commands import status, watch
 from pinot_assets.cli.doctor import environment as pinot
 from pinot_assets.cli.main import app
 from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.local.stack import PartStatus
+from pinot_assets.pinot import LineageEntry
 from pinot_assets.realtime.health import metrics
 from pinot_assets.realtime.operations import rebalance
 from pinot_assets.realtime.repair import model as repair
@@ -34,6 +35,7 @@ from tools.docs.cli_page import commands
 
 MEANINGS: JsonObject = {
     "cli.commands.run:outcome.values": driver.RunOutcome.values.fget,
+    "cli.doctor.doctor:entry": LineageEntry,
     "cli.doctor.doctor:looked": pinot.PinotLook,
     "cli.commands.local:part": PartStatus,
     "cli.commands.local:state": StackState,
@@ -61,6 +63,8 @@ def json_output() -> Iterator[str]:
         if any("--json" in parameter.opts for parameter in command.params):
             printed = READER.printed(command.callback)
             printed |= READER.printed(watch._LineTeller.changed) if path == ("watch",) else set()
+            for of_all in (status._stream_values, status._broken_values) if path == ("status",) else ():
+                printed |= READER.returned(of_all)
             assert printed, f"{path} has --json, and no key of it was found"
             yield from (f"{' '.join(path)}: {key}" for key in printed)
     yield from (f"error: {key}" for key in READER.returned(program.error_values))

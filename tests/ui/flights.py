@@ -9,8 +9,7 @@ import yaml
 from fakes.tables import document
 
 from pinot_assets.core.untrusted import typed
-from pinot_assets.pinot import HttpPinotClient, PinotConnection
-from pinot_assets.pinot.client.broker import NoResult
+from pinot_assets.pinot import HttpPinotClient, NoResult, PinotConnection
 from pinot_assets.settings.local_stack import StackState
 from pinot_assets.table_spec import load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply

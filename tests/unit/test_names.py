@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 from fakes.project import ROOT
-from typer import Typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from pinot_assets.cli.main import app
+from tools.docs.cli_page import commands
 
 OUTSIDE = {"pinot", "_pinot", "store", "_store", "staging", "_staging", "source", "zk", "_zk", "clients"}
 OUTSIDE |= {"_clients", "instance", "_instance", "history", "_get", "_post"}
@@ -86,7 +88,7 @@ def test_no_two_public_functions_share_a_name() -> None:
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                 places[node.name].add(path.relative_to(ROOT).as_posix())
-    for name, path in commands(app):
+    for name, path in command_functions():
         places[name].discard(path)
     shared = {name: at for name, at in places.items() if len(at) > 1}
     assert {name: sorted(at) for name, at in shared.items() if name not in SHARED} == {}
@@ -94,15 +96,14 @@ def test_no_two_public_functions_share_a_name() -> None:
     assert len(SHARED) <= 6, "the list only gets shorter"
 
 
-def commands(group: Typer) -> Iterator[tuple[str, str]]:
-    """Name and file of the function of each command, those of the groups below included."""
-    for command in group.registered_commands:
+def command_functions() -> Iterator[tuple[str, str]]:
+    """Name and file of the function of each command, those of the groups included."""
+    program = get_command(app)
+    assert isinstance(program, TyperGroup)
+    for _, command in commands(program):
         assert command.callback is not None
         module = command.callback.__module__.replace(".", "/")
         yield command.callback.__name__, f"{module}.py"
-    for below in group.registered_groups:
-        assert below.typer_instance is not None
-        yield from commands(below.typer_instance)
 
 
 def test_the_rule_sees_what_it_forbids() -> None:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 import pinot_assets
-from pinot_assets.cli.driver import ConsoleProgress
+from pinot_assets.cli.progress import ConsoleProgress
 from pinot_assets.cli.terminal import Terminal
 from pinot_assets.errors import PinotError
 from pinot_assets.printable import visible

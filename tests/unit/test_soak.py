@@ -252,7 +252,7 @@ class Quick:
 def watched(tmp_path: Path) -> Iterator[Watched]:
     table = SimpleNamespace(home=tmp_path, start=lambda *words: Quick())
     watched = Watched(cast(Any, table), lambda line: None)
-    watched.state, watched.message = "waits", "cp6 waits for the schedule or a run by hand"
+    watched.state, watched.message = "behind", "cp6 waits for the schedule or a run by hand"
     watched._heard = True
     yield watched
     watched._log.close()

@@ -18,7 +18,8 @@ MEANINGS = {
     "Also: the answer is no (`doctor` or `tables validate` found problems, a question was answered so), or "
     "one of several tables was left out; the others are done.",
     ExitCode.REFUSED: "Not done, or not all of it, for a reason that the command tells: files failed, the "
-    "gate stayed shut, a check failed, a guard refused. Also: the command was typed wrong.",
+    "gate stayed shut, a check failed, a guard refused, an answer is partial. Also: the command was typed "
+    "wrong.",
     ExitCode.INTERRUPTED: "Ctrl-C. What was done so far is stored; run it again to go on.",
     ExitCode.TERMINATED: "As 130, by SIGTERM.",
 }
@@ -42,8 +43,8 @@ Each command says the same with `--help`. None needs Dagster to run; `partitions
 
 `--json` writes one JSON value to standard output (`watch` one object a line) and nothing else there;
 progress and warnings go to standard error. An error is JSON then, too: `error` (what), `why`, `hint`, `exit`
-(the exit code). No command with `--json` asks a question. `gc` of all tables tells an error in this shape
-beside the table's name.
+(the exit code). No command with `--json` asks a question. `gc` and `status` of all tables and `tables list`
+show an error in this shape beside the table's name, `query` beside the rows of a partial answer.
 
 Every command has it but these:
 

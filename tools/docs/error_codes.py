@@ -161,7 +161,11 @@ KINDS: Final = {
     "pinot.client.http.CutOff": Meaning(
         "the connection broke while a call was under way; it may or may not have happened", "run again"
     ),
-    "pinot.client.broker.NoResult": Meaning(
+    "pinot.client.http.NoConnection": Meaning(
+        "no connection to the address could be made, so nothing was sent",
+        "start Pinot or check the address, run again",
+    ),
+    "pinot.client.broker_answer.NoResult": Meaning(
         "a broker has nothing to ask: the table is empty, or has no routing yet", "run again"
     ),
     "sensors.notice.NoticeRefused": Meaning(

@@ -8,8 +8,9 @@ proposed type is never wider than what a run can build.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial, reduce
@@ -170,6 +171,20 @@ _TOKEN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0
 
 
 @dataclass(frozen=True, slots=True)
+class Example:
+    """The first value of one kind.
+
+    :ivar text: the value, shortened for people.
+    :ivar row: its number in the file, from 1; a header is no row.
+    :ivar file: the file's key; empty until it is known.
+    """
+
+    text: str
+    row: int
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SampledColumn:
     """What was seen of one column of a sample.
 
@@ -181,6 +196,8 @@ class SampledColumn:
     :ivar earliest: the first moment, in milliseconds since 1970, `latest` the last; None without moments.
     :ivar patterns: date patterns that all texts (or whole numbers) fit; None if none was looked for.
     :ivar marked: number of cells of a csv file that may be lists: words with `;` between them.
+    :ivar kinds: how many values have each kind, of single-value columns of formats without types.
+    :ivar examples: the first value of each of these kinds.
     """
 
     kind: ValueKind
@@ -195,6 +212,8 @@ class SampledColumn:
     latest: int | None = None
     patterns: frozenset[str] | None = None
     marked: int = 0
+    kinds: Mapping[ValueKind, int] = field(default_factory=dict)
+    examples: Mapping[ValueKind, Example] = field(default_factory=dict)
 
     @property
     def unique(self) -> bool:
@@ -218,7 +237,13 @@ class SampledColumn:
             latest=max(times, default=None),
             patterns=self._patterns_with(other),
             marked=self.marked + other.marked,
+            kinds=Counter(self.kinds) + Counter(other.kinds),
+            examples={**other.examples, **self.examples},
         )
+
+    def in_file(self, key: str) -> SampledColumn:
+        """Return the column with the file in its examples."""
+        return replace(self, examples={k: replace(e, file=key) for k, e in self.examples.items()})
 
     def _patterns_with(self, other: SampledColumn) -> frozenset[str] | None:
         if other.kind is ValueKind.NOTHING:
@@ -246,6 +271,8 @@ def of_cells(cells: Sequence[str], nulls: Collection[str]) -> SampledColumn:
     is_list = marked > 0 and marked >= len(texts) * LISTS
     singles = [part for text in texts for part in text.split(PARTS) if part] if is_list else texts
     column = _singles(singles, of_cell)
+    if not is_list:
+        column = _with_kinds(column, [None if cell in nulls else cell for cell in cells], of_cell)
     return replace(column, multi=is_list, rows=len(cells), nulls=len(cells) - len(texts), marked=marked)
 
 
@@ -297,7 +324,8 @@ def of_members(values: Sequence[T], kind_of: Callable[[T], ValueKind] = of_membe
     there = [value for value in values if value is not None]
     is_list = any(isinstance(value, list) for value in there)
     if not is_list:
-        return replace(_singles(there, kind_of), rows=len(values), nulls=len(values) - len(there))
+        column = replace(_singles(there, kind_of), rows=len(values), nulls=len(values) - len(there))
+        return _with_kinds(column, values, kind_of)
     items = [
         item
         for value in there
@@ -330,6 +358,30 @@ def _singles(values: Sequence[T], kind_of: Callable[[T], ValueKind]) -> SampledC
         latest=max(times, default=None),
         patterns=patterns,
     )
+
+
+_SHOWN: Final = 40
+"""Characters of a value that are shown."""
+
+
+def _with_kinds(
+    column: SampledColumn, values: Sequence[T | None], kind_of: Callable[[T], ValueKind]
+) -> SampledColumn:
+    """Return the column with the number of values of each kind, if texts among others made it STRING.
+
+    :param values: of all rows, None for no value.
+    """
+    if column.kind is not ValueKind.STRING:
+        return replace(column, kinds={column.kind: len(values) - sum(value is None for value in values)})
+    kinds, examples = Counter[ValueKind](), dict[ValueKind, Example]()
+    for row, value in enumerate(values, start=1):
+        if value is not None:
+            kind = kind_of(value)
+            kinds[kind] += 1
+            if kind not in examples:
+                text = str(value)
+                examples[kind] = Example(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…", row)
+    return replace(column, kinds=kinds, examples=examples)
 
 
 def _patterns(texts: frozenset[str]) -> frozenset[str] | None:

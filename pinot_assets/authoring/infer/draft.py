@@ -6,7 +6,7 @@ import csv
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ from pinot_assets.authoring.infer.csv_shape import CsvShape, rows_of, shape_of
 from pinot_assets.authoring.infer.proposal import GROUPS, Proposal, propose
 from pinot_assets.authoring.infer.sample import FolderSample, local_copies
 from pinot_assets.authoring.infer.yaml_text import proposed_spec
+from pinot_assets.authoring.starter import local_staging
 from pinot_assets.core.file_errors import FileRejected, Unreadable, one_line
 from pinot_assets.core.text import counted, plural
 from pinot_assets.errors import SourceError
@@ -231,7 +232,8 @@ def _starts(sample: FolderSample, props: Mapping[str, str]) -> tuple[list[Start]
                 # Any text may be csv; with such an ending the file is damaged, or has a wrong name.
                 unlike[key] = f"it is called {named[0]} and holds text"
                 continue
-            starts.append(start)
+            columns = {name: column.in_file(key) for name, column in start.columns.items()}
+            starts.append(replace(start, columns=columns))
             if (way := _way(start)) != (first := _way(starts[0])):
                 unlike[key] = f"it is written otherwise than the first file: {way}, not {first}"
     return starts, unlike
@@ -257,7 +259,11 @@ def _doubts(sample: FolderSample, starts: Sequence[Start], proposal: Proposal) -
         alone = "left out: a table reads files of one kind"
         read = alone if sample.include else "read by a run, but not looked at"
         doubts[kind] = f"{counted(count, 'lies there, which is', 'lie there, which are')} {read}"
-    return doubts | {f"column {field.name}": field.doubt for field in proposal.fields if field.doubt}
+    for column in proposal.fields:
+        if column.doubt:
+            odd = f": {column.odd_value!r}" if column.odd_value else ""
+            doubts[f"column {column.name}"] = f"{column.doubt}{odd}"
+    return doubts
 
 
 def _way(start: Start) -> str:
@@ -277,9 +283,9 @@ def _written(folder: str, out: Path) -> str:
 def _staging(name: str, folder: str, out: Path) -> str:
     """Return a place outside of the files' folder."""
     if folder.startswith("file:"):
-        beside = (out.parent.absolute() / "staging" / name).as_uri()
-        if not is_within(beside, folder) and not is_within(folder, beside):
-            return f"staging/{name}"
+        place = local_staging(name, out)
+        if not is_within(place.as_uri(), folder) and not is_within(folder, place.as_uri()):
+            return os.path.relpath(place, out.parent.absolute())
         path = Path(parse_root(folder).path)
         return str(path.with_name(f"{path.name}-staging")) if path.name else f"{STAGING}/{name}"
     root = parse_root(folder)

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Final
 
-from pinot_assets.authoring.infer.column import FRACTIONS, INTEGERS, NUMBERS, PARTS, SampledColumn, ValueKind
+from pinot_assets.authoring.infer.column import (
+    FRACTIONS,
+    INTEGERS,
+    NUMBERS,
+    PARTS,
+    SampledColumn,
+    ValueKind,
+    together,
+)
 from pinot_assets.authoring.infer.csv_shape import pinot_names
 from pinot_assets.core.text import plural
 from pinot_assets.segment.column.types import FieldType
@@ -73,6 +83,7 @@ class Field:
     :ivar transform: Spark SQL that makes it from the file's column; empty if the readers do that.
     :ivar source: the file's column, if that has another name; else empty.
     :ivar doubt: what people should check; empty if there is nothing.
+    :ivar odd_value: the value that the doubt is about. It may be private, so the spec does not have it.
     :ivar is_far: whether it is a time that cannot be the table's: some of it is before 1971 or after 2070.
     """
 
@@ -87,6 +98,7 @@ class Field:
     transform: str = ""
     source: str = ""
     doubt: str = ""
+    odd_value: str = ""
     is_far: bool = False
 
     @property
@@ -190,7 +202,41 @@ def _plain(name: str, column: SampledColumn) -> Field:
     if column.marked:
         marked = f"{plural(column.marked, 'cell')} of {column.rows:,} with {PARTS} between words"
         doubt = f"{marked}: " + ("taken for several values" if column.multi else "taken for one text")
-    return Field(name, role, kind.value, summary, column.multi, why, doubt=doubt)
+    odd_value = ""
+    if kind is ValueKind.STRING and (odd := _odd_ones(column)) is not None:
+        doubt, odd_value = odd
+    return Field(name, role, kind.value, summary, column.multi, why, doubt=doubt, odd_value=odd_value)
+
+
+_FEW: Final = 3
+_FEW_PERCENT: Final = 1
+_ENOUGH: Final = 10
+"""So many values of a kind, at least, make others odd ones."""
+
+
+def _odd_ones(column: SampledColumn) -> tuple[str, str] | None:
+    """Return why a column is STRING and the first value that made it so, if few values did; else None."""
+    groups = Counter[str]()
+    for kind, count in column.kinds.items():
+        groups["NUMBER" if kind in NUMBERS else kind.value] += count
+    if not groups:
+        return None
+    usual, most = groups.most_common(1)[0]
+    every = groups.total()
+    odd = every - most
+    if usual == ValueKind.STRING or most < _ENOUGH or not 0 < odd <= max(_FEW, every * _FEW_PERCENT // 100):
+        return None
+    of_usual = [
+        kind for kind in column.kinds if kind.value == usual or (usual == "NUMBER" and kind in NUMBERS)
+    ]
+    others = [example for kind, example in column.examples.items() if kind not in of_usual]
+    first = min(others, key=lambda example: example.row)
+    where = f"row {first.row:,}" + (f" of {first.file}" if first.file else "")
+    return (
+        f"STRING because of {plural(odd, 'value')} in {every:,}, first in {where}; "
+        f"the others are {reduce(together, of_usual)}",
+        first.text,
+    )
 
 
 def _time(name: str, source: str, column: SampledColumn) -> Field | None:

@@ -109,13 +109,10 @@ def _plan(driver: Driver, grace_ms: int) -> GcAnswer:
 
 
 def _collect(driver: Driver, grace_ms: int) -> GcAnswer:
-    table = driver.spec.name
     with _progress() as progress:
-        task = progress.add_task(table, total=None)
-        collected = collect(
-            driver, grace_ms, lambda done, total: progress.update(task, completed=done, total=total)
-        )
-    return GcAnswer(table, collected.garbage, collected)
+        task = progress.add_task(driver.spec.name, total=None)
+        collected = collect(driver, grace_ms, lambda n, of: progress.update(task, completed=n, total=of))
+    return GcAnswer(driver.spec.name, collected.garbage, collected)
 
 
 def _dropped(grace_ms: int, of_nodes: Callable[[SessionStore, Garbage], GcAnswer]) -> Iterator[GcAnswer]:

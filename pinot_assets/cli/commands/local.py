@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pinot_assets.cli.commands.tables import open_pinot, show_failures
-from pinot_assets.cli.options import AsJson, offline_tables
-from pinot_assets.cli.terminal import Terminal, new_console, show_answer, show_json
+from pinot_assets.cli.commands.tables import open_pinot, show_applied, show_failures, show_plans
+from pinot_assets.cli.options import AsJson, Yes, offline_tables
+from pinot_assets.cli.terminal import Terminal, command_line, new_console, show_answer, show_json
 from pinot_assets.core.interrupts import saying
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import ui
@@ -81,7 +81,10 @@ def up(
 
 @app.command()
 def status(as_json: AsJson = False, home: Home = None) -> None:
-    """Show each part: whether it is ready, its process, ports and log. Exits 0."""
+    """Show each part that was asked for: whether it is ready, its process, ports and log.
+
+    Exits 0.
+    """
     with _reported():
         statuses = Stack(home or default_home()).status()
     if as_json:
@@ -89,6 +92,8 @@ def status(as_json: AsJson = False, home: Home = None) -> None:
         return
     table = Table("part", "state", "pid", "ports", "what is wrong", box=None, header_style="bold")
     for part in statuses:
+        if not part.asked:
+            continue
         table.add_row(
             part.name,
             f"[{_COLOURS[part.state]}]{part.state}[/]",
@@ -107,7 +112,10 @@ def down(
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stop what `up` started and nothing else, ZooKeeper last; the data stay without --purge. Exits 0."""
+    """Stop what `up` started and nothing else, ZooKeeper last; the data stay without --purge.
+
+    Exits 0.
+    """
     with _reported() as progress:
         stack = Stack(home or default_home(), progress=progress)
         (stack.purge if purge else stack.down)()
@@ -149,18 +157,20 @@ def _reported() -> Iterator[StartProgress]:
 # --- with the Dagster UI ----------------------------------------------------------------------------
 
 
-def dev() -> None:
+def dev(yes: Yes = False) -> None:
     """Start the local stack, sample data and the Dagster UI, and leave them running.
 
     Writes the sample's first 30 days of flights where tables/flights.yaml looks for them, unless files lie
-    there, and applies the table specs. `pinot-assets down` stops everything again. Exits 0; 1 where a table
-    spec is wrong or could not be applied, which keeps nothing else from starting; 130 after Ctrl-C, when
-    what had started goes on.
+    there. Shows what the table specs would make or change in Pinot, and asks before it does that: with no as
+    the answer, nothing is made, and the UI starts all the same. `pinot-assets down` stops everything again.
+
+    Exits 0; 1 where a table spec is wrong or could not be applied, which keeps nothing else from starting;
+    130 after Ctrl-C, when what had started goes on.
     """
     if os.environ.get("PINOT_CONTROLLER_URL"):
         raise PinotAssetsError(
             "`dev` works on the local stack only",
-            why="PINOT_CONTROLLER_URL is set, and that Pinot's tables would be changed without asking",
+            why="PINOT_CONTROLLER_URL is set, and `dev` starts a Pinot of its own",
             hint="unset it; for that Pinot there is `pinot-assets tables apply` and `dagster dev`",
         )
     up(kafka=False, s3=False, home=None)
@@ -168,17 +178,31 @@ def dev() -> None:
     for spec in chosen.specs:
         if spec.name == SAMPLE:
             _write_sample(spec)
+    console = new_console()
     with saying("what had started goes on: `pinot-assets down` stops it"):
         with open_pinot() as pinot:
-            fates = apply_each(plan_each(chosen.specs, pinot), pinot)
+            fates = plan_each(chosen.specs, pinot)
+            show_plans(console, fates)
+            if any(fate.due for fate in fates):
+                if yes or typer.confirm("Apply?"):
+                    fates = apply_each(fates, pinot)
+                    show_applied(console, fates)
+                else:
+                    console.print("nothing is applied")
         show_failures(fates, chosen.left_out)
-        new_console().print(
+        console.print(
             "starting the Dagster UI"
             if ui.runs_at(default_home()) is None
             else "the Dagster UI runs already; Reload definitions, on its page Lineage, shows new tables"
         )
-        new_console().print(f"[green]Dagster[/]     {ui.start(default_home(), Path.cwd())}")
-    new_console().print("materialize `flights` there, or `pinot-assets run flights`; stop with `make down`")
+        console.print(f"[green]Dagster[/]     {ui.start(default_home(), Path.cwd())}")
+    console.print(
+        "Sensors that only look run there; those that start runs are off, on the page Automation. "
+        "Materialize a table, or run it here:"
+    )
+    console.print(command_line(f"pinot-assets run {SAMPLE}"))
+    console.print("This stops all of it:")
+    console.print(command_line("pinot-assets down"))
     raise typer.Exit(exit_code_of(fates, chosen.left_out))
 
 
@@ -191,7 +215,10 @@ def _write_sample(spec: TableSpec) -> None:
 
 
 def down_with_ui() -> None:
-    """Stop the Dagster UI and the local stack; their data stay. Exits 0, also when nothing ran."""
+    """Stop the Dagster UI and the local stack; their data stay.
+
+    Exits 0, also when nothing ran.
+    """
     if ui.stop(default_home()):
         new_console().print("the Dagster UI has stopped")
     down(purge=False, home=None)

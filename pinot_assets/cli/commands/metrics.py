@@ -53,7 +53,7 @@ def metrics(
     """
     # Imported here, so that other commands start faster.
     from pinot_assets.metrics.collector import Collector, cheap_parts, dear_parts, left_out_parts
-    from pinot_assets.metrics.family import prometheus_text
+    from pinot_assets.metrics.exposition import prometheus_text
 
     chosen = any_tables(tables or [], directory)
     err = new_console(stderr=True)
@@ -76,7 +76,7 @@ def metrics(
 def _listen(collector: Collector, listen: str) -> None:
     from prometheus_client import start_http_server
 
-    from pinot_assets.metrics.family import registry_of
+    from pinot_assets.metrics.exposition import registry_of
 
     host, port = address_of(listen)
     try:
@@ -130,7 +130,7 @@ def _write(collector: Collector, textfile: Path) -> None:
     """Write the file whole or not at all, by moving it into place."""
     from prometheus_client import write_to_textfile
 
-    from pinot_assets.metrics.family import registry_of
+    from pinot_assets.metrics.exposition import registry_of
 
     try:
         write_to_textfile(str(textfile), registry_of(collector.samples))

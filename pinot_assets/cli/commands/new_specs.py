@@ -6,6 +6,7 @@ They write a spec from a sample of files, an example to start from, or a spec fr
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import sys
@@ -26,10 +27,10 @@ from pinot_assets.authoring.importing.settings_found import (
     in_table,
     table_and_schema,
 )
-from pinot_assets.authoring.starter import BROKERS, TableType, starting_spec
+from pinot_assets.authoring.starter import BROKERS, TableType, keep_out_of_git, local_staging, starting_spec
 from pinot_assets.cli.commands.tables import DEFAULT_FOLDER, SpecsOption, app, findings_values, open_pinot
 from pinot_assets.cli.options import AsJson, TablesOption
-from pinot_assets.cli.terminal import show_answer
+from pinot_assets.cli.terminal import command_line, show_answer
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.core.untrusted import read_json, typed
@@ -98,6 +99,8 @@ def init(
     sample = find_sample(files, settings, Path.cwd(), policy_of(target.parent))
     made = draft(table, sample, settings, target)
     spec = _written(target, made.text)
+    if spec.staging_uri() == (staging := local_staging(table, target)).as_uri():
+        keep_out_of_git(staging)
     doubts = {**made.doubts, **made.unlike, **trouble(spec, sample, settings)}
     lines = _draft_lines(table, target, made, doubts)
     show_answer(as_json, _draft_values(table, target, made, doubts), lines)
@@ -192,7 +195,7 @@ def _draft_values(table: str, target: Path, made: Draft, doubts: Mapping[str, st
     }
 
 
-def _draft_lines(table: str, target: Path, made: Draft, doubts: Mapping[str, str]) -> Iterator[str]:
+def _draft_lines(table: str, target: Path, made: Draft, doubts: Mapping[str, str]) -> Iterator[str | Text]:
     yield f"looked at {escape(made.sampled)}: {made.input_format}"
     for field in made.proposal.fields:
         role = field.role.value.lower().replace("_", "-")
@@ -207,11 +210,9 @@ def _draft_lines(table: str, target: Path, made: Draft, doubts: Mapping[str, str
     folder = target.parent
     # The next commands need this option to find a spec outside the default directory.
     option = "" if folder.resolve() == tables_directory() else f" --tables {shlex.quote(str(folder))}"
-    arguments = escape(table + option)
-    yield (
-        f"look through it, then `pinot-assets tables apply {arguments}` makes the table, "
-        f"and `pinot-assets run {arguments}` fills it"
-    )
+    yield "look through it, then make the table and fill it:"
+    yield command_line(f"pinot-assets tables apply {table}{option}")
+    yield command_line(f"pinot-assets run {table}{option}")
 
 
 # --- an example to start from ---------------------------------------------------------------------
@@ -235,9 +236,17 @@ def init_to_start_from(
     file = tables / f"{_usable(name)}.yaml"
     if file.exists():
         raise SpecError(f"{file} is there already", hint="give another name, or edit that file")
-    write_new_spec(file, starting_spec(table_type, name, brokers))
-    next_step = "edit it, then `pinot-assets tables validate` and `pinot-assets tables apply`"
-    lines = Text.assemble(("wrote ", "green"), str(file)), next_step
+    staging = local_staging(name, file)
+    beside = os.path.relpath(staging, file.parent.absolute())
+    write_new_spec(file, starting_spec(table_type, name, brokers, beside))
+    if table_type is TableType.OFFLINE:
+        keep_out_of_git(staging)
+    lines = (
+        Text.assemble(("wrote ", "green"), str(file)),
+        "edit it, then check it and make the table:",
+        command_line("pinot-assets tables validate"),
+        command_line("pinot-assets tables apply"),
+    )
     show_answer(as_json, {"table": name, "file": file}, lines)
 
 
@@ -366,5 +375,8 @@ def _import_lines(
 
 @app.command("json-schema")
 def json_schema() -> None:
-    """Print the JSON Schema for editors. Exits 0."""
+    """Print the JSON Schema for editors.
+
+    Exits 0.
+    """
     sys.stdout.write(editor_schema())

@@ -30,7 +30,10 @@ app = typer.Typer(
 
 @app.command()
 def show(table: TableName, as_json: AsJson = False) -> None:
-    """Show how the files of TABLE are spread over partitions now. Exits 0."""
+    """Show how the files of TABLE are spread over partitions now.
+
+    Exits 0.
+    """
     with _open(one_table(table)) as opened:
         history, now = opened.history, opened.now
         there = history.partitions()

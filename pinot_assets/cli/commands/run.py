@@ -1,8 +1,7 @@
-"""`pinot-assets run`, `plan` and `status`: publish a table's changed files, and show its state."""
+"""`pinot-assets run` and `plan`: publish a table's changed files, and show what a run would do."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from typing import Annotated
 
@@ -12,30 +11,22 @@ from rich.text import Text
 
 from pinot_assets.audit.checks import Finding
 from pinot_assets.cli.driver import open_driver
+from pinot_assets.cli.first_query import FirstQuery, first_query
 from pinot_assets.cli.options import AsJson, TableName, TablesOption, one_table
-from pinot_assets.cli.terminal import fields, new_console, show_answer, show_json
+from pinot_assets.cli.terminal import command_line, new_console, show_answer, show_json, table_lines
+from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
 from pinot_assets.session.decide.run_decision import PlannedAction
-from pinot_assets.session.detect.observe import (
-    ListingComparison,
-    Observation,
-    compare_listing,
-    list_source,
-    observe,
-)
-from pinot_assets.session.driver import RunOutcome
 from pinot_assets.session.plan_report import rendering
 from pinot_assets.session.plan_report.plan_report import PlanReport, headline, plan_values
-from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
-from pinot_assets.session.values.state import utc_text
-from pinot_assets.session.values.trouble import again_ms, has_lasted, since_ms
+from pinot_assets.session.values.outcome import RunOutcome
 from pinot_assets.settings.environment import load_settings
-from pinot_assets.source.readiness import unready_words
-from pinot_assets.table_spec import TableSpec
+from pinot_assets.snapshot.manifest import Snapshot
 
 SHOWN = 10
 """The most names shown of files that a run left out, and of files that failed so far."""
-COUNTS = ("files", "done", "failed", "pending", "gone", "removals")
+FILES_BUILT = "files_built"
+"""The check that fails where files failed, each of which the end of a run names."""
 STYLES = {"+": "green", "~": "yellow", "-": "red", "=": "dim", "h": "magenta", "…": "cyan"}
 """Colours of the marks before files."""
 LABEL = 13
@@ -47,6 +38,9 @@ def run(
     plan: Annotated[
         str | None, typer.Option("--plan", help="Only what this plan showed (see `plan`).", metavar="HASH")
     ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show each check, those that passed too.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Bring TABLE up to its files: build what changed, gate it, switch to it at one instant.
@@ -57,39 +51,70 @@ def run(
     would do something else by now than that plan showed.
     """
     spec = one_table(table, tables)
+    rows = first_query(spec.name, load_settings().pinot.controller_url)
+    show = _show_each if verbose else _show_checks
     with open_driver(spec, "run") as driver:
         # An empty hash, from a shell variable that is not set, must not run without a plan.
         report = driver.trigger() if plan is None else driver.trigger_planned(plan)
-        if not as_json:
-            new_console().print(escape(report.summary))
-        outcome = driver.gate_and_publish(report, (lambda _: None) if as_json else _show_finding)
+        outcome = driver.gate_and_publish(report, (lambda _: None) if as_json else show)
     if as_json:
-        show_json({"table": spec.name_with_type, **outcome.values})
+        show_json(
+            {"table": spec.name_with_type, **outcome.values, "query": rows.sql, "console": rows.console}
+        )
     else:
-        _show_end(outcome)
+        _show_end(table, outcome, rows)
     raise typer.Exit(outcome.exit_code)
 
 
-def _show_finding(finding: Finding) -> None:
-    mark = finding.pick("[green]✓[/]", "[yellow]![/]", "[red]✗[/]")
-    new_console().print(f"  {mark} {escape(finding.name)}: {escape(finding.message)}")
+def _show_each(findings: Iterable[Finding]) -> None:
+    for finding in findings:
+        mark = finding.pick("[green]✓[/]", "[yellow]![/]", "[red]✗[/]")
+        new_console().print(f"{mark} {escape(finding.name)}: {escape(finding.message)}")
 
 
-def _show_end(outcome: RunOutcome) -> None:
-    err = new_console(stderr=True)
-    if outcome.refusal is not None:
-        err.print(
-            f"[red]not switched[/]: {escape(str(outcome.refusal))}\n  queries still see the former state"
-        )
+def _show_checks(findings: Iterable[Finding]) -> None:
+    """Show the checks that did not pass, and how many did. The end of the run names each failed file."""
+    checks = [finding for finding in findings if finding.passed or finding.name != FILES_BUILT]
+    _show_each(finding for finding in checks if not finding.passed)
+    passed = sum(finding.passed for finding in checks)
+    if checks and passed == len(checks):
+        new_console().print(f"[green]✓[/] {plural(passed, 'check')} passed")
+    elif checks:
+        new_console().print(f"{passed:,} of {plural(len(checks), 'check')} passed")
+
+
+def _show_end(table: str, outcome: RunOutcome, rows: FirstQuery) -> None:
+    out, err, report = new_console(), new_console(stderr=True), outcome.report
+    if outcome.findings:
+        out.print(escape(report.work))
+    else:
+        out.print(escape(report.summary))
+    for failure in outcome.failed[:SHOWN]:
+        err.print(f"[red]✗[/] {escape(f'{failure.uri}: {failure.code}: {failure.reason}')}")
+    if len(outcome.failed) > SHOWN:
+        err.print(f"  and {len(outcome.failed) - SHOWN:,} more; --json lists all")
     if (snapshot := outcome.snapshot) is not None:
-        new_console().print(
-            f"[green]switched[/]: {plural(len(snapshot.ledger), 'file')}, "
-            f"{plural(len(snapshot.segments), 'segment')}, {plural(snapshot.rows, 'row')} are visible"
-        )
+        out.print(f"[green]switched[/]: {escape(published_text(snapshot))}")
     if outcome.left_out:
         err.print(f"[red]{plural(len(outcome.left_out), 'file')} failed[/]; the others are published")
-    for failure in outcome.left_out[:SHOWN]:
-        err.print(f"  {escape(failure.uri)}: {escape(failure.reason)}")
+    if (refusal := outcome.refusal) is not None:
+        # A check that blocks, and a file that failed, is the reason, and is shown already.
+        is_shown = any(finding.blocks for finding in outcome.findings)
+        why = "" if is_shown or refusal.why is None else f": {refusal.why}"
+        err.print(f"[red]not switched[/], queries still see the former state: {escape(refusal.what + why)}")
+        if refusal.hint is not None:
+            err.print(f"  → {escape(refusal.hint)}")
+    if outcome.snapshot is not None:
+        out.print(command_line(rows.command))
+        out.print(f"  {escape(rows.console)}")
+    if outcome.exit_code is not ExitCode.DONE:
+        err.print(command_line(f"pinot-assets run {table}"))
+
+
+def published_text(snapshot: Snapshot) -> str:
+    """Return what queries see of a snapshot: `2 files, 3 segments, 4 rows are visible`."""
+    files, segments = plural(len(snapshot.ledger), "file"), plural(len(snapshot.segments), "segment")
+    return f"{files}, {segments}, {plural(snapshot.rows, 'row')} are visible"
 
 
 # --- plan ----------------------------------------------------------------------------------------
@@ -101,6 +126,7 @@ def plan(table: TableName, tables: TablesOption = None, as_json: AsJson = False)
     Changes nothing and takes no lease. The decisions are those of the run itself. The last line runs
     exactly this: `run --plan` refuses, with exit code 2, when something that the plan rests on has
     changed. The first 8 digits of the hash are enough; all of them let the refusal say what changed.
+
     Exits 0.
     """
     with open_driver(one_table(table, tables), "plan") as driver:
@@ -109,14 +135,9 @@ def plan(table: TableName, tables: TablesOption = None, as_json: AsJson = False)
 
 
 def report_lines(plan: PlanReport) -> Iterator[Text]:
-    """Yield the plan report, line by line."""
+    """Yield the plan report, line by line; it ends on what a run would do, and its command."""
     planned = plan.planned
-    yield Text.from_markup(
-        f"[bold]{escape(planned.table)}[/]  {planned.mode.lower()}, {planned.push.lower()} push  "
-        f"[dim]plan {planned.plan_basis.hash}[/]"
-    )
-    quiet = plan.decision.step in (PlannedAction.NOTHING, PlannedAction.HELD)
-    yield Text(f"→ {headline(plan)}", "dim" if quiet else "bold green")
+    yield Text.assemble((planned.table, "bold"), f"  {planned.mode.lower()}, {planned.push.lower()} push")
     yield from _section("files", rendering.file_counts(plan))
     files = list(rendering.file_lines(plan))
     width = max((len(uri) for _, uri, _ in files), default=0)
@@ -128,7 +149,10 @@ def report_lines(plan: PlanReport) -> Iterator[Text]:
         yield from _section(title, part(plan))
     yield from _modes(plan)
     yield Text()
-    yield Text.assemble("exactly this: ", (rendering.command(plan), "bold"))
+    quiet = plan.decision.step in (PlannedAction.NOTHING, PlannedAction.HELD)
+    yield Text(f"→ {headline(plan)}", "dim" if quiet else "bold green")
+    yield Text("exactly this:")
+    yield command_line(rendering.command(plan))
 
 
 def _section(title: str, lines: Iterable[rendering.Line]) -> Iterator[Text]:
@@ -144,111 +168,6 @@ def _modes(plan: PlanReport) -> Iterator[Text]:
     rows = [("mode", "would build", "would remove", ""), *rendering.mode_lines(plan)]
     if len(rows) == 1:
         return
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     yield Text()
     yield Text("each mode, with this source", "bold cyan")
-    for number, row in enumerate(rows):
-        cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        yield Text(f"  {cells}", "dim" if number == 0 else "")
-
-
-# --- status --------------------------------------------------------------------------------------
-
-
-def status(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
-    """Show what is published, what waits in the source, and the open session, without changing anything.
-
-    Exits 0.
-    """
-    spec = one_table(table, tables)
-    with open_session_store(spec, load_settings()) as store:
-        observation = observe(store, open_staging(spec))
-    comparison = compare_listing(spec, list_source(spec, open_source(spec)), observation)
-    lines = status_lines(spec, observation, comparison, time.time_ns() // 1_000_000)
-    show_answer(as_json, status_values(spec, observation, comparison), fields(lines, 9))
-
-
-def status_values(spec: TableSpec, observation: Observation, listing: ListingComparison) -> dict[str, object]:
-    """Return the answer of `status` as JSON, for other programs."""
-    snapshot, session = observation.snapshot, observation.session
-    return {
-        "table": spec.name_with_type,
-        "mode": spec.mode,
-        "published": None
-        if snapshot is None
-        else {
-            "session": snapshot.session,
-            "mode": snapshot.mode,
-            "files": len(snapshot.ledger),
-            "segments": len(snapshot.segments),
-            "rows": snapshot.rows,
-            "at": utc_text(snapshot.published_ms),
-            "lineageEntry": snapshot.lineage_entry_id,
-        },
-        "source": {
-            "listed": listing.listed,
-            "new": listing.new,
-            "rewritten": listing.rewritten,
-            "deleted": listing.deleted,
-            "notReady": [f"{u.uri} {u.why}" for u in (*listing.waiting, *listing.later)],
-        },
-        "session": None
-        if session is None
-        else {
-            "id": session.id,
-            "state": session.state,
-            "attempt": session.attempt,
-            "retryCount": session.retry_count,
-            "maxRetries": spec.ingestion.max_retries,
-            "files": dict(session.counts),
-            "lastError": session.last_error,
-            "failed": [f"{f.uri}: {f.code}: {f.reason}" for f in observation.failures],
-            "troubleSince": utc_text(since_ms(session)) if observation.passing else None,
-            "triedAgainAt": utc_text(again_ms(session)) if observation.passing else None,
-        },
-        "heldBack": {"files": len(observation.hold.files), "removals": len(observation.hold.removals)},
-        "leaseHolder": str(observation.holder) if observation.holder else None,
-    }
-
-
-def _counted(number: int, what: str) -> str:
-    """Return number and word, as `1 file`, `2 done`."""
-    return plural(number, what.removesuffix("s")) if what.endswith("s") else f"{number} {what}"
-
-
-def status_lines(
-    spec: TableSpec, observation: Observation, listing: ListingComparison, now_ms: int
-) -> Iterator[tuple[str, str]]:
-    """Yield the answer of `status` for people: a label and a text with markup for each line."""
-    snapshot, session = observation.snapshot, observation.session
-    yield "table", f"{spec.name_with_type} ({spec.mode})"
-    if snapshot is None:
-        yield "published", "nothing yet"
-    else:
-        files, segments = plural(len(snapshot.ledger), "file"), plural(len(snapshot.segments), "segment")
-        what = f"{files}, {segments}, {plural(snapshot.rows, 'row')}"
-        yield "published", f"{what} by {snapshot.session} at {utc_text(snapshot.published_ms)}"
-    yield "source", f"{plural(listing.listed, 'file')} listed: {listing}"
-    for unready in filter(None, (listing.waiting, listing.later)):
-        yield "", escape(unready_words(unready))
-    if session is None:
-        yield "session", "none open"
-    else:
-        counts = ", ".join(_counted(n, what) for what in COUNTS if (n := session.counts.get(what)))
-        retries = f"retry {session.retry_count} of {spec.ingestion.max_retries}"
-        yield "session", f"{session.id} {session.state}, {retries}: {counts}"
-        if observation.passing:
-            since, again = utc_text(since_ms(session)), utc_text(again_ms(session))
-            text = f"trouble that may pass since {since}; sensors and `watch` try again from {again}"
-            yield "", f"[{'red' if has_lasted(session.trouble_since_ms, now_ms) else 'yellow'}]{text}[/]"
-        for failure in observation.failures[:SHOWN]:
-            yield "", f"[red]{escape(f'{failure.uri}: {failure.code}: {failure.reason}')}[/]"
-        if len(observation.failures) > SHOWN:
-            yield "", f"and {len(observation.failures) - SHOWN} more; --json lists all"
-        if session.last_error and not observation.failures:
-            yield "", f"[red]{escape(session.last_error)}[/]"
-    if (hold := observation.hold).files or hold.removals:
-        held = f"{plural(len(hold.files), 'file version')}, {plural(len(hold.removals), 'removal')}"
-        yield "held back", f"{held} after a rollback; `pinot-assets resume {spec.name}` lets them in"
-    if observation.holder is not None:
-        yield "lease", f"held by {escape(str(observation.holder))}"
+    yield from (Text("  ").append_text(line) for line in table_lines(rows))

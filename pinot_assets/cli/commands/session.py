@@ -36,7 +36,10 @@ app = typer.Typer(no_args_is_help=True, help="The consistent-push sessions of a 
 
 @app.command("list")
 def list_sessions(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
-    """List the sessions of TABLE that are kept, newest first: the two newest. Exits 0."""
+    """List the sessions of TABLE that are kept, newest first: the two newest.
+
+    Exits 0.
+    """
     spec = one_table(table, tables)
     with open_session_store(spec, load_settings()) as store:
         sessions, holder = kept_sessions(store), store.holder()
@@ -57,7 +60,10 @@ def show(
     files: Annotated[bool, typer.Option("--files", help="Every file of it, too.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show one session of TABLE: what it did, how it stands, and what went wrong. Exits 0."""
+    """Show one session of TABLE: what it did, how it stands, and what went wrong.
+
+    Exits 0.
+    """
     spec = one_table(table, tables)
     with open_session_store(spec, load_settings()) as store:
         chosen = _chosen(store, session)
@@ -69,7 +75,10 @@ def show(
 
 @app.command()
 def clear(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
-    """Drop the open session of TABLE and what it staged; what is published stays. Exits 0."""
+    """Drop the open session of TABLE and what it staged; what is published stays.
+
+    Exits 0.
+    """
     with open_driver(one_table(table, tables), "session clear") as driver:
         session = driver.clear()
     line = f"{session.id} cleared" if session else f"{table} has no open session"
@@ -141,6 +150,7 @@ def _details(spec: TableSpec, session: Session) -> Iterator[tuple[str, str]]:
         # A rollback builds nothing.
         ("attempt", attempt_ms and f"{session.attempt}, begun {_time(attempt_ms)}"),
         ("begun", _time(session.created_ms)),
+        ("asked by", escape(session.asked_by)),
         ("ended", session.done_ms and _time(session.done_ms)),
         ("files", counts_text(session)),
         ("switch", session.switch and f"{session.switch}, written {_time(session.switch_ms)}"),

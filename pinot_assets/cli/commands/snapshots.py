@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import chain, islice, tee, zip_longest
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -26,17 +26,16 @@ from pinot_assets.cli.options import (
     kept_snapshots,
     one_table,
 )
-from pinot_assets.cli.terminal import new_console, show_answer, show_json, unanswered
+from pinot_assets.cli.terminal import command_line, new_console, show_answer, table_lines, unanswered
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import SessionError, SpecError
-from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.rendering import rollback_way_text, way_lines
 from pinot_assets.session.rollback.rollback_plan import RollbackPlan
 from pinot_assets.session.stores.clients import open_session_store, open_staging
 from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, find_target, snapshots_of
-from pinot_assets.session.values.state import table_of, utc_text
+from pinot_assets.session.values.state import table_of, utc_iso, utc_text
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.provenance import Stay, of_file, of_segment, snapshot_difference
@@ -77,7 +76,7 @@ def why(
         "lineageEntry": (stay.since.lineage_entry_id or None) if stay.brought else None,
         "audit": stay.since.audit.get("summary") if stay.brought else None,
     }
-    show_answer(as_json, values, _labelled(values))
+    show_answer(as_json, values, _labelled(values | _times_in_words(stay)))
 
 
 def where(
@@ -99,7 +98,8 @@ def where(
             f"`pinot-assets status {table}` tells what waits to be published",
         )
     rows = [_stay_values(stay) | {"segments": [one.segment for one in stay.file.outputs]} for stay in stays]
-    lines = chain.from_iterable(["", *_labelled(row)] for row in rows)
+    shown = (row | _times_in_words(stay) for row, stay in zip(rows, stays, strict=True))
+    lines = chain.from_iterable(["", *_labelled(row)] for row in shown)
     next(lines)  # no blank line before the first one
     show_answer(as_json, rows, lines)
 
@@ -107,11 +107,16 @@ def where(
 def history(
     table: TableName, tables: TablesOption = None, newest: Newest = 20, as_json: AsJson = False
 ) -> None:
-    """List what each switch of TABLE changed, newest first, as far as snapshots are kept. Exits 0."""
+    """List what each switch of TABLE changed, newest first, as far as snapshots are kept.
+
+    Exits 0.
+    """
     kept, before = tee(_kept(one_table(table, tables)))
     next(before, None)
     rows = [_change(older, newer) for newer, older in islice(zip_longest(kept, before), newest)]
-    show_answer(as_json, rows, [*map(_line, rows)] or [f"{table} has never been published"])
+    shown = map(_history_row, rows)
+    lines = table_lines([_HISTORY, *shown]) if rows else [f"{table} has never been published"]
+    show_answer(as_json, rows, lines)
 
 
 def diff(
@@ -133,7 +138,10 @@ def diff(
     tables: TablesOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what lies between two published states of TABLE: files, segments, rows. Exits 0."""
+    """Show what lies between two published states of TABLE: files, segments, rows.
+
+    Exits 0.
+    """
     spec = one_table(table, tables)
     current = _current(spec)
     staging = open_staging(spec)
@@ -152,7 +160,7 @@ def diff(
     lines = (
         f"from {escape(_state(before))}",
         f"to   {escape(_state(after))}",
-        _line(values),
+        "files {}  segments {}  rows {}".format(*_counts(values)),
         *_listed("[green]+[/]", changes.added),
         *_listed("[red]-[/]", changes.removed),
         *_listed("[yellow]~[/]", [new for _, new in changes.rewritten]),
@@ -194,10 +202,15 @@ def _stay_values(stay: Stay) -> JsonObject:
         "rows": file.rows,
         "badRows": file.bad_rows,
         "publishedBy": file.session,
-        "since": utc_text(stay.since.published_ms),
-        "until": None if stay.until is None else utc_text(stay.until.published_ms),
+        "since": utc_iso(stay.since.published_ms),
+        "until": None if stay.until is None else utc_iso(stay.until.published_ms),
         "replacedBy": None if stay.until is None else f"{stay.until.session} ({stay.until.mode})",
     }
+
+
+def _times_in_words(stay: Stay) -> JsonObject:
+    until = None if stay.until is None else utc_text(stay.until.published_ms)
+    return {"since": utc_text(stay.since.published_ms), "until": until}
 
 
 def _change(older: Snapshot | None, newer: Snapshot) -> JsonObject:
@@ -207,7 +220,8 @@ def _change(older: Snapshot | None, newer: Snapshot) -> JsonObject:
         "seq": newer.seq,
         "session": newer.session,
         "mode": newer.mode,
-        "publishedAt": utc_text(newer.published_ms),
+        "publishedAt": utc_iso(newer.published_ms),
+        "askedBy": newer.asked_by or None,
         "filesAdded": len(changes.added),
         "filesRewritten": len(changes.rewritten),
         "filesRemoved": len(changes.removed),
@@ -219,12 +233,21 @@ def _change(older: Snapshot | None, newer: Snapshot) -> JsonObject:
     }
 
 
-def _line(change: JsonMapping) -> str:
+_HISTORY = ("seq", "session", "mode", "published (UTC)", "files", "segments", "rows")
+"""Header of `history`."""
+
+
+def _history_row(change: JsonMapping) -> tuple[str, ...]:
+    at = str(change["publishedAt"] or "").replace("T", " ").removesuffix("Z")
+    return (str(change["seq"]), str(change["session"]), str(change["mode"]), at, *_counts(change))
+
+
+def _counts(change: JsonMapping) -> tuple[str, str, str]:
+    """Return what changed: files, segments, rows."""
     return (
-        f"[bold]{change['seq']:>5}[/]  {change['session']}  {change['mode']:<8}  {change['publishedAt']}  "
-        f"files +{change['filesAdded']} ~{change['filesRewritten']} -{change['filesRemoved']}  "
-        f"segments +{change['segmentsAdded']} -{change['segmentsRemoved']}  "
-        f"rows {change['rows']:,} ({change['rowsMore']:+,})"
+        f"+{change['filesAdded']:,} ~{change['filesRewritten']:,} -{change['filesRemoved']:,}",
+        f"+{change['segmentsAdded']:,} -{change['segmentsRemoved']:,}",
+        f"{change['rows']:,} ({change['rowsMore']:+,})",
     )
 
 
@@ -235,7 +258,7 @@ def _state(snapshot: Snapshot) -> str:
 def _listed(mark: str, listed: Sequence[PublishedFile]) -> Iterator[str]:
     yield from (f"  {mark} {escape(file.uri)} ({plural(file.rows, 'row')})" for file in listed[:SHOWN])
     if len(listed) > SHOWN:
-        yield f"  {mark} and {len(listed) - SHOWN} more; --json names them all"
+        yield f"  {mark} and {len(listed) - SHOWN:,} more; --json names them all"
 
 
 def _labelled(values: JsonMapping) -> Iterator[str]:
@@ -254,11 +277,14 @@ def snapshots(
     """List the kept snapshots of TABLE, newest first, and how each can be reached.
 
     `revert` undoes the newest switch at once, as long as Pinot keeps what it replaced; `re-publish`
-    pushes a snapshot's staged segments again. Changes nothing and takes no lease. Exits 0.
+    pushes a snapshot's staged segments again. Changes nothing and takes no lease.
+
+    Exits 0.
     """
     with open_driver(one_table(table, tables), "snapshots") as driver:
         ways = driver.rollback_plans(newest)
-    lines = map(escape, _ways(ways)) if ways else [f"{table} has never been published"]
+    shown = map(_way_row, ways)
+    lines = table_lines([_WAYS, *shown]) if ways else [f"{table} has never been published"]
     show_answer(as_json, [_plan_values(way) for way in ways], lines)
 
 
@@ -289,33 +315,36 @@ def rollback(
     console = new_console()
     with open_driver(one_table(table, tables), "rollback") as driver:
         way = driver.rollback_plan(to)
-        if as_json:
-            if dry_run:
-                show_json(_rollback_values(way) | {"rolledBack": False})
-            else:
-                _roll_back_as_json(driver, to, way)
-            return
-        for label, text in way_lines(way, time.time_ns() // 1_000_000):
-            console.print(f"[bold]{label:<8}[/] {escape(text)}")
+        labelled = way_lines(way, time.time_ns() // 1_000_000)
+        shown = [f"[bold]{label:<8}[/] {escape(text)}" for label, text in labelled]
         if dry_run:
+            show_answer(as_json, _rollback_values(way) | {"rolledBack": False}, shown)
             return
+        for line in [] if as_json else shown:
+            console.print(line)
         if way.way is not None and not yes:
             typer.confirm(f"Take {table} back?", abort=True)
         snapshot = driver.rollback(to, way)
         counted = driver.count(snapshot)
-    console.print(
+    done = (
         f"[green]rolled back[/]: {plural(len(snapshot.ledger), 'file')}, "
-        f"{plural(snapshot.rows, 'row')} are visible. "
-        f"What was taken back is held; let it in again with `pinot-assets resume {table}`"
+        f"{plural(snapshot.rows, 'row')} are visible"
     )
-    for answer in counted:
-        mark = "[green]✓[/]" if answer.matches else "[red]✗[/]"
-        console.print(f"  {mark} {escape(str(answer))}")
+    brokers = [asdict(answer) | {"right": answer.matches} for answer in counted]
+    marks = ["[green]✓[/]" if answer.matches else "[red]✗[/]" for answer in counted]
+    lines = (f"  {mark} {escape(str(answer))}" for mark, answer in zip(marks, counted, strict=True))
+    again = command_line(f"pinot-assets resume {table}")
+    held = ("What was taken back is held. This lets it in again:", again)
+    values = _rollback_values(way) | {"rolledBack": True, "brokers": brokers}
+    show_answer(as_json, values, [done, *lines, *held])
     raise typer.Exit(ExitCode.DONE if all(answer.matches for answer in counted) else ExitCode.REFUSED)
 
 
 def resume(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
-    """Let in again what a rollback of TABLE holds back. Exits 0, also when nothing was held."""
+    """Let in again what a rollback of TABLE holds back.
+
+    Exits 0, also when nothing was held.
+    """
     with open_driver(one_table(table, tables), "resume") as driver:
         held = driver.resume()
     line = f"the next run of {table} brings it in again" if held else f"{table} holds nothing back"
@@ -330,29 +359,15 @@ def _rollback_values(way: RollbackPlan) -> JsonObject:
     }
 
 
-def _roll_back_as_json(driver: Driver, to: str, way: RollbackPlan) -> NoReturn:
-    """Roll back as the command does, and print JSON for other programs.
-
-    :raises typer.Exit: always, with the command's exit code.
-    """
-    counted = driver.count(driver.rollback(to, way))
-    brokers = [asdict(answer) | {"right": answer.matches} for answer in counted]
-    show_json(_rollback_values(way) | {"rolledBack": True, "brokers": brokers})
-    raise typer.Exit(ExitCode.DONE if all(answer.matches for answer in counted) else ExitCode.REFUSED)
+_WAYS = ("seq", "session", "mode", "published (UTC)", "files", "rows", "reached by")
+"""Header of `snapshots`."""
 
 
-def _ways(ways: tuple[RollbackPlan, ...]) -> Iterator[str]:
-    rows = [("seq", "session", "mode", "published", "files", "rows", "reached by")]
-    for way in ways:
-        snapshot = way.target.snapshot
-        when = utc_text(snapshot.published_ms)
-        counts = str(len(snapshot.ledger)), f"{snapshot.rows:,}"
-        rows.append(
-            (str(snapshot.seq), snapshot.session, str(snapshot.mode), when, *counts, rollback_way_text(way))
-        )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+def _way_row(way: RollbackPlan) -> tuple[str, ...]:
+    snapshot = way.target.snapshot
+    at, files = utc_text(snapshot.published_ms).removesuffix(" UTC"), f"{len(snapshot.ledger):,}"
+    mode, rows = str(snapshot.mode), f"{snapshot.rows:,}"
+    return (str(snapshot.seq), snapshot.session, mode, at, files, rows, rollback_way_text(way))
 
 
 def _plan_values(way: RollbackPlan) -> dict[str, object]:
@@ -361,12 +376,12 @@ def _plan_values(way: RollbackPlan) -> dict[str, object]:
         "seq": snapshot.seq,
         "session": snapshot.session,
         "mode": snapshot.mode,
-        "at": utc_text(snapshot.published_ms),
+        "at": utc_iso(snapshot.published_ms),
         "files": len(snapshot.ledger),
         "segments": len(snapshot.segments),
         "rows": snapshot.rows,
         "current": way.current.ref == way.target.ref,
         "way": way.way,
-        "until": utc_text(way.until_ms) if way.until_ms is not None else None,
+        "until": utc_iso(way.until_ms),
         "whyNot": way.why_not if way.way is None else None,
     }

@@ -1,11 +1,11 @@
-"""`pinot-assets tables`: check table specs, apply them to Pinot, and print their JSON Schema for editors."""
+"""`pinot-assets tables`: list and check table specs, apply them to Pinot, and print their JSON Schema."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
@@ -13,11 +13,12 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from pinot_assets.cli.options import AsJson, any_tables, table_names
+from pinot_assets.cli.options import AsJson, any_tables, table_names, warn_of
 from pinot_assets.cli.program import error_values
+from pinot_assets.cli.result_table import ResultColumn, layout
 from pinot_assets.cli.terminal import new_console, notes_to_stderr, show_answer, show_json, unanswered
 from pinot_assets.core.exit_codes import ExitCode
-from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.settings.environment import DEFAULT_TABLES, TABLES, load_settings
@@ -34,7 +35,7 @@ from pinot_assets.table_spec.tables.load import NO_DIRECTORY, check_named
 from pinot_assets.table_spec.tables.specs import AnyTableSpec, LeftOut, RealtimeTableSpec
 from pinot_assets.table_spec.yaml.document import Note, Problem, canonical_json
 
-app = typer.Typer(help="Table specs: check them, apply them to Pinot.", no_args_is_help=True)
+app = typer.Typer(help="Table specs: list them, check them, apply them to Pinot.", no_args_is_help=True)
 
 SpecsOption = Annotated[Path, typer.Option("--tables", envvar=TABLES, help="Directory of the table specs.")]
 DEFAULT_FOLDER = Path(DEFAULT_TABLES)
@@ -52,7 +53,10 @@ def validate(
     tables: SpecsOption = DEFAULT_FOLDER,
     as_json: AsJson = False,
 ) -> None:
-    """Show every problem and every note of all table specs; exits 1 with problems, or without specs."""
+    """Show every problem and every note of all table specs.
+
+    Exits 1 with problems, or without specs.
+    """
     specs, problems, notes = check_named(paths or (), tables)
     if not specs and not problems:
         raise SpecError(f"there is no *.yaml in {tables}", hint=NO_DIRECTORY)
@@ -88,9 +92,7 @@ def apply(
     with open_pinot() as store, notes_to_stderr(as_json):
         console = new_console()
         fates = plan_each(chosen.specs, store)
-        for fate in fates:
-            if fate.plan is not None:
-                _show_plan(console, fate.plan)
+        show_plans(console, fates)
         fates = check_each(fates, store, _gate)
         if not dry_run and any(fate.due for fate in fates):
             if not yes:
@@ -98,9 +100,7 @@ def apply(
                 if not typer.confirm("Apply?"):
                     raise typer.Exit(ExitCode.ERROR)
             fates = apply_each(fates, store)
-        for fate in fates:
-            if fate.applied:
-                console.print(Text(f"applied {fate.name}", style="green"))
+        show_applied(console, fates)
     if len(fates) == 1 and not chosen.left_out and fates[0].error is not None:
         raise fates[0].error
     if as_json:
@@ -112,6 +112,72 @@ def apply(
     else:
         show_failures(fates, chosen.left_out)
     raise typer.Exit(exit_code_of(fates, chosen.left_out))
+
+
+@app.command("list")
+def list_tables(tables: SpecsOption = DEFAULT_FOLDER, as_json: AsJson = False) -> None:
+    """List the tables of the directory: type, mode, source as it is written, spec file, schedule.
+
+    Asks neither Pinot nor a source. Exits 0; 1 where a spec is wrong, which is listed as broken.
+    """
+    chosen = any_tables([], tables)
+    rows = sorted(
+        [*map(_listed, chosen.specs), *map(_listed_broken, chosen.left_out)],
+        key=lambda row: str(row["table"]),
+    )
+    if as_json:
+        show_json(rows)
+    else:
+        _show_list(rows)
+        warn_of(chosen.left_out)
+    raise typer.Exit(ExitCode.ERROR if chosen.left_out else ExitCode.DONE)
+
+
+_LISTED: Final = ("table", "type", "mode", "source", "file", "schedule")
+"""Fields of a listed table that people are shown."""
+
+
+def _show_list(rows: Sequence[JsonMapping]) -> None:
+    console = new_console()
+    table = layout(
+        [*map(ResultColumn, _LISTED)],
+        [[str(row.get(name) or "") for name in _LISTED] for row in rows],
+        console.width if console.is_terminal else None,
+    )
+    console.print(table.head, style="bold", markup=False)
+    for line in table.lines:
+        console.print(line, markup=False)
+
+
+def _listed(spec: AnyTableSpec) -> JsonObject:
+    """Return a table as JSON; its source is as the file has it, so that no variable is filled in."""
+    if isinstance(spec, RealtimeTableSpec):
+        mode, source, schedule, zone = None, _topics(spec), None, None
+    else:
+        mode, source = spec.mode, spec.ingestion.input_dir_uri
+        schedule = spec.ingestion.schedule
+        zone = spec.ingestion.schedule_timezone if schedule else None
+    return {
+        "table": spec.name,
+        "type": spec.kind.removeprefix("_"),
+        "mode": mode,
+        "source": source,
+        "file": str(spec.path),
+        "schedule": schedule,
+        "timezone": zone,
+    }
+
+
+def _topics(spec: RealtimeTableSpec) -> str:
+    # Imported here: many installations have no REALTIME table.
+    from pinot_assets.realtime.model.settings import table_settings
+
+    kinds = [(stream, stream.get("streamType", "")) for stream in table_settings(spec.table_json).streams]
+    return ", ".join(f"{kind}: {stream.get(f'stream.{kind}.topic.name', '')}" for stream, kind in kinds)
+
+
+def _listed_broken(one: LeftOut) -> JsonObject:
+    return {"table": one.name, "type": "broken", "file": str(one.file), **error_values(one.error)}
 
 
 def open_pinot() -> HttpPinotClient:
@@ -152,6 +218,20 @@ def _findings(
     for spec in specs:
         text = Text.assemble(("ok ", "bold green"), (spec.name, "bold"))
         yield text.append(f" ({spec.path}): {kind_of(spec)}")
+
+
+def show_plans(console: Console, fates: Iterable[ApplyOutcome]) -> None:
+    """Print what applying each table would make or change in Pinot, and what cannot be taken back."""
+    for fate in fates:
+        if fate.plan is not None:
+            _show_plan(console, fate.plan)
+
+
+def show_applied(console: Console, fates: Iterable[ApplyOutcome]) -> None:
+    """Print the name of each table that was applied."""
+    for fate in fates:
+        if fate.applied:
+            console.print(Text(f"applied {fate.name}", style="green"))
 
 
 def _show_plan(console: Console, plan: ApplyPlan) -> None:

@@ -23,6 +23,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
+from pinot_assets.cli.commands.run import published_text
 from pinot_assets.cli.driver import open_driver
 from pinot_assets.cli.options import AsJson, TablesOption, offline_tables, table_names, warn_of
 from pinot_assets.cli.program import of_system
@@ -32,12 +33,13 @@ from pinot_assets.core.exit_codes import ExitCode, code_of, worst
 from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import doubled
 from pinot_assets.errors import PinotAssetsError, SessionHeld, SpecError, TypedWrong
-from pinot_assets.scheduling.files_tick import decide_tick
+from pinot_assets.scheduling.files_tick import Standing, decide_tick
 from pinot_assets.scheduling.stalled_session import decide_session
 from pinot_assets.session.detect.observe import Observation, list_source, observe
-from pinot_assets.session.driver import RunOutcome
 from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
-from pinot_assets.session.values.state import utc_text
+from pinot_assets.session.values.outcome import RunOutcome
+from pinot_assets.session.values.report import TriggerResult
+from pinot_assets.session.values.state import utc_iso, utc_text
 from pinot_assets.session.values.trouble import aged
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.source import Inventory
@@ -58,7 +60,13 @@ class TableState(StrEnum):
     """Not looked at yet."""
     WAITS = "waits"
     """There is nothing to do, or nothing may be done yet; the message says why."""
+    HELD = "held"
+    """A rollback holds back what is different."""
+    BEHIND = "behind"
+    """Something failed before: the table stays behind its files, and the message says until when."""
     RUNS = "runs"
+    SWITCHED = "switched"
+    """The last run published what changed; the next look shows whether anything is left."""
     REFUSED = "refused"
     """The last run published nothing, or not everything."""
     ERROR = "error"
@@ -94,7 +102,15 @@ class Watched:
     session_cursor: str = ""
 
 
-_COLOURS = {TableState.RUNS: "cyan", TableState.REFUSED: "yellow", TableState.ERROR: "red"}
+_COLOURS = {
+    TableState.HELD: "yellow",
+    TableState.BEHIND: "red",
+    TableState.RUNS: "cyan",
+    TableState.SWITCHED: "green",
+    TableState.REFUSED: "yellow",
+    TableState.ERROR: "red",
+}
+_STATES = {Standing.HELD: TableState.HELD, Standing.BEHIND: TableState.BEHIND}
 
 
 def watch(
@@ -119,9 +135,10 @@ def watch(
     Schedules are Dagster's. Do not watch a table whose sensors run.
 
     Ctrl-C or SIGTERM ends it after the run that is under way, a second one at once. With --json, one
-    object a line for each change. A table whose spec is wrong is named at the start and left out. Exits 0
-    when it was ended; with --once as the worst of its runs would: 0, 1 or 2; and 1 where a table was left
-    out.
+    object a line for each change. A table whose spec is wrong is named at the start and left out.
+
+    Exits 0 when it was ended. With --once it exits as the worst of its runs would (0, 1 or 2), with 2 where a
+    table stays behind its files, and with 1 where a table was left out.
     """
     if names and every_table:
         raise TypedWrong("which tables? Some are named, and --all is given", hint="leave one of them out")
@@ -149,13 +166,14 @@ def watch(
 def run_if_due(table: Watched, outside: Outside, interval_s: int) -> Watched:
     """Look at a table once, and run it if it is due. An error sets the state; it raises no exception."""
     try:
-        table, launch = _decided(table, outside)
+        table, launch, standing = _decided(table, outside)
         if launch:
             table = replace(table, state=TableState.RUNS)
             outside.changed(table)
             table = _ended(table, outside.run(table.spec), outside.now_s())
         else:
-            table = replace(table, state=TableState.WAITS, code=ExitCode.DONE)
+            code = ExitCode.REFUSED if standing is Standing.BEHIND else ExitCode.DONE
+            table = replace(table, state=_STATES.get(standing, TableState.WAITS), code=code)
         table = replace(table, errors=0, failing_s=0, next_s=outside.now_s() + interval_s)
     except SessionHeld as error:
         table = replace(table, state=TableState.WAITS, message=error.reason, code=ExitCode.DONE)
@@ -166,27 +184,33 @@ def run_if_due(table: Watched, outside: Outside, interval_s: int) -> Watched:
     return table
 
 
-def _decided(table: Watched, outside: Outside) -> tuple[Watched, bool]:
+def _decided(table: Watched, outside: Outside) -> tuple[Watched, bool, Standing]:
+    """Return the table with what was decided, whether to run it, and how it stands if not."""
     observation, inventory = outside.look(table.spec)
     now_s = outside.now_s()
     tick = decide_tick(table.spec, inventory, observation, table.files_cursor, now_s)
     session_tick = decide_session(table.spec, observation, {}, table.session_cursor, now_s)
     decided = replace(table, files_cursor=tick.cursor, session_cursor=session_tick.cursor)
     if session_tick.launch and not tick.launch:
-        return replace(decided, message=session_tick.message), True
-    return replace(decided, message=tick.message), tick.launch
+        return replace(decided, message=session_tick.message), True, tick.standing
+    return replace(decided, message=tick.message), tick.launch, tick.standing
 
 
 def _ended(table: Watched, outcome: RunOutcome, now_s: int) -> Watched:
-    code = outcome.exit_code
-    return replace(
-        table,
-        state=TableState.WAITS if code is ExitCode.DONE else TableState.REFUSED,
-        message=outcome.report.summary if outcome.refusal is None else outcome.refusal.reason,
-        last=ended_as(outcome),
-        last_s=now_s,
-        code=code,
-    )
+    state, code, message = TableState.WAITS, outcome.exit_code, outcome.report.summary
+    if code is not ExitCode.DONE:
+        state = TableState.REFUSED
+    elif outcome.snapshot is not None:
+        state = TableState.SWITCHED
+    elif outcome.report.result is TriggerResult.HELD:
+        state = TableState.HELD
+    elif outcome.report.result is TriggerResult.PAUSED:
+        state, code = TableState.BEHIND, ExitCode.REFUSED
+    if outcome.snapshot is not None:
+        message = f"{outcome.report.work}; {published_text(outcome.snapshot)}"
+    if outcome.refusal is not None:
+        message = outcome.refusal.reason
+    return replace(table, state=state, message=message, last=ended_as(outcome), last_s=now_s, code=code)
 
 
 def _failed(table: Watched, error: PinotAssetsError, now_s: int, interval_s: int) -> Watched:
@@ -240,20 +264,20 @@ class _LineTeller:
 
     def changed(self, table: Watched) -> None:
         values = {
-            "at": utc_text(time.time_ns() // 1_000_000),
+            "at": utc_iso(time.time_ns() // 1_000_000),
             "table": table.spec.name_with_type,
             "state": table.state,
             "message": table.message,
             "lastRun": table.last or None,
-            "lastRunAt": utc_text(table.last_s * 1000) if table.last_s else None,
-            "nextLookAt": utc_text(table.next_s * 1000) if table.state is not TableState.RUNS else None,
-            "failingSince": utc_text(table.failing_s * 1000) if table.failing_s else None,
+            "lastRunAt": utc_iso(table.last_s * 1000),
+            "nextLookAt": utc_iso(table.next_s * 1000) if table.state is not TableState.RUNS else None,
+            "failingSince": utc_iso(table.failing_s * 1000),
         }
         typer.echo(json.dumps(values))
 
     def left_out(self, one: LeftOut) -> None:
         values = {
-            "at": utc_text(time.time_ns() // 1_000_000),
+            "at": utc_iso(time.time_ns() // 1_000_000),
             "table": one.name,
             "state": TableState.LEFT_OUT,
             "message": one.in_one_line,

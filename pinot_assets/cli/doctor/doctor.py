@@ -23,18 +23,20 @@ import typer
 from packaging.requirements import Requirement
 from packaging.version import Version
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
-from pinot_assets.cli.doctor.environment import check_environment, look_at_pinot, show_pinot
+from pinot_assets.cli.doctor.environment import PinotLook, check_environment, look_at_pinot, show_pinot
 from pinot_assets.cli.options import AsJson
 from pinot_assets.cli.terminal import Terminal, show_json
 from pinot_assets.core.check_result import CheckResult, Severity, failed, passed, warned
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.files import temporary_folder
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.this_machine import find_java, run_child
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import jars, processes
 from pinot_assets.local.stack import MINIMUM_FREE_BYTES, PartStatus, Stack
+from pinot_assets.session.values.state import utc_iso
 from pinot_assets.settings.local_stack import Record, default_cache, default_home, load_record
 
 _GB = 10**9
@@ -72,7 +74,9 @@ def run_checks(home: Path | None = None, cache: Path | None = None) -> list[Chec
 
 
 def doctor(as_json: AsJson = False) -> None:
-    """Check this machine, the installation and the local stack; exits 1 when something would fail.
+    """Check this machine, the installation and the local stack.
+
+    Exits 1 when something would fail.
 
     Of the environment: the profile, the policy and the folder of tables, addresses and whether they answer,
     credentials that are not whole, Spark, limits, and variables that nothing reads.
@@ -92,14 +96,23 @@ def doctor(as_json: AsJson = False) -> None:
             }
             for check in checks
         ]
-        show_json({"checks": rows, "pinot": None if looked is None else asdict(looked)})
+        show_json({"checks": rows, "pinot": None if looked is None else _looked_values(looked)})
     else:
         _show(checks)
     raise typer.Exit(ExitCode.ERROR if any(check.blocks for check in checks) else ExitCode.DONE)
 
 
+def _looked_values(looked: PinotLook) -> JsonObject:
+    """Return Pinot's answers as JSON; the time of an open replacement also in ISO 8601."""
+    entries = [
+        (table, {**asdict(entry), "timestampAt": utc_iso(entry.timestamp_ms)})
+        for table, entry in looked.open or ()
+    ]
+    return asdict(looked) | ({} if looked.open is None else {"open": entries})
+
+
 def _show(checks: Iterable[CheckResult]) -> None:
-    table = Table("", "check", "found", box=None, header_style="bold")
+    table = Table("", "check", Column("found", overflow="fold"), box=None, header_style="bold")
     for check in checks:
         mark = check.pick("[green]ok[/]", "[yellow]warn[/]", "[bold red]fail[/]")
         table.add_row(mark, check.name, escape(check.description))

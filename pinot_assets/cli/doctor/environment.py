@@ -19,7 +19,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from pinot_assets.core.check_result import CheckResult, failed, hours, passed, warned
 from pinot_assets.core.connections import S3_ENDPOINTS, origin_of
@@ -287,7 +287,8 @@ def show_pinot(console: Console) -> None:
 
 
 def _grid(*columns: str) -> Table:
-    return Table(*columns, box=None, header_style="bold", padding=(0, 2, 0, 0))
+    folded = (Column(header, overflow="fold") for header in columns)
+    return Table(*folded, box=None, header_style="bold", padding=(0, 2, 0, 0))
 
 
 def _owner(table: str, entry: LineageEntry) -> tuple[str, str]:

@@ -21,6 +21,7 @@ from pinot_assets.realtime.health.all_checks import examine_state
 from pinot_assets.realtime.health.metrics import Metric, SegmentRow, metrics, read_exporters, segment_rows
 from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
 from pinot_assets.realtime.read.reading import open_deep_store, read_state
+from pinot_assets.session.values.state import utc_iso
 
 _WIDE = 1000
 """Width in columns, so that no segment name is cut: users copy them. The terminal wraps the lines."""
@@ -28,7 +29,10 @@ _COLOURS = {"": "red", "COMMITTING": "yellow", "IN_PROGRESS": "cyan"}
 
 
 def status(table: RealtimeTableName, as_json: AsJson = False) -> None:
-    """Show every segment of TABLE: status, age, where its copies are. Exits 0."""
+    """Show every segment of TABLE: status, age, where its copies are.
+
+    Exits 0.
+    """
     with open_table(table) as (pinot, name):
         state = read_state(pinot, name)
     rows = segment_rows(state)
@@ -36,6 +40,7 @@ def status(table: RealtimeTableName, as_json: AsJson = False) -> None:
         values = {
             "table": state.table,
             "readMs": state.read_ms,
+            "readAt": utc_iso(state.read_ms),
             "version": state.cluster.version,
             "pauseless": state.settings.pauseless,
             "paused": state.pause.reason,
@@ -74,6 +79,7 @@ def health(
     values = {
         "table": state.table,
         "readMs": state.read_ms,
+        "readAt": utc_iso(state.read_ms),
         "checks": [{**asdict(answer), "numbers": dict(answer.numbers)} for answer in answers],
         "metrics": [asdict(metric) for metric in numbers],
         "unread": dict(state.unread),

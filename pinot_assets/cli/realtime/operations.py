@@ -60,7 +60,7 @@ def restart_from(
         planned = _plan_restart(work, segments)
         code = ExitCode.REFUSED if planned.refusals else ExitCode.DONE
         if not dry_run and not planned.refusals:
-            deleted, code = _restart_if_confirmed(work, segments, confirm)
+            deleted, code = _restart(work, segments, confirm)
     if as_json:
         values = {
             "delete": [segment.name for segment in planned.going],
@@ -74,18 +74,22 @@ def restart_from(
 
 def _plan_restart(work: TableOperation, segments: Sequence[str]) -> restart.RestartPlan:
     """Show the restart plan and return it."""
+    out = new_console()
     state, marks = work.read(), restart.recalled_restart(work.recall(restart.SUBJECT), work.table).marks
     planned = restart.plan_restart(state, segments)
     if marks:
         planned = restart.RestartPlan(restart.left_of(state, marks), (), ())
-        new_console().print("[yellow]an interrupted restart is gone on with[/]")
-    _show_restart(planned)
+        out.print("[yellow]an interrupted restart is gone on with[/]")
+    for segment in planned.going:
+        out.print(f"[red]delete[/] {escape(segment.name)}")
+    for refusal in planned.refusals:
+        out.print(f"[red]refused[/]: {escape(refusal)}")
+    for warning in planned.warnings:
+        out.print(f"[yellow]lost all the same[/]: {escape(warning)}")
     return planned
 
 
-def _restart_if_confirmed(
-    work: TableOperation, segments: Sequence[str], confirm: str
-) -> tuple[Sequence[str], ExitCode]:
+def _restart(work: TableOperation, segments: Sequence[str], confirm: str) -> tuple[Sequence[str], ExitCode]:
     """Return the segments that were deleted, and the exit code."""
     raw = work.table.removesuffix("_REALTIME")
     if confirm.removesuffix("_REALTIME") != raw:
@@ -95,16 +99,6 @@ def _restart_if_confirmed(
         deleted = restart.Restart(work.pinot, work.read, lease, tell).run(segments)
     new_console().print(f"[green]read again from the stream[/]: {plural(len(deleted), 'segment')} deleted")
     return deleted, ExitCode.DONE
-
-
-def _show_restart(planned: restart.RestartPlan) -> None:
-    out = new_console()
-    for segment in planned.going:
-        out.print(f"[red]delete[/] {escape(segment.name)}")
-    for refusal in planned.refusals:
-        out.print(f"[red]refused[/]: {escape(refusal)}")
-    for warning in planned.warnings:
-        out.print(f"[yellow]lost all the same[/]: {escape(warning)}")
 
 
 # --- pauseless ------------------------------------------------------------------------------------
@@ -158,14 +152,13 @@ def _change(table: str, goal: Goal, minutes: int, as_json: bool) -> NoReturn:
     with open_work(table) as work:
         _agrees(work.table.removesuffix("_REALTIME"), goal)
         preflight = before_drain(work.pinot)
-        with work.hold(f"{RUN} pauseless {goal}") as lease:
-            repair = work.repair(lease)
+        paused = f"{work.table} may be paused, run the same command again: it goes on from there"
+        with work.hold(f"{RUN} pauseless {goal}") as lease, saying(paused):
+            repair, patience_s = work.repair(lease), minutes * 60.0
             drain = PauselessChange(
-                work.pinot, work.read, lease, tell, minutes * 60.0, repair=repair, preflight=preflight
+                work.pinot, work.read, lease, tell, patience_s, repair=repair, preflight=preflight
             )
-            paused = f"{work.table} may be paused, run the same command again: it goes on from there"
-            with saying(paused):
-                last = drain.run(goal)
+            last = drain.run(goal)
     done = last.do is Do.DONE
     end = {"table": work.table, "goal": goal, "done": done, "end": last.do, "why": last.why}
     show_answer(as_json, end, [f"[{'green' if done else 'red'}]{last.do}[/]: {escape(last.why)}"])
@@ -266,7 +259,8 @@ def _lines(previewed: Preview, judgement: RebalancePlan) -> Iterator[str]:
         yield f"{'[red]REFUSE' if one.blocks else '[yellow]warn  '}[/] {one.name}: {escape(one.message)}"
         yield f"       → {escape(one.next_step)}"
     if judgement.upload_first:
-        yield f"{len(judgement.upload_first)} of them are not in the deep store: --upload-first uploads them"
+        lacking = f"{len(judgement.upload_first):,} of them are not in the deep store"
+        yield f"{lacking}: --upload-first uploads them"
     if judgement.moves and not judgement.refused:
         yield "nothing was done; to do it, add [bold]--apply[/]"
 

@@ -25,6 +25,7 @@ from pinot_assets.realtime.repair.model import (
     manual,
     pinot_call,
 )
+from pinot_assets.session.values.state import utc_iso
 
 
 def repair(
@@ -63,7 +64,7 @@ def repair(
         "steps": [_step_values(step) for step in plan.steps],
         "advice": [_step_values(step) for step in plan.advice],
         "refusals": [asdict(refusal) for refusal in plan.refusals],
-        "waiting": [asdict(waiting) for waiting in plan.waiting],
+        "waiting": [{**asdict(waiting), "until": utc_iso(waiting.until_ms)} for waiting in plan.waiting],
     }
     show_answer(as_json, values, (*_outcome_lines(outcomes), *plan_lines(plan), *hint))
     raise typer.Exit(ExitCode.DONE if plan.all_well else ExitCode.REFUSED)

@@ -10,14 +10,17 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from pinot_assets.core.file_errors import BadRow, ColumnMissing, TooManyBadRows
-from pinot_assets.segment import DataType, SegmentSpec
+from pinot_assets.segment.column.types import DataType
+
+if TYPE_CHECKING:
+    from pinot_assets.segment.config.segment_spec import SegmentSpec
 
 
 @dataclass(frozen=True, slots=True)

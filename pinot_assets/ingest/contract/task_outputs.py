@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import parse_qsl, urlencode
 
 import pyarrow as pa
@@ -27,9 +27,11 @@ from pinot_assets.core.stored_format import FIRST, Marks, Stored, marks
 from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.errors import SourceError
 from pinot_assets.segment.values.normalize import Cut
-from pinot_assets.segment.write.segment import ColumnStats
 from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.source.object_store import ObjectStore
+
+if TYPE_CHECKING:  # who reads what a task left writes no segment
+    from pinot_assets.segment.write.segment import ColumnStats
 
 _RECEIPT = re.compile(r"-([0-9]+)\.json$")
 

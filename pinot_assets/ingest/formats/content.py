@@ -186,8 +186,17 @@ def _magic(start: bytes, table: dict[bytes, str]) -> bytes:
     return next((magic for magic in table if start.startswith(magic)), b"")
 
 
+def _check_packed_once(block: bytes) -> None:
+    if (inner := next((kind for kind, magic in _PACKED.items() if magic.match(block)), None)) is not None:
+        raise Unreadable(
+            f"the file is packed twice: what it unpacks to is {inner} again",
+            hint="deliver it packed once, or not at all",
+        )
+
+
 def _check_text(block: bytes, input_format: str) -> None:
     start = block[:_START]
+    _check_packed_once(start)
     kind = _OTHER_KINDS.get(_magic(start, _OTHER_KINDS))
     if kind is None and (b"\0" in start or not _is_utf_8(start)):  # a text may begin with ORCID, a column
         kind = _NAMES.get(_FORMATS.get(_magic(start, _FORMATS), ""))
@@ -203,6 +212,7 @@ def _check_text(block: bytes, input_format: str) -> None:
 def _check_binary(block: bytes, input_format: str) -> None:
     if _FORMATS.get(_magic(block, _FORMATS)) == input_format:
         return
+    _check_packed_once(block)
     known = {magic: _NAMES[kind] for magic, kind in _FORMATS.items()} | _OTHER_KINDS
     actual = known.get(_magic(block, known))
     magic = next(magic for magic, kind in _FORMATS.items() if kind == input_format)

@@ -35,23 +35,25 @@ def environment_session(
     own: Mapping[str, str] | None = None,
     profile: Profile | None = None,
     environ: Mapping[str, str] | None = None,
+    log: Path | None = None,
 ) -> SparkSession:
     """Return the session of this process, started on first use.
 
     :param own: settings that override those of the environment.
     :param profile: with `local`, and without any setting, a small Spark starts in this process; default:
         PINOT_ASSETS_PROFILE.
+    :param log: file for the standard error of a JVM that starts here; None shares this process's.
     :raises PinotAssetsError: no master is set, or the file of properties cannot be used.
     :raises LocalStackError: there is no Java for a Spark in this process, or it is too old.
     """
     if (settings := _asked(own, profile, environ)) is None:
         from pinot_assets.ingest.spark.jvm import local_session
 
-        return local_session(APP_NAME, os.cpu_count() or 1)
+        return local_session(APP_NAME, os.cpu_count() or 1, log)
 
     from pyspark.sql import SparkSession
 
-    with _jvm(settings):
+    with _jvm(settings, log):
         return SparkSession.builder.config(map={**settings}).getOrCreate()
 
 
@@ -59,21 +61,22 @@ def environment_context(
     own: Mapping[str, str] | None = None,
     profile: Profile | None = None,
     environ: Mapping[str, str] | None = None,
+    log: Path | None = None,
 ) -> SparkContext:
     """Return the context of this process; as `environment_session`, but without what SQL needs."""
     if (settings := _asked(own, profile, environ)) is None:
         from pinot_assets.ingest.spark.jvm import local_context
 
-        return local_context(APP_NAME, os.cpu_count() or 1)
+        return local_context(APP_NAME, os.cpu_count() or 1, log)
 
     from pyspark import SparkConf, SparkContext
 
-    with _jvm(settings):
+    with _jvm(settings, log):
         return SparkContext.getOrCreate(SparkConf().setAll([*settings.items()]))
 
 
 @contextmanager
-def _jvm(settings: Mapping[str, str]) -> Iterator[None]:
+def _jvm(settings: Mapping[str, str], log: Path | None) -> Iterator[None]:
     """Start this process's JVM if it has none; make the context inside of this block."""
     from pinot_assets.ingest.spark.jvm import (
         forget_what_is_gone,
@@ -85,7 +88,7 @@ def _jvm(settings: Mapping[str, str]) -> Iterator[None]:
     forget_what_is_gone()
     with usual_signals():
         with temporary_folder("spark") as folder, temporary_files_in(folder):
-            start_jvm(settings)
+            start_jvm(settings, log)
         yield
 
 

@@ -28,7 +28,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -139,17 +139,23 @@ do sleep 0.1; done
 """
 
 
-def start_jvm(settings: Mapping[str, str]) -> None:
+def start_jvm(settings: Mapping[str, str], log: Path | None) -> None:
     """Start the JVM that PySpark will use for the next context, unless this process has a JVM.
 
     :param settings: Spark's settings; those that a JVM takes when it starts.
+    :param log: file for the standard error of JVM and Python workers; None shares this process's.
     :raises PySparkRuntimeError: the JVM ends before it is up.
     """
     with SparkContext._lock:
         if SparkContext._gateway is None:
             conf = SparkConf().setAll([*settings.items()])
-            with usual_signals(), _ended_unless_up() as inherited:
-                gateway = launch_gateway(conf, {"pass_fds": (inherited,)})  # type: ignore[no-untyped-call]
+            with (
+                usual_signals(),
+                _ended_unless_up() as inherited,
+                nullcontext() if log is None else log.open("ab") as stderr,
+            ):
+                options = {"pass_fds": (inherited,), "stderr": stderr}
+                gateway = launch_gateway(conf, options)  # type: ignore[no-untyped-call]
             SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 
@@ -236,27 +242,28 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 """
 
 
-def local_session(app_name: str, cores: int) -> SparkSession:
+def local_session(app_name: str, cores: int, log: Path | None = None) -> SparkSession:
     """Return the session of this process, on the context that is there, or else on a `local_context`."""
-    with _own_jvm(app_name, cores) as settings:
+    with _own_jvm(app_name, cores, log) as settings:
         return SparkSession.builder.config(map={**settings}).getOrCreate()
 
 
-def local_context(app_name: str, cores: int) -> SparkContext:
+def local_context(app_name: str, cores: int, log: Path | None = None) -> SparkContext:
     """Return the context of this process, started on first use: on 127.0.0.1, no UI, only errors logged.
 
     It suffices for work without SQL: a session costs another two seconds of CPU.
 
     :param cores: Python workers at a time. Spark retries a dead worker's task, up to three times a file.
+    :param log: as in `start_jvm`.
     :raises LocalStackError: there is no Java, or it is too old.
     :raises BuildError: the JVM ends while it starts.
     """
-    with _own_jvm(app_name, cores) as settings:
+    with _own_jvm(app_name, cores, log) as settings:
         return SparkContext.getOrCreate(SparkConf().setAll([*settings.items()]))
 
 
 @contextmanager
-def _own_jvm(app_name: str, cores: int) -> Iterator[dict[str, str]]:
+def _own_jvm(app_name: str, cores: int, log: Path | None) -> Iterator[dict[str, str]]:
     """Start a JVM that ends soon after this process, with its folder; yield the settings of its Spark."""
     find_java()  # without Java, Spark's own script would only say that its gateway exited
     home = spark_home()
@@ -265,7 +272,7 @@ def _own_jvm(app_name: str, cores: int) -> Iterator[dict[str, str]]:
     settings = _settings(app_name, cores, home)
     try:
         with silent_on_pandas(), usual_signals(), temporary_files_in(home):
-            start_jvm(settings)
+            start_jvm(settings, log)
             if (jvm := getattr(SparkContext._gateway, "proc", None)) is not None:
                 remember_jvm(home, jvm.pid)
             yield settings
@@ -276,11 +283,15 @@ def _own_jvm(app_name: str, cores: int) -> Iterator[dict[str, str]]:
         options = os.environ.get("PYSPARK_SUBMIT_ARGS")
         raise BuildError(
             "Spark's JVM did not start",
-            why="it ended before it answered; what it said itself is above, on standard error",
+            why=f"it ended before it answered; what it said itself is {_where(log)}",
             hint=("see whether PYSPARK_SUBMIT_ARGS is right, " if options else "see ")
             + "whether `java -version` works, JAVA_TOOL_OPTIONS is right and there are 512 MiB of memory; "
             "`pinot-assets doctor` looks at the rest",
         ) from error
+
+
+def _where(log: Path | None) -> str:
+    return "above, on standard error" if log is None else f"in {log}"
 
 
 def _settings(app_name: str, cores: int, home: Path) -> dict[str, str]:

@@ -1,4 +1,5 @@
-"""Complete answers of a broker; an exception, a silent server or a missing result is an error."""
+"""Calls to one broker. What the project itself asks needs a complete answer: an exception, a silent server or
+a missing result is an error. A person is shown what there is."""
 
 from __future__ import annotations
 
@@ -6,23 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from pinot_assets.core.json_object import JsonMapping, JsonValue
+from pinot_assets.core.json_object import JsonValue
 from pinot_assets.core.untrusted import typed
 from pinot_assets.errors import PinotError
+from pinot_assets.pinot.client.broker_answer import BrokerAnswer, NoResult
 from pinot_assets.pinot.client.client_pool import ClientPool
 from pinot_assets.pinot.client.http import CallKind, HttpCall
 
 SPARE_SEGMENTS = 100
 """Spare rows in a query's LIMIT: segments may arrive meanwhile, and a broker may still list deleted ones."""
-
-
-# TABLE_DOES_NOT_EXIST and BROKER_RESOURCE_MISSING in Pinot's QueryErrorCode.
-NO_ROUTING = (190, 410)
-
-
-class NoResult(PinotError):
-    """The broker has nothing to query: the table is empty or has no routing yet. The latter was seen for a
-    moment after a table was created, and after its segments went ONLINE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +43,7 @@ class Broker:
         self.url = url
         self._client = clients.at(url)
         self._deadline = clients.connection.timeouts.call
+        self._redact = clients.connection.redact
 
     def query(
         self, sql: str, options: Mapping[str, str] | None = None, deadline: float | None = None
@@ -63,15 +57,34 @@ class Broker:
             segments were left out.
         :raises PinotUnreachable: no answer.
         """
+        answer = self._answer(CallKind.READ, sql, options or {}, deadline or self._deadline)
+        if trouble := answer.trouble:
+            raise trouble
+        if not answer.has_result:
+            raise NoResult(
+                f"broker {self.url} answered without a result", hint="is the table empty, or just created?"
+            )
+        return QueryResult(answer.columns, answer.types, answer.rows, answer.servers, answer.total_docs)
+
+    def ask(self, sql: str, options: Mapping[str, str], deadline: float) -> BrokerAnswer:
+        """Return the answer to a person's query, complete or not. The query is sent once.
+
+        :param options: as for `query`.
+        :param deadline: seconds.
+        :raises NoConnection: nothing was sent.
+        :raises PinotUnreachable: no answer.
+        :raises PinotError: the answer cannot be read, or is larger than the limit for one reply.
+        """
+        return self._answer(CallKind.QUERY, sql, options, deadline)
+
+    def _answer(self, kind: CallKind, sql: str, options: Mapping[str, str], deadline: float) -> BrokerAnswer:
         body = {"sql": sql}
         if options:
             body["queryOptions"] = ";".join(f"{key}={value}" for key, value in options.items())
-        reply = self._client.send_json(
-            HttpCall("POST", "/query/sql", CallKind.READ, deadline or self._deadline, json=body)
-        )
+        reply = self._client.send_json(HttpCall("POST", "/query/sql", kind, deadline, json=body))
         if not isinstance(reply, dict):
             raise PinotError(f"broker {self.url} gave no answer that can be read")
-        return _result(self.url, reply)
+        return BrokerAnswer.read(self.url, reply, self._redact)
 
     def visible_segments(self, table: str, there: int) -> frozenset[str]:
         """Return the names of the segments to which this broker routes queries.
@@ -125,35 +138,3 @@ class Broker:
         """Make the broker read lineage and ideal state of the table again. Idempotent."""
         path = f"/routing/{quote(table, safe='')}_OFFLINE"
         self._client.send(HttpCall("PUT", path, CallKind.READ, self._deadline))
-
-
-def _result(url: str, reply: JsonMapping) -> QueryResult:
-    exceptions = reply.get("exceptions") or []
-    if exceptions:
-        texts = [f"{e.get('errorCode')} {' '.join(str(e.get('message')).split())[:300]}" for e in exceptions]
-        kind = NoResult if all(e.get("errorCode") in NO_ROUTING for e in exceptions) else PinotError
-        raise kind(f"broker {url} could not answer a query", why="; ".join(texts))
-    asked, answered = reply.get("numServersQueried", 0), reply.get("numServersResponded", 0)
-    if answered < asked or reply.get("partialResult"):
-        raise PinotError(f"broker {url} gave a partial answer", why=f"{answered} of {asked} servers answered")
-    if reply.get("numGroupsLimitReached") or reply.get("groupsTrimmed"):
-        raise PinotError(
-            f"broker {url} cut off the groups of a query",
-            hint="ask for fewer groups, or raise the option numGroupsLimit",
-        )
-    if left_out := reply.get("numSegmentsPrunedInvalid"):
-        raise PinotError(
-            f"broker {url} left {left_out} segments out of its answer",
-            why="they lack a column that is asked for: it was added after they had been loaded (up to 0.11)",
-            hint="reload the table's segments, so that its servers add it",
-        )
-    table = reply.get("resultTable")
-    if not table or table.get("rows") is None:
-        raise NoResult(f"broker {url} answered without a result", hint="is the table empty, or just created?")
-    return QueryResult(
-        columns=tuple(table["dataSchema"]["columnNames"]),
-        types=tuple(table["dataSchema"]["columnDataTypes"]),
-        rows=tuple(tuple(row) for row in table["rows"]),
-        servers=asked,
-        total_docs=reply.get("totalDocs", 0),
-    )

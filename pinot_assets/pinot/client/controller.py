@@ -86,6 +86,28 @@ class TableCalls(Closing):
         if self.connection.broker_urls:
             return self.connection.broker_urls
         brokers = self._client.get_json(f"/v2/brokers/tables/{quoted(table)}", type=kind, state="ONLINE")
+        return self._urls(brokers)
+
+    def brokers_by_table(self) -> dict[str, tuple[str, ...]]:
+        """Return the base URLs of the brokers that serve each table now, by raw table name.
+
+        Assumes the controller's scheme (http or https) for brokers, unless `PinotConnection.broker_urls`
+        names them.
+        """
+        tables = self._get("/v2/brokers/tables", state="ONLINE")
+        return {
+            str(table): self.connection.broker_urls or self._urls(brokers)
+            for table, brokers in tables.items()
+        }
+
+    def all_brokers(self) -> tuple[str, ...]:
+        """Return the base URLs of all brokers of the cluster, as `brokers_by_table` does."""
+        if self.connection.broker_urls:
+            return self.connection.broker_urls
+        tenants = self._get("/v2/brokers/tenants", state="ONLINE")
+        return tuple(sorted({url for brokers in tenants.values() for url in self._urls(brokers)}))
+
+    def _urls(self, brokers: JsonValue) -> tuple[str, ...]:
         return tuple(sorted(f"{self._scheme}://{one['host']}:{one['port']}" for one in listed(brokers, dict)))
 
     @property

@@ -96,6 +96,10 @@ class CutOff(SwitchStateUnknown):
     only late."""
 
 
+class NoConnection(PinotUnreachable):
+    """No connection to the address could be made, so nothing was sent."""
+
+
 class NotReady(PinotUnreachable):
     """The address answered 503: a process there, or a gateway before it, reports that it is not ready."""
 
@@ -106,6 +110,9 @@ class CallKind(Enum):
     READ = "read"
     """Repeating it does no harm, so it is retried; without an answer it counts as unreachable."""
 
+    QUERY = "query"
+    """A read that may keep Pinot busy for long, so it is not sent a second time."""
+
     WRITE = "write"
     """Schema, table config, deletion."""
 
@@ -114,6 +121,11 @@ class CallKind(Enum):
 
     LINEAGE = "lineage"
     """Start, end or revert of a replacement. Pinot answers every logical refusal with 500."""
+
+    @property
+    def reads(self) -> bool:
+        """Whether the call changes nothing in Pinot."""
+        return self in (CallKind.READ, CallKind.QUERY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,12 +276,12 @@ class HttpClient(Closing):
     def _no_answer(self, call: HttpCall, error: Exception) -> PinotError:
         reason = self._shorten(f"{type(error).__name__} {error}".strip())
         if isinstance(error, (*NOT_SENT, httpx.InvalidURL)):
-            return PinotUnreachable(
+            return NoConnection(
                 f"no connection for {self._name(call)}",
                 why=reason,
                 hint="this call was not sent; is Pinot running there, and is the address right?",
             )
-        if call.kind is CallKind.READ:
+        if call.kind.reads:
             return PinotUnreachable(
                 f"no answer to {self._name(call)}",
                 why=reason,
@@ -280,7 +292,7 @@ class HttpClient(Closing):
 
     def _unread(self, call: HttpCall, why: str, hint: str) -> PinotError:
         """Return the error for a reply that was not read to its end: after a write the outcome is unknown."""
-        if call.kind is CallKind.READ:
+        if call.kind.reads:
             return PinotError(f"the answer to {self._name(call)} is not read", why=why, hint=hint)
         return _unknown(SwitchStateUnknown, self._name(call), f"an answer came that is not read: {why}")
 
@@ -300,7 +312,7 @@ class HttpClient(Closing):
                 hint="is that the right Pinot? `pinot-assets tables apply` makes what a table spec says",
             )
         if status in GATEWAY:
-            if call.kind is CallKind.READ:
+            if call.kind.reads:
                 away = NotReady if status == 503 else PinotUnreachable
                 return away(what, why=reason, hint="is Pinot running there? This was only a read")
             kind = SwitchStateUnknown if status == 504 else CutOff

@@ -45,7 +45,7 @@ def segment_status(state: RealtimeState) -> CheckResult:
     committing = by_status[SegmentStatus.COMMITTING]
     stuck = [s for s in committing if state.is_older(s, COMPLETION_WINDOW_MS)]
     broken = [s for s in stuck if all_in_error(s) and s.copy is Copy.NEVER_SET]
-    in_error = f"; {len(broken)} of them in ERROR on all replicas, without a URL" if broken else ""
+    in_error = f"; {len(broken):,} of them in ERROR on all replicas, without a URL" if broken else ""
     ages = [age for s in committing if (age := state.age_ms(s)) is not None]
     counts = {status.value.lower(): float(len(segments)) for status, segments in by_status.items()}
     return result_of(

@@ -35,21 +35,21 @@ def download_urls(state: RealtimeState) -> CheckResult:
         [
             *problem_if(
                 nowhere,
-                f"{len(nowhere)} committed segments have no URL at all ({some(nowhere)})",
+                f"{len(nowhere):,} committed segments have no URL at all ({some(nowhere)})",
                 f"look at GET /segments/{state.table}/{some(nowhere[:1])}/metadata: Pinot itself never "
                 "writes this",
                 Severity.ERROR,
             ),
             *problem_if(
                 old,
-                f"{len(old)} committed segments are on servers only, {size} ({some(old)})",
+                f"{len(old):,} committed segments are on servers only, {size} ({some(old)})",
                 repair_plan(state),
             ),
         ],
         expected=len(committed),
         found=len(of[Copy.DEEP_STORE]),
-        good=f"{len(of[Copy.DEEP_STORE])} committed segments are in the deep store"
-        + (f", {len(of[Copy.PEERS_ONLY])} were committed past it just now" if of[Copy.PEERS_ONLY] else ""),
+        good=f"{len(of[Copy.DEEP_STORE]):,} committed segments are in the deep store"
+        + (f", {len(of[Copy.PEERS_ONLY]):,} were committed past it just now" if of[Copy.PEERS_ONLY] else ""),
         numbers={
             "deep_store": len(of[Copy.DEEP_STORE]),
             "peers_only": len(of[Copy.PEERS_ONLY]),
@@ -82,14 +82,14 @@ def only_copies(state: RealtimeState) -> CheckResult:
         [
             *problem_if(
                 gone,
-                f"{len(gone)} committed segments have no copy that lives ({some(gone)})",
+                f"{len(gone):,} committed segments have no copy that lives ({some(gone)})",
                 "bring the servers back that had them; do not delete their data",
                 Severity.ERROR,
             ),
             *problem_if(
                 single,
-                f"{len(single)} committed segments are on one server only ({some(list(single))}; "
-                f"{servers}), {len(past)} of them are no longer in the stream",
+                f"{len(single):,} committed segments are on one server only ({some(list(single))}; "
+                f"{servers}), {len(past):,} of them are no longer in the stream",
                 f"{repair_plan(state)}; keep {servers} running",
                 Severity.ERROR if past else Severity.WARN,
             ),

@@ -258,7 +258,7 @@ def tmp_uploads(state: RealtimeState) -> CheckResult:
         ),
         expected=0,
         found=len(old),
-        good="no upload was left behind" + (f"; {len(orphans)} are under way" if orphans else ""),
+        good="no upload was left behind" + (f"; {len(orphans):,} are under way" if orphans else ""),
         numbers={"tmp_uploads": len(old), "tmp_uploads_bytes": size},
     )
 

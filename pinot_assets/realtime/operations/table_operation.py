@@ -1,6 +1,4 @@
-"""One REALTIME table and what an operation needs to change it. The command line and the jobs use it, and so
-do turning pauseless on or off, a rebalance and a restart.
-"""
+"""One REALTIME table and what an operation needs to change it, from the command line or from a job."""
 
 from __future__ import annotations
 

@@ -172,9 +172,9 @@ def recap(answers: Iterable[CheckResult]) -> str:
     results = list(answers)
     refused = [answer.name for answer in results if answer.blocks]
     warned = sum(not answer.passed for answer in results) - len(refused)
-    parts = [f"{len(refused)} refuse ({', '.join(refused)})"] if refused else []
+    parts = [f"{len(refused):,} refuse ({', '.join(refused)})"] if refused else []
     parts += [f"{warned} warn"] if warned else []
-    return f"{len(results)} rules: {', '.join(parts) or 'all pass'}"
+    return f"{len(results):,} rules: {', '.join(parts) or 'all pass'}"
 
 
 def refuse_unless_safe(table: str, answers: Iterable[CheckResult]) -> None:

@@ -315,7 +315,7 @@ def admin_ports(facts: Facts) -> CheckResult:
             "open the admin port between the servers (default 8097; https: adminHttpsPort of the instance)",
         )
     return passed(
-        f"{len(facts.admin_ports)} admin ports answer from here; whether servers reach each other, only "
+        f"{len(facts.admin_ports):,} admin ports answer from here; whether servers reach each other, only "
         "they know"
     )
 

@@ -27,6 +27,7 @@ from pinot_assets.session.commit.gate import (
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.plan import Plan, segments_from, segments_to
+from pinot_assets.session.values.progress import RunPhase
 from pinot_assets.session.values.state import Mode, PushKind, Session, State, utc_text
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Receipt
@@ -95,7 +96,8 @@ def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> S
     session = _without_other_entry(context, session, switch)
     entry_id = context.switcher().open_entry(switch, session.lineage_entry_id)
     session = context.write_session(replace(session, lineage_entry_id=entry_id))  # W2
-    pushed = context.switcher().push(switch, entry_id)  # W3
+    context.progress.begin(RunPhase.PUSH, len(switch.segments_to))
+    pushed = context.switcher().push(switch, entry_id, context.progress.advance)  # W3
     if pushed.fallback is not None:
         context.note(
             "Pinot does not copy from the staging area, so whole tars are sent "
@@ -107,8 +109,8 @@ def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> S
         else ""
     )
     context.note(
-        f"pushed {len(pushed.pushed)} of {plural(len(switch.segments_to), 'segment')}{how}, hidden; "
-        f"{len(switch.segments_from)} will be replaced"
+        f"pushed {len(pushed.pushed):,} of {plural(len(switch.segments_to), 'segment')}{how}, hidden; "
+        f"{len(switch.segments_from):,} will be replaced"
     )
     return session
 
@@ -139,7 +141,7 @@ def why_paused(
         return None
     return SwitchConflict(
         f"{context.table} is paused: somebody else replaced segments of this table",
-        why=f"{len(hidden)} published segments are hidden: {', '.join(sorted(hidden)[:5])}",
+        why=f"{len(hidden):,} published segments are hidden: {', '.join(sorted(hidden)[:5])}",
         hint="a merge or rollup task on this table? Turn it off, then swap the whole table once",
     )
 
@@ -212,7 +214,7 @@ def end_switch(context: TriggerContext, session: Session) -> Session:
         if gone := set(switch.segments_from) - context.pinot.visible_segments(context.table):
             raise SwitchConflict(
                 f"segments of {context.table} that were to be replaced have gone",
-                why=f"{len(gone)} of {len(switch.segments_from)}, first {min(gone)}",
+                why=f"{len(gone):,} of {len(switch.segments_from):,}, first {min(gone)}",
                 hint="the next trigger makes a new switch from what is visible then",
             )
         _require_its_entry(context, session, switch)
@@ -262,11 +264,14 @@ def add_placeholder(
 def with_placeholder(
     context: TriggerContext, plan: Plan, current: Snapshot | None, switch: Switch, visible: frozenset[str]
 ) -> Switch:
-    """Return the switch as `stage` will make it: one that only removes files may get a placeholder.
+    """Return the switch as `stage` will make it: one that only removes segments may get a placeholder.
+
+    A file of no bytes gives no segment, so a plan that has only such files to build brings nothing, either.
 
     :raises SwitchConflict: as `add_placeholder`.
     """
-    only_removes = switch.segments_from and not plan.to_build and context.push is not PushKind.PLAIN
+    brings = any(row.planned.size for row in plan.to_build)
+    only_removes = switch.segments_from and not brings and context.push is not PushKind.PLAIN
     if not only_removes or current is None or not ask_if_placeholder_needed(context, switch):
         return switch
     return _with_smallest(context, plan, current, switch, visible)

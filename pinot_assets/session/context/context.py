@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, NoReturn
 
-from pinot_assets.core.effects import Effects, SoFar, standing
+from pinot_assets.core.decision_log import log_decision
+from pinot_assets.core.effects import Effect, Effects, SoFar, standing
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
 from pinot_assets.errors import LeaseLost
@@ -24,7 +26,7 @@ from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.session_store import Lease
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.session.values.hold import NO_HOLD, Hold
-from pinot_assets.session.values.report import Progress
+from pinot_assets.session.values.progress import Progress
 from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Pointer, PushKind, Session, seq_of
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.table_spec import TableSpec
@@ -42,6 +44,7 @@ class TriggerContext:
     :ivar effects: what this run has changed in Pinot, through `clients.pinot`.
     :ivar built: number of files that this run has built.
     :ivar stored: the open session as last read, None without one.
+    :ivar asked_by: who asked for this run; "" if that is not known.
     :ivar goal: the snapshot that a person named for a rollback, "" if none was named.
     """
 
@@ -49,6 +52,7 @@ class TriggerContext:
     clients: TableClients
     lease: Lease
     progress: Progress
+    asked_by: str = ""
     notes: list[str] = field(default_factory=list)
     effects: Effects = field(default_factory=Effects)
     built: int = 0
@@ -60,6 +64,18 @@ class TriggerContext:
 
     def __post_init__(self) -> None:
         self.clients = replace(self.clients, pinot=self.effects.recorded(self.clients.pinot))
+        self.effects.on_effect = self._log_effect
+
+    def _log_effect(self, effect: Effect, outcome: str) -> None:
+        said = {"effect": effect.method, "subject": effect.subject, "segments": effect.count or None}
+        self.log("effect", {**said, "outcome": outcome})
+
+    def log(self, event: str, fields: Mapping[str, object]) -> None:
+        """Log a decision of this run, with its table, session and attempt, and who asked for it."""
+        session, owner = self.session, self.lease.pointer.owner
+        of_session = {"session": session.id, "attempt": session.attempt} if session is not None else {}
+        of_run = {"run": owner.run if owner is not None else "", "asked_by": self.asked_by}
+        log_decision(event, {"table": self.spec.name_with_type, **of_session, **of_run, **fields})
 
     @property
     def table(self) -> str:

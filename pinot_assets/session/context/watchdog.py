@@ -20,7 +20,7 @@ from contextlib import contextmanager
 
 from pinot_assets.core.connections import Waits
 from pinot_assets.errors import LeaseLost
-from pinot_assets.session.values.report import Progress
+from pinot_assets.session.values.progress import Progress, RunPhase
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
 GRACE_S = 60.0
@@ -68,6 +68,15 @@ class Watchdog:
         """Record progress of the driver."""
         self._fed = time.monotonic()
 
+    def end_step(self, why: str) -> None:
+        """End the driver's step now, as if it had made no progress for too long.
+
+        :param why: what the step's error says.
+        """
+        with self._changed:
+            self._why = self._why or why
+            self._changed.notify_all()
+
     def stop(self) -> None:
         """End the watch: the driver has released the lease itself."""
         with self._changed:
@@ -112,11 +121,11 @@ class Watchdog:
 
     def _watch(self) -> None:
         with self._changed:
-            while not self._stopped and (left := self._left()) > 0:
+            while not self._stopped and not self._why and (left := self._left()) > 0:
                 self._changed.wait(left)
             if self._stopped:
                 return
-            self._why = self._verdict()
+            self._why = self._why or self._verdict()
         _LOG.error("%s", self._why)
         try:
             self._let_go()
@@ -168,27 +177,44 @@ def _receive() -> None:
 
 
 class Fed:
-    """A progress that feeds the watchdog with every call and passes the call on."""
+    """A progress that feeds watches with every call and passes the call on.
 
-    def __init__(self, progress: Progress, watchdog: Watchdog) -> None:
-        self._progress, self._watchdog = progress, watchdog
+    :param feed: called first.
+    """
+
+    def __init__(self, progress: Progress, feed: Callable[[], None]) -> None:
+        self._progress, self._feed = progress, feed
 
     def note(self, text: str) -> None:
         """One step, for people."""
-        self._watchdog.feed()
+        self._feed()
         self._progress.note(text)
+
+    def begin(self, phase: RunPhase, total: int = 0) -> None:
+        """A phase begins."""
+        self._feed()
+        self._progress.begin(phase, total)
+
+    def advance(self, done: int) -> None:
+        """So many things of the phase are done."""
+        self._feed()
+        self._progress.advance(done)
+
+    def rest(self) -> None:
+        """No phase is under way."""
+        self._progress.rest()
 
     def building(self, sizes: Mapping[int, int]) -> None:
         """Files are about to be built."""
-        self._watchdog.feed()
+        self._feed()
         self._progress.building(sizes)
 
     def moving(self, rows: int) -> None:
         """Build tasks made progress."""
-        self._watchdog.feed()
+        self._feed()
         self._progress.moving(rows)
 
     def built(self, outcome: Receipt | Failure) -> None:
         """One file is finished: built or failed."""
-        self._watchdog.feed()
+        self._feed()
         self._progress.built(outcome)

@@ -31,7 +31,7 @@ from pinot_assets.errors import ListingFailed, SourceError
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.detect.observe import choice_of, judge_listing, list_source
 from pinot_assets.session.values.plan import Changes
-from pinot_assets.session.values.report import Progress
+from pinot_assets.session.values.progress import Progress, RunPhase
 from pinot_assets.session.values.state import Mode, Session
 from pinot_assets.snapshot.manifest import Snapshot, hashes_of, sha256_hex, versions_of
 from pinot_assets.source import Inventory, Readiness, SourceFile, diff
@@ -52,6 +52,7 @@ def list_ready(context: TriggerContext, session: Session | None, current: Snapsh
     :param session: the open session, whose files count as known, too.
     :raises ListingFailed: the listing did not complete, or it is empty and that is not credible.
     """
+    context.progress.begin(RunPhase.LIST)
     inventory = list_source(context.spec, context.clients.source, _telling(context.progress))
     if not inventory.files and current and current.ledger and context.mode is not Mode.APPEND:
         _refuse_slip(context, current)
@@ -61,11 +62,12 @@ def list_ready(context: TriggerContext, session: Session | None, current: Snapsh
 
 
 def _telling(progress: Progress) -> Callable[[int], None]:
-    """Return a callback that notes the progress of a listing every `OFTEN` objects."""
+    """Return a callback that reports the progress of a listing, with a note every `OFTEN` objects."""
     said = 0
 
     def tell(listed: int) -> None:
         nonlocal said
+        progress.advance(listed)
         if listed // OFTEN > said // OFTEN:
             said = listed
             progress.note(f"listed {plural(listed, 'object')} so far")
@@ -122,7 +124,7 @@ def _refuse_hasty(context: TriggerContext) -> None:
     second = list_source(context.spec, context.clients.source)
     if second.files:
         raise ListingFailed(
-            f"{where} listed no file, then {len(second.files)}",
+            f"{where} listed no file, then {len(second.files):,}",
             why="the two listings disagree",
             hint="nothing was changed; the next trigger lists again",
         )

@@ -21,7 +21,7 @@ from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import read_snapshots
 from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.session.values.plan import Plan, Row, RowStatus
-from pinot_assets.session.values.state import Owner, Pointer, Session, is_ours
+from pinot_assets.session.values.state import Owner, Pointer, Session, is_ours, utc_iso
 from pinot_assets.session.values.trouble import passes, stands
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef, versions_of
 from pinot_assets.snapshot.receipt import Failure, Receipt
@@ -100,8 +100,9 @@ class ListingComparison:
         return bool(self.new or self.rewritten or self.deleted)
 
     def __str__(self) -> str:
-        restored = f", {len(self.restored)} no longer to be held back" if self.restored else ""
-        return f"{len(self.new)} new, {len(self.rewritten)} rewritten, {len(self.deleted)} deleted{restored}"
+        restored = f", {len(self.restored):,} no longer to be held back" if self.restored else ""
+        new, rewritten, deleted = len(self.new), len(self.rewritten), len(self.deleted)
+        return f"{new:,} new, {rewritten:,} rewritten, {deleted:,} deleted{restored}"
 
 
 def observe(store: SessionStore, staging: Staging) -> Observation:
@@ -256,6 +257,20 @@ def compare_listing(
     )
 
 
+def behind_since_ms(
+    inventory: Inventory, listing: ListingComparison, snapshot: Snapshot | None
+) -> int | None:
+    """Return since when the oldest new or rewritten file waits, epoch milliseconds; None if none waits.
+
+    It waits since it was written, but no longer than the snapshot that lacks it exists: a copy may keep an
+    old date.
+    """
+    published_ms = snapshot.published_ms if snapshot is not None else 0
+    files = [inventory.files[uri] for uri in (*listing.new, *listing.rewritten)]
+    written_ms = min((file.fingerprint.mtime_us // 1000 for file in files), default=None)
+    return None if written_ms is None else max(written_ms, published_ms)
+
+
 # --- the kept sessions and their files, for people ---------------------------------------------------
 
 
@@ -346,19 +361,25 @@ def _state(row: Row, accepted: tuple[str, Receipt] | None, failure: str) -> File
 
 
 def session_values(session: Session) -> JsonObject:
-    """A session as plain values, for JSON; times in epoch milliseconds, 0 for never."""
+    """A session as plain values, for JSON; times as `…Ms` in epoch milliseconds, 0 for never, and as `…At` in
+    ISO 8601, None for never."""
     return {
         "node": session.node,
         "id": session.id,
         "mode": session.mode,
+        "askedBy": session.asked_by or None,
         "state": session.state,
         "outcome": session.outcome,
         "retryCount": session.retry_count,
         "attempt": session.attempt,
         "createdMs": session.created_ms,
+        "createdAt": utc_iso(session.created_ms),
         "attemptStartedMs": session.attempt_started_ms,
+        "attemptStartedAt": utc_iso(session.attempt_started_ms),
         "switchMs": session.switch_ms,
+        "switchAt": utc_iso(session.switch_ms),
         "doneMs": session.done_ms,
+        "doneAt": utc_iso(session.done_ms),
         "files": dict(session.counts),
         "switch": session.switch,
         "lineageEntry": session.lineage_entry_id,
@@ -372,7 +393,7 @@ def counts_text(session: Session) -> str:
     """Files by status, `5 files: 3 done, 2 failed`."""
     counts = dict(session.counts)
     files, removals = counts.pop("files", 0), counts.pop("removals", 0)
-    parts = [f"{n} {what}" for what, n in counts.items() if n]
+    parts = [f"{n:,} {what}" for what, n in counts.items() if n]
     if removals:
         parts.append(plural(removals, "removal"))
     return plural(files, "file") + (f": {', '.join(parts)}" if parts else "")

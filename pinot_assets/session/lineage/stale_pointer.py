@@ -101,12 +101,10 @@ def refuse_published(table: str, clients: TableClients, pointer: Pointer, names:
     if candidates:
         candidates -= _segments_of(clients.staging, pointer.current_snapshot)
     if unknown := published(table, clients.pinot, clients.staging, pointer, candidates):
-        raise stale_error(table, pointer, unknown, newer_than(clients.staging, pointer))
+        raise refusal(table, pointer, unknown, newer_than(clients.staging, pointer))
 
 
-def stale_error(
-    table: str, pointer: Pointer, unknown: Set[str], newer: Sequence[SnapshotHeader]
-) -> SessionError:
+def refusal(table: str, pointer: Pointer, unknown: Set[str], newer: Sequence[SnapshotHeader]) -> SessionError:
     """Return the error for a stale pointer when only a person can decide what is right."""
     ref = pointer.current_snapshot
     at = f"names snapshot {number_of(ref)}" if ref is not None else "names no snapshot"

@@ -52,9 +52,12 @@ class Switcher(LineageEntries):
 
     # --- W3 ------------------------------------------------------------------------------------------
 
-    def push(self, switch: Switch, entry_id: str) -> PushReport:
+    def push(
+        self, switch: Switch, entry_id: str, on_pushed: Callable[[int], None] = lambda _: None
+    ) -> PushReport:
         """Push what Pinot does not have yet, hidden by the entry.
 
+        :param on_pushed: called with the number of segments that Pinot has by now.
         :raises PushRefused: Pinot refuses a segment, or has other content under its name.
         """
         return push_missing(
@@ -64,6 +67,7 @@ class Switcher(LineageEntries):
             self.push_mode,
             self.before_write,
             lambda: self._before_upload(entry_id),
+            on_pushed,
         )
 
     def _before_upload(self, entry_id: str) -> None:
@@ -128,7 +132,8 @@ class Switcher(LineageEntries):
         if absent or stale:
             raise SwitchStateUnknown(
                 f"{where} does not show the new set of {self.table} yet",
-                why=f"{len(absent)} of {len(names_to)} new segments missing, {len(stale)} old ones in sight",
+                why=f"{len(absent):,} of {len(names_to):,} new segments missing, "
+                f"{len(stale):,} old ones in sight",
                 hint="the next trigger looks again and finishes",
             )
 
@@ -184,6 +189,7 @@ def push_missing(
     mode: PushMode | None,
     before_write: Callable[[], None],
     before_upload: Callable[[], None],
+    on_pushed: Callable[[int], None] = lambda _: None,
 ) -> PushReport:
     """Push the segments that the table does not have yet, in batches.
 
@@ -191,6 +197,7 @@ def push_missing(
     :param mode: the push mode; None tries what works.
     :param before_write: called before each batch (rule R2).
     :param before_upload: called before each upload.
+    :param on_pushed: called with the number of segments that the table has by now, after each batch.
     :returns: what was uploaded; its mode is `mode` until a push has found one that works.
     :raises PushRefused: Pinot refuses a segment, or has other content under its name.
     """
@@ -198,6 +205,7 @@ def push_missing(
     left = missing(clients.pinot, table, outputs)
     report, sizer = PushReport((), (), mode, None, 0, 0.0), BatchSizer()
     while left:
+        on_pushed(len(outputs) - len(left))
         before_write()  # stop a driver that slept past its lease
         batch = sizer.next_of(left)
         # The first batch finds the push mode that works; the others use it.

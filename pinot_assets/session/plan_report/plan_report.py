@@ -20,7 +20,7 @@ from pinot_assets.session.rollback.retention import foreseen
 from pinot_assets.session.rollback.rollback_plan import revert_until_ms
 from pinot_assets.session.stores.stored_snapshots import SnapshotHeader
 from pinot_assets.session.values.plan import Changes, Row, as_built, segments_from
-from pinot_assets.session.values.state import Mode, Owner, utc_text
+from pinot_assets.session.values.state import Mode, Owner, utc_iso
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.source.file_table import columns_of
@@ -284,7 +284,7 @@ def plan_values(plan: PlanReport) -> JsonObject:
         ],
         "switch": _switch(plan.switching) if plan.switching is not None else None,
         "deletesSnapshots": [{"seq": h.seq, "sha256": h.ref.sha256} for h in plan.expiring],
-        "revertUntil": None if plan.revert_until_ms is None else utc_text(plan.revert_until_ms),
+        "revertUntil": utc_iso(plan.revert_until_ms),
     }
 
 

@@ -70,12 +70,12 @@ def amounts(plan: PlanReport) -> Iterator[Line]:
     if (switch := plan.switching) is None:
         return
     planned = plan.planned
-    least = "at least " if switch.unread else ""
+    about = "about " if switch.unread else ""
     after = len(planned.visible) - len(planned.segments_from) - len(planned.strays) + len(switch.added)
     yield Line(
         "segments",
-        f"{len(planned.visible):,} → {least}{after:,}: {len(planned.segments_from):,} replaced, "
-        f"{least}{len(switch.added):,} new",
+        f"{len(planned.visible):,} → {about}{after:,}: {len(planned.segments_from):,} replaced, "
+        f"{about}{len(switch.added):,} new",
     )
     yield Line("rows", _sums(switch.rows, "{:,}".format))
     yield Line("bytes", f"{_sums(switch.bytes, size)}; of one replica")
@@ -114,7 +114,7 @@ def room_lines(plan: PlanReport) -> Iterator[Line]:
     for disk in room.disks[:SHOWN]:
         yield _disk_line(disk)
     if len(room.disks) > SHOWN:
-        yield Line("", f"and {len(room.disks) - SHOWN} more servers")
+        yield Line("", f"and {len(room.disks) - SHOWN:,} more servers")
     yield from _node_lines(switch, plan.planned.push)
 
 
@@ -131,14 +131,14 @@ def _disk_line(disk: Disk) -> Line:
 
 
 def _node_lines(switch: SwitchCost, push: PushKind) -> Iterator[Line]:
-    least = "at least " if switch.unread else ""
+    about = "about " if switch.unread else ""
     if push is PushKind.PLAIN:
         yield Line("lineage", "an entry for each file that replaces something (plain push)")
     else:
         most = f"more than {size(LINEAGE_BYTES)} is refused"
         yield Line(
             "lineage",
-            f"{least}{size(switch.lineage_bytes)}, {size(switch.entry_bytes)} of it the new entry; {most}",
+            f"{about}{size(switch.lineage_bytes)}, {size(switch.entry_bytes)} of it the new entry; {most}",
             warns=switch.lineage_bytes > LINEAGE_BYTES // 2,
         )
     ideal = switch.ideal_state
@@ -185,7 +185,7 @@ def risk_lines(plan: PlanReport) -> Iterator[Line]:
         yield Line("shadow table", f"{planned.shadow}, which an audit left: deleted first")
     if plan.expiring:
         names = [f"cp{header.seq}" for header in plan.expiring]
-        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
         yield Line(
             "deletes",
             f"after the switch, {plural(len(names), 'snapshot')} with the tars that they alone need, for "
@@ -317,7 +317,7 @@ def way_lines(way: RollbackPlan, now_ms: int) -> Iterator[tuple[str, str]]:
         yield "way", "a revert that was left half way; it is finished"
     elif way.way is RollbackWay.REPUBLISH:
         size = f"{sum(o.tar_bytes for o in way.comes) / 1024**2:,.1f} MB"
-        yield "way", f"re-publish of {len(way.comes)} staged segments ({size}) under new names, no Spark"
+        yield "way", f"re-publish of {len(way.comes):,} staged segments ({size}) under new names, no Spark"
         if way.no_revert:
             yield "", f"no revert: {way.no_revert}"
     else:
@@ -347,5 +347,5 @@ def _files(files: Sequence[PublishedFile], segments: int) -> str:
     rows = sum(f.rows for f in files)
     text = f"{plural(len(files), 'file')}, {plural(rows, 'row')}, {plural(segments, 'segment')}"
     named = ", ".join(f.uri.rsplit("/", 1)[-1] for f in files[:FILES_SHOWN])
-    more = f" and {len(files) - FILES_SHOWN} more" if len(files) > FILES_SHOWN else ""
+    more = f" and {len(files) - FILES_SHOWN:,} more" if len(files) > FILES_SHOWN else ""
     return f"{text}: {named}{more}" if named else text

@@ -63,8 +63,7 @@ class ForceCleanupLoss:
 class SwitchCost:
     """What one switch takes and leaves.
 
-    :ivar added: names of new segments, at least; those of files that are not built yet as far as they can be
-        told.
+    :ivar added: names of new segments; of files that are not built yet, one for each that is not empty.
     :ivar unread: whether there are such files: each may become more segments, or none.
     :ivar lineage_bytes: the node with the new entry, `entry_bytes` of it for that.
     :ivar revert_ms: for how long after the switch a revert leads back, 0 for not at all.

@@ -30,13 +30,15 @@ def delete_strays(context: TriggerContext, session: Session | None, current: Sna
     if strays := strays_of(context, session, current, visible):
         refuse_undone(context, strays, current)
         context.switcher().delete(strays)
-        context.note(f"deleted {len(strays)} stray segments that no snapshot knows, first {min(strays)}")
+        context.note(f"deleted {len(strays):,} stray segments that no snapshot knows, first {min(strays)}")
 
 
 def show_again(context: TriggerContext, current: Snapshot | None) -> None:
     """Show published segments again that a delayed start of ours hid (R1)."""
     if current is not None and (hidden := context.switcher().undo_delayed_starts(current.segments)):
-        context.note(f"{len(hidden)} published segments were hidden by a delayed start of ours; shown again")
+        context.note(
+            f"{len(hidden):,} published segments were hidden by a delayed start of ours; shown again"
+        )
 
 
 def strays_of(
@@ -61,7 +63,7 @@ def beside_first(
 def rows_twice(beside: Sequence[str]) -> str:
     """Return the warning about the segments that `beside_first` returned."""
     return (
-        f"nothing was published from here so far, and {len(beside)} visible segments are somebody else's, "
+        f"nothing was published from here so far, and {len(beside):,} visible segments are somebody else's, "
         f"first {beside[0]}: they stay, and rows that are in the files and in them are there twice; "
         'consistentPushSwapEnabled: "true" for the first run replaces them'
     )
@@ -85,7 +87,7 @@ def refuse_undone(context: TriggerContext, strays: set[str], current: Snapshot |
     ):
         raise SessionError(
             f"{context.table} is stopped: a switch of it was undone, and not from here",
-            why=f"{len(gone)} published segments are gone, first {min(gone)}, "
+            why=f"{len(gone):,} published segments are gone, first {min(gone)}, "
             f"and former ones are visible again, first {min(strays)}",
             hint=f"`pinot-assets rollback {context.table}` takes note of it; then `resume` brings back "
             "what the source holds",

@@ -19,7 +19,7 @@ from pinot_assets.errors import SessionError
 from pinot_assets.ingest.contract.task_outputs import version_from_text
 from pinot_assets.pinot.lineage import LineageState, SegmentMetadata
 from pinot_assets.session.context.context import TriggerContext, beyond_all, is_fresh
-from pinot_assets.session.lineage.stale_pointer import Behind, number_of, stale_error, staleness
+from pinot_assets.session.lineage.stale_pointer import Behind, number_of, refusal, staleness
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.session_store import KEPT_SESSIONS
 from pinot_assets.session.stores.staging import Staging, kept_receipts, staged
@@ -122,6 +122,7 @@ def _rebuild(context: TriggerContext, visible: frozenset[str], why: str) -> None
         files=files,
         owner=context.clients.store.owner(),
         format=max((k.snapshot.format for k in kept), default=FIRST),  # no kept snapshot shows another format
+        asked_by=context.asked_by,
     )
     hold = hold_of_last_rollback(context, kept, snapshot)
     _point_to(context, staging.put_snapshot(snapshot), seq + 1, hold, snapshot.format)
@@ -265,7 +266,7 @@ def catch_up(context: TriggerContext) -> None:
     :raises SessionError: queries see neither the pointer's nor a newer snapshot; it says what to do.
     """
     if behind := catch_up_or_ask(context):
-        raise stale_error(context.table, context.lease.pointer, behind.unknown, behind.newer)
+        raise refusal(context.table, context.lease.pointer, behind.unknown, behind.newer)
 
 
 def adopted(
@@ -278,7 +279,7 @@ def adopted(
     """
     behind = staleness(table, clients, pointer, session) if not is_fresh(pointer) else Behind(())
     if behind.live is None and behind.unknown:
-        raise stale_error(table, pointer, behind.unknown, behind.newer)
+        raise refusal(table, pointer, behind.unknown, behind.newer)
     return behind.live or pointer.current_snapshot
 
 

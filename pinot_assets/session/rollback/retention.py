@@ -187,7 +187,7 @@ def _expire(context: TriggerContext) -> list[tuple[str, str]]:
     ]
     removed = take_away(staging.store, gone, keys, reaches.__getitem__, context.lease.assert_held)
     failed = [(key, why) for key, why in removed if why]
-    context.note(f"{len(gone)} old snapshots are not kept any more")
+    context.note(f"{len(gone):,} old snapshots are not kept any more")
     return failed
 
 

@@ -81,7 +81,7 @@ def rollback(context: TriggerContext, to: str = "", shown: RollbackPlan | None =
         raise RollbackRefused(
             f"{context.table} is not rolled back: it changed since that was shown",
             why=f"it is at {way.current.snapshot.session} now, to be left by {way.way or 'no way'}: "
-            f"{plural(len(way.goes), 'segment')} would go, {len(way.comes)} come{dropped}",
+            f"{plural(len(way.goes), 'segment')} would go, {len(way.comes):,} come{dropped}",
             hint="look again",
         )
     session = context.active_session()
@@ -175,6 +175,7 @@ def _store_intent(context: TriggerContext, way: RollbackPlan) -> Session:
         switch_ms=now,
         counts={"files": len(target.files)},
         format=number,
+        asked_by=context.asked_by,
     )
     open_session(context, session, staging.put_hold(identity, replace(held, format=number)))
     return session
@@ -253,6 +254,7 @@ def _record(
         mode=Mode.ROLLBACK,
         published_ms=now,
         owner=context.clients.store.owner(),
+        asked_by=session.asked_by,
         format=session.format,
         audit={
             "rolledBack": current.snapshot.session,

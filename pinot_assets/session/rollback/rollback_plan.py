@@ -175,7 +175,7 @@ class RollbackFacts:
             for o in coming(self.visible, target.snapshot)
             if self.tars.get(f"segments/{o.segment}.tar.gz") != o.tar_bytes
         ]
-        return f"{len(gone)} of its tars are gone from the staging area, first {min(gone)}" if gone else ""
+        return f"{len(gone):,} of its tars are gone from the staging area, first {min(gone)}" if gone else ""
 
 
 def rollback_facts(spec: TableSpec, clients: TableClients) -> RollbackFacts:

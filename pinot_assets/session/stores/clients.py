@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from kazoo.client import KazooClient
 
 from pinot_assets.core.connections import Waits
+from pinot_assets.core.outages import Service
 from pinot_assets.core.this_machine import take_memory_from_system
 from pinot_assets.errors import SpecError
 from pinot_assets.ingest.contract.build_spec import Builder
-from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.pinot.api import PinotClient
 from pinot_assets.session.stores.nodes import tables_with_sessions
 from pinot_assets.session.stores.session_store import SessionStore
@@ -39,6 +39,7 @@ class TableClients:
     :ivar staging: the table's folder of the staging area.
     :ivar now_ms: the clock, epoch milliseconds.
     :ivar sleep: waits; seconds.
+    :ivar services: what a run asks while it makes no progress; those first that others depend on.
     """
 
     store: SessionStore
@@ -48,6 +49,7 @@ class TableClients:
     builder: Builder
     now_ms: Callable[[], int] = _now_ms
     sleep: Callable[[float], None] = time.sleep
+    services: Sequence[Service] = ()
 
     @property
     def waits(self) -> Waits:
@@ -89,13 +91,16 @@ def open_session_store(spec: TableSpec, settings: Settings) -> Iterator[SessionS
 
 
 @contextmanager
-def open_session_stores(settings: Settings) -> Iterator[Callable[[TableSpec], SessionStore]]:
-    """Open the nodes of many tables by one client; the value returns those of a table.
+def open_session_stores(specs: Iterable[TableSpec], settings: Settings) -> Iterator[dict[str, SessionStore]]:
+    """Open the nodes of several tables by one client; by raw table name.
 
     :raises SessionError: as `open_session_store`.
     """
     with _client(settings) as client:
-        yield lambda spec: SessionStore(client, settings.cluster, spec.name_with_type, settings.waits)
+        yield {
+            spec.name: SessionStore(client, settings.cluster, spec.name_with_type, settings.waits)
+            for spec in specs
+        }
 
 
 @contextmanager
@@ -120,6 +125,9 @@ def open_clients(spec: TableSpec, settings: Settings, builder: Builder) -> Itera
 
     :raises SpecError: a call to Pinot may take longer than a new owner of the lease waits (rule R2).
     """
+    # Imported here: the HTTP client takes a fifth of the start of a command, and many ask no Pinot.
+    from pinot_assets.pinot.http_client import HttpPinotClient
+
     if settings.pinot.timeouts.longest_write > settings.waits.pinot_write:
         raise SpecError(
             f"a write to Pinot may take {settings.pinot.timeouts.longest_write:.0f} s",
@@ -127,6 +135,18 @@ def open_clients(spec: TableSpec, settings: Settings, builder: Builder) -> Itera
             hint="lower the time-outs of the Pinot connection",
         )
     with open_session_store(spec, settings) as store, HttpPinotClient(settings.pinot) as pinot:
+        source, staging = open_source(spec), open_staging(spec)
+        lost = settings.waits.lease + 5  # by then, ZooKeeper or its absence has ended the lease
         yield TableClients(
-            store=store, pinot=pinot, source=open_source(spec), staging=open_staging(spec), builder=builder
+            store=store,
+            pinot=pinot,
+            source=source,
+            staging=staging,
+            builder=builder,
+            services=(
+                Service(f"ZooKeeper at {settings.zookeeper}", store.pointer_written_ms, lost),
+                Service(f"Pinot's controller at {settings.pinot.controller_url}", pinot.version),
+                Service(f"the staging area {staging.store.uri}", staging.store.exists_root),
+                Service(f"the source {source.uri}", source.exists_root),
+            ),
         )

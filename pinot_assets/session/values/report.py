@@ -1,12 +1,11 @@
-"""Reports of a trigger for the CLI, Dagster and logs: progress while it builds, and its result."""
+"""Reports of a trigger for the CLI, Dagster and logs."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 from pinot_assets.audit.checks import Finding, rows_kept
 from pinot_assets.core.text import plural
@@ -62,10 +61,15 @@ class TriggerReport:
     paused: str = ""
 
     @property
+    def work(self) -> str:
+        """What changed in the source, and what was built of it, in one line."""
+        changes = f"{len(self.new):,} new, {len(self.rewritten):,} rewritten, {len(self.deleted):,} deleted"
+        kept = f", kept {self.kept:,}" if self.kept else ""
+        return f"{changes}; built {len(self.built):,} of {plural(self.listed, 'file')} listed{kept}"
+
+    @property
     def summary(self) -> str:
         """One line."""
-        changes = f"{len(self.new)} new, {len(self.rewritten)} rewritten, {len(self.deleted)} deleted"
-        built = f"built {len(self.built)} of {self.listed} files listed"
         listed = f"{plural(self.listed, 'file')} listed"
         match self.result:
             case TriggerResult.NOTHING:
@@ -77,13 +81,13 @@ class TriggerReport:
                     "held after a rollback: nothing is brought back until `resume` or a change of the source"
                 )
             case TriggerResult.NOOP:
-                return f"{changes}; {built}; no segment changes"
+                return f"{self.work}; no segment changes"
             case TriggerResult.FAILED:
-                return f"{changes}; {built}, kept {self.kept}{self._failed}"
+                return f"{self.work}{self._failed}"
             case TriggerResult.STAGED:
                 one_by_one = self.session is not None and self.session.push is PushKind.PLAIN
                 how = "to be published one by one" if one_by_one else "staged, hidden"
-                return f"{changes}; {built}, kept {self.kept}{self._failed}; {how}"
+                return f"{self.work}{self._failed}; {how}"
             case TriggerResult.WAITING:
                 return f"waiting, nothing was changed: {unready_words(self.unready)}"
             case TriggerResult.SETTLED:
@@ -109,127 +113,13 @@ class TriggerReport:
     def _failed(self) -> str:
         aside = f", {plural(self.bad_rows, 'bad row')} put aside" if self.bad_rows else ""
         names = ", ".join(f.uri.rsplit("/", 1)[-1] for f in self.failed[:3])
-        return (f", {len(self.failed)} failed ({names})" if self.failed else "") + aside
+        return (f", {len(self.failed):,} failed ({names})" if self.failed else "") + aside
 
 
-class Progress(Protocol):
-    """Where a driver reports progress."""
+# --- on built files ------------------------------------------------------------------------------
 
-    def note(self, text: str) -> None:
-        """One step, for people."""
-
-    def building(self, sizes: Mapping[int, int]) -> None:
-        """Files are about to be built.
-
-        :param sizes: their bytes, by ordinal.
-        """
-
-    def moving(self, rows: int) -> None:
-        """`rows` rows of unfinished files are read so far; called only when there is progress."""
-
-    def built(self, outcome: Receipt | Failure) -> None:
-        """One file is finished: built or failed."""
-
-
-@dataclass
-class Quiet:
-    """A progress that keeps the notes and shows nothing."""
-
-    notes: list[str] = field(default_factory=list)
-
-    def note(self, text: str) -> None:
-        """Keep it."""
-        self.notes.append(text)
-
-    def building(self, sizes: Mapping[int, int]) -> None:
-        """Ignore it."""
-
-    def moving(self, rows: int) -> None:
-        """Ignore it."""
-
-    def built(self, outcome: Receipt | Failure) -> None:
-        """Ignore it."""
-
-
-_MEANINGFUL_S = 1.0
-"""Rates over a shorter time, in seconds, are noise."""
-
-
-class Pace:
-    """How far one build is, how fast it is and how long it still takes.
-
-    :param sizes: bytes of each file to build, by its ordinal.
-    :param clock: returns seconds.
-    :ivar files: number of files to build.
-    :ivar done: number of finished files, failed ones included.
-    :ivar failed: number of failed files.
-    """
-
-    def __init__(self, sizes: Mapping[int, int], clock: Callable[[], float] = time.monotonic) -> None:
-        self._sizes, self._clock, self._begun = sizes, clock, clock()
-        self.files, self.done, self.failed = len(sizes), 0, 0
-        self._bytes = self._read_bytes = self._rows = self._moving = self._in_vain = 0
-
-    def built(self, outcome: Receipt | Failure) -> None:
-        """Count a finished file and take its rows off the moving ones; the next `moving` corrects these."""
-        self.done += 1
-        size = self._sizes.get(outcome.ordinal, 0)
-        self._bytes += size
-        if isinstance(outcome, Receipt):
-            self._read_bytes += size
-            self._rows += outcome.rows + outcome.bad_rows
-            self._moving = max(0, self._moving - outcome.rows - outcome.bad_rows)
-        else:
-            self.failed += 1
-
-    def moving(self, rows: int) -> None:
-        """Set the number of rows read from unfinished files. If it shrinks, a file failed, or it changed and
-        is read again; the rows that were read in vain still count."""
-        self._in_vain += max(0, self._moving - rows)
-        self._moving = rows
-
-    @property
-    def rows(self) -> int:
-        """Rows read, including the reported rows of failed files."""
-        return self._rows + self._moving + self._in_vain
-
-    @property
-    def rows_per_s(self) -> float | None:
-        """Rows per second; None in the first second and before the first row."""
-        seconds = self._clock() - self._begun
-        return self.rows / seconds if seconds >= _MEANINGFUL_S and self.rows else None
-
-    @property
-    def left_s(self) -> float | None:
-        """Seconds left, estimated from bytes; None before the first file is built."""
-        total = sum(self._sizes.values())
-        # Assume that rows of unfinished files are as wide as those of finished ones.
-        through = self._bytes + (self._moving * self._read_bytes / self._rows if self._rows else 0)
-        seconds = self._clock() - self._begun
-        if not self._read_bytes or seconds < _MEANINGFUL_S:
-            return None
-        return seconds * max(0.0, total - through) / through
-
-    def __str__(self) -> str:
-        parts = [f"{self.done - self.failed:,} of {plural(self.files, 'file')}"]
-        if self.failed:
-            parts.append(f"{self.failed} failed")
-        parts.append(plural(self.rows, "row"))
-        if (rate := self.rows_per_s) is not None:
-            parts.append(f"{rate:,.0f} rows/s")
-        if self.done < self.files and (left := self.left_s) is not None:
-            parts.append(f"about {_duration(left)} left")
-        return ", ".join(parts)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
-
-
-# --- of built files ------------------------------------------------------------------------------
+WARNING: Final = "warning:"
+"""How a note begins that a person should not pass over."""
 
 SMALL_BYTES: Final = 8 << 20
 """A segment whose tar is smaller costs Pinot more to manage than its rows cost to scan. Pinot recommends
@@ -249,25 +139,27 @@ def notes_on(receipts: Iterable[Receipt]) -> Iterator[str]:
     if bad := [r for r in receipts if r.bad_rows]:
         yield (
             f"{plural(sum(r.bad_rows for r in bad), 'bad row')} of {plural(len(bad), 'file')} put aside: "
-            f"{bad[0].bad_rows} of {bad[0].uri} in {bad[0].bad_rows_uri}{_and_more(bad)}"
+            f"{bad[0].bad_rows:,} of {bad[0].uri} in {bad[0].bad_rows_uri}{_and_more(bad)}"
         )
     if lacking := [r for r in receipts if r.missing]:
+        columns = lacking[0].missing
         yield (
-            f"{plural(len(lacking), 'file')} without values in columns of the table (null in all rows): "
-            f"{lacking[0].uri} has none for {', '.join(lacking[0].missing)}{_and_more(lacking)}"
+            f"{WARNING} {', '.join(columns)}: null in every row of {lacking[0].uri}{_and_more(lacking)}, "
+            "which has no such column, or no value in it. If it has another name there, write that name into "
+            "the table spec, or map it with `transforms`"
         )
     if len(tiny := small(receipts)) >= MANY:
         size = sum(r.outputs[0].tar_bytes for r in tiny)
         yield (
-            f"{len(tiny)} files are small: they cost {len(tiny)} segments of "
-            f"{size / len(tiny) / 1024:,.0f} KiB on average, where {-(-size // SMALL_BYTES)} would do; each "
-            "is an upload, a record in ZooKeeper, a folder on every replica and work in every query. "
+            f"{len(tiny):,} files are small: they cost {len(tiny):,} segments of "
+            f"{size / len(tiny) / 1024:,.0f} KiB on average, where {-(-size // SMALL_BYTES):,} would do; "
+            "each is an upload, a record in ZooKeeper, a folder on every replica and work in every query. "
             "Merge them upstream: a file per day, say, not one per minute"
         )
 
 
 def _and_more(receipts: Sequence[Receipt]) -> str:
-    return f", and {len(receipts) - 1} more" if len(receipts) > 1 else ""
+    return f", and {len(receipts) - 1:,} more" if len(receipts) > 1 else ""
 
 
 def small(receipts: Iterable[Receipt]) -> list[Receipt]:

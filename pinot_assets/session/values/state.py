@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import partial
 
 from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.core.stored_format import FIRST, RELEASES, Marks, Open, Stored, since, structured
+from pinot_assets.core.stored_format import FIRST, RELEASES, Marks, Open, Stored, added, since, structured
 from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.session.values import znrecord
 from pinot_assets.snapshot.manifest import SnapshotRef
@@ -161,6 +161,7 @@ class Session(Stored):
         drops it: there, the time starts again with each attempt.
     :ivar push: the kind of push; stored, since a change of the table spec must not change the rules for a
         session that has begun to publish.
+    :ivar asked_by: who asked for its newest attempt: a person, a sensor, a schedule; "" if not known.
     """
 
     id: str
@@ -190,6 +191,7 @@ class Session(Stored):
     counts: Mapping[str, int] = field(default_factory=dict)
     push: PushKind = PushKind.CONSISTENT
     trouble_since_ms: int = field(default=0, metadata=since(2))
+    asked_by: str = field(default="", metadata=added(2))
 
     @property
     def node(self) -> str:
@@ -255,6 +257,15 @@ def utc_text(ms: int) -> str:
         return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(ms / 1000))
     except (OverflowError, ValueError, OSError):
         return f"{ms} ms, which is no time of this calendar"
+
+
+def utc_iso(ms: int | None) -> str | None:
+    """Return epoch milliseconds as ISO 8601 for other programs, `2026-11-24T10:00:00Z`; None for 0, for None
+    and for no time of the calendar."""
+    try:
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(ms / 1000)) if ms else None
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 def new_session_id(seq: int) -> str:

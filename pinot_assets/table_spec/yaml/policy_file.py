@@ -29,6 +29,7 @@ from pinot_assets.core.installation_policy import (
 )
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SpecError
+from pinot_assets.settings.local_stack import HOME
 from pinot_assets.table_spec.yaml.document import DocumentNode, Note, Problem, did_you_mean, read_document
 
 Trouble = tuple[str, str]
@@ -136,7 +137,6 @@ def _endpoint_trouble(key: str, item: str) -> Trouble | None:
 FOLDER_POLICY: Final = "policy.yaml"
 """The policy file in a folder of tables: it narrows what the installation allows."""
 
-_STACK: Final = ".pinot-assets"
 """The local stack's folder, unless PINOT_ASSETS_HOME names another one."""
 
 _LISTS: Final = {
@@ -257,16 +257,21 @@ def _items(place: DocumentNode, key: str, problems: list[Problem]) -> list[str]:
     return items
 
 
-def _project(folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
-    """The project's folders: around the tables' folder (not a disk or a home), and those of the stack."""
+def project_folder(folder: Path) -> Path:
+    """Return the folder around that of the tables; that of the tables, if the other is a disk or a home."""
     tables = folder.absolute()
     around = tables.parent
     whole = {Path(tables.anchor), Path.home().absolute()}
-    own = tables if around in whole or around.resolve() in whole else around
+    return tables if around in whole or around.resolve() in whole else around
+
+
+def _project(folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
+    """The project's folders: its own and those of the stack."""
+    own = project_folder(folder)
     # A stack that was started in another folder keeps the sample files and their staging area there.
-    said = [env.get("PINOT_ASSETS_HOME") or _STACK, *(env.get(name) or "" for name in FOR_SPECS)]
+    said = [env.get("PINOT_ASSETS_HOME") or HOME, *(env.get(name) or "" for name in FOR_SPECS)]
     return (
         str(own),
-        str(own / _STACK),  # listed, because other dot-folders of the project are no data
+        str(own / HOME),  # listed, because other dot-folders of the project are no data
         *(os.path.abspath(os.path.expanduser(path)) for path in said if path and "://" not in path),
     )

@@ -20,8 +20,7 @@ from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.code_location import build_table_definitions
 from pinot_assets.core.untrusted import typed
 from pinot_assets.definitions import build_definitions
-from pinot_assets.pinot import HttpPinotClient
-from pinot_assets.pinot.client.broker import NoResult
+from pinot_assets.pinot import HttpPinotClient, NoResult
 from pinot_assets.resources import PinotResource
 from pinot_assets.session.detect.observe import Observation, observe
 from pinot_assets.session.stores.clients import open_session_store, open_staging

@@ -22,7 +22,7 @@ from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.metrics.session import StoredState, session_samples
 from pinot_assets.pinot.lineage import Lineage
 from pinot_assets.realtime.health.all_checks import CHECKS as OF_STREAMS
-from pinot_assets.session.driver import StepRecord
+from pinot_assets.session.values.outcome import StepRecord
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import (
     AuditReceipt,

@@ -269,6 +269,15 @@ def _small_pipe(place: Place) -> int:
     return pipe
 
 
+def a_pipe_for_a_list(place: Place) -> There:
+    """It lists a hundred tables to a reader that does not read."""
+    flights = (place.folder / "tables" / "flights.yaml").read_text()
+    for number in range(100):
+        name = f"flights{number}"
+        (place.folder / "tables" / f"{name}.yaml").write_text(flights.replace("flights", name))
+    return a_pipe(place)
+
+
 def a_pipe_for_much(place: Place) -> There:
     """It shows what is wrong with a hundred table specs to a reader that does not read."""
     for number in range(100):
@@ -310,7 +319,9 @@ _OTHERS: Mapping[str, Middle] = {
     ),
     "simulate": Middle("simulate --for 365d", work),
     "tables import": Middle("tables import --from-controller flights", silence),
+    "query": Middle("query flights", silence),
     "tables init": Middle("tables init orders", a_full_pipe),
+    "tables list": Middle("tables list", a_pipe_for_a_list),
     "tables json-schema": Middle("tables json-schema", a_pipe),
     "tables validate": Middle("tables validate", a_pipe_for_much),
     "watch": Middle("watch flights", said, {"PINOT_ZOOKEEPER": "::::"}, asks_first=True),

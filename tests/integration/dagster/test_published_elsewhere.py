@@ -109,32 +109,32 @@ def told(table: LocationTable) -> tuple[str, bool, str]:
     for event in tick(table).asset_events:  # as the sensor daemon does
         table.instance.report_runless_asset_event(event)
     status = shown(table, keys_of(table.spec).table, "status")
-    return str(status.metadata["standing"].value), status.passed, (status.description or "").splitlines()[-1]
+    return str(status.metadata["state"].value), status.passed, (status.description or "").splitlines()[-1]
 
 
 def test_each_way_in_which_a_table_can_be_is_told_within_a_tick(table: LocationTable) -> None:
     """One table through all five, driven by the command line alone."""
     keys, name = keys_of(table.spec), table.name
-    assert told(table) == ("never published", False, f"`pinot-assets run {name}`")
+    assert told(table) == ("not published", False, f"`pinot-assets run {name}`")
     assert table.stale_statuses(name) == {None: "MISSING"}
 
     table.write(F1="a")
     publish(table)
-    standing, passed, _ = told(table)
-    assert (standing, passed) == ("published", True)
+    state, passed, _ = told(table)
+    assert (state, passed) == ("up to date", True)
     assert table.stale_statuses(name) == {None: "FRESH"}
     gate = shown(table, keys.segments, "consistent_push")
     assert (gate.passed, gate.description) == (True, "passed, and switched to")
 
     table.write(F2="b")
-    assert told(table) == ("behind", False, f"`pinot-assets run {name}`")
+    assert told(table) == ("waiting", False, f"`pinot-assets run {name}`")
 
     table.corrupt("F2")
     with driver(table) as outside:
         outside.trigger()
         outside.audit()
-    standing, passed, command = told(table)
-    assert (standing, passed, command) == ("failed", False, f"`pinot-assets run {name}`")
+    state, passed, command = told(table)
+    assert (state, passed, command) == ("failed", False, f"`pinot-assets run {name}`")
     assert shown(table, keys.table, "status").severity is dg.AssetCheckSeverity.ERROR
     gate = shown(table, keys.segments, "consistent_push")
     assert not gate.passed

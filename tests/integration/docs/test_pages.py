@@ -24,7 +24,7 @@ from pinot_assets.settings.local_stack import StackState
 pytestmark = pytest.mark.integration
 
 _WILD = re.compile(
-    r"(cp\d+-[0-9a-f]{6}|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC|[0-9a-f]{8}(?:-[0-9a-f]{4,12}){4}|…)"
+    r"(cp\d+-[0-9a-f]{6}|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: UTC)?|[0-9a-f]{8}(?:-[0-9a-f]{4,12}){4}|…)"
 )
 """What is another one each time: a session, an instant, a lineage entry, and what the page leaves out."""
 

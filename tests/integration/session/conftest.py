@@ -240,7 +240,7 @@ class SessionWorld:
             close_client(client)
 
     @contextmanager
-    def driver(self, pinot: PinotClient | None = None) -> Iterator[Driver]:
+    def driver(self, pinot: PinotClient | None = None, asked_by: str = "") -> Iterator[Driver]:
         """A driver; one that dies keeps its name on the pointer and loses its lease with its connection."""
         with self.store() as store:
             clients = TableClients(
@@ -252,7 +252,7 @@ class SessionWorld:
                 now_ms=lambda: self.now_ms,
                 sleep=self._sleep,
             )
-            driver = Driver(self.read_spec(), clients, f"run-{next(self._runs)}")
+            driver = Driver(self.read_spec(), clients, f"run-{next(self._runs)}", asked_by=asked_by)
             try:
                 yield driver
             except BaseException:

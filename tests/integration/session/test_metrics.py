@@ -20,7 +20,7 @@ from fakes.waiting import until
 from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.errors import SessionHeld, SnapshotIncomplete
 from pinot_assets.health.table_probe import Ports, TableProbe
-from pinot_assets.metrics.family import prometheus_text
+from pinot_assets.metrics.exposition import prometheus_text
 from pinot_assets.metrics.health import samples_of_probe
 from pinot_assets.metrics.pushing import GATEWAY, pushed_after
 from pinot_assets.metrics.session import samples_of_store

@@ -56,7 +56,7 @@ def test_the_job_shows_the_plan_and_holds_up_nobody(
     assert observed.metadata["plan_hash"].value == plan.planned.plan_basis.hash
     for text in (
         "a new session builds 2 files",
-        "segments: 2 → at least 2",
+        "segments: 2 → about 2",
         "+ ",
         "mode swap: builds 2 files",
         "(this table's mode)",
@@ -72,7 +72,7 @@ def test_the_page_is_markdown_with_every_section(plan: PlanReport) -> None:
     for text in (
         "**a new session builds 2 files of 4 B, removes 1 file**",
         "| files |  |\n|---|---|\n| listed | 2 files in mem://",
-        "| segments | 2 → at least 2: 2 replaced, at least 2 new |",
+        "| segments | 2 → about 2: 2 replaced, about 2 new |",
         "| sync | 2 files, 4 B | 2 segments | this table's mode |",
         f"--plan {plan.planned.plan_basis.hash}`",
     ):

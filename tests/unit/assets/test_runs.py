@@ -12,6 +12,7 @@ from fakes.tables import write_table
 
 from pinot_assets.assets.keys import TABLE_TAG, pool_of
 from pinot_assets.assets.runs import (
+    asked_by,
     is_asked_for,
     runs_under_way,
     sensor_trigger_of,
@@ -92,3 +93,16 @@ def test_a_sensors_run_is_the_same_trigger(spec: TableSpec, instance: dg.Dagster
     ours, sensors = trigger_of(instance, spec, "x"), sensor_trigger_of(instance, spec, "x")
     assert sensors.partition_key == ours.partition_key
     assert {**sensors.tags} == {**ours.tags, "pinot/sensor": "true"}
+
+
+@pytest.mark.parametrize(
+    ("tags", "asker"),
+    [
+        ({"dagster/sensor_name": "t_files"}, "sensor t_files, Dagster run 7"),
+        ({"dagster/schedule_name": "t_schedule"}, "schedule t_schedule, Dagster run 7"),
+        ({"user": "ann"}, "ann, Dagster run 7"),
+        ({}, "Dagster run 7"),
+    ],
+)
+def test_a_run_knows_who_started_it(tags: dict[str, str], asker: str) -> None:
+    assert asked_by(dg.DagsterRun("t_ingest", run_id="7", tags=tags)) == asker

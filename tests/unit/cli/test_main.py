@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,9 +17,10 @@ from typer.testing import CliRunner, Result
 
 from pinot_assets.audit.checks import Finding
 from pinot_assets.cli import driver as driven
-from pinot_assets.cli import main
+from pinot_assets.cli import main, table_status
 from pinot_assets.cli.commands import run as run_command
-from pinot_assets.cli.driver import ConsoleProgress
+from pinot_assets.cli.commands import status as status_command
+from pinot_assets.cli.progress import ConsoleProgress
 from pinot_assets.core.check_result import Severity
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError, PlanOutdated, PreflightRefused, SnapshotIncomplete
@@ -34,6 +35,8 @@ from pinot_assets.source import Fingerprint, Unready
 
 ODD = "file:///in/[/red] a[1].csv"
 """A file name that Rich would take for markup."""
+SETTINGS = SimpleNamespace(pinot=SimpleNamespace(controller_url="http://controller:9000"))
+CONSOLE = "http://controller:9000/#/query?query=SELECT+*+FROM+%22flights%22+LIMIT+10"
 SNAPSHOT = Snapshot(1, "t_OFFLINE", "cp1-aaaaaa", Mode.SYNC, "entry", None, "", "", 1_700_000_000_000, ())
 SESSION = Session(
     "cp2-bbbbbb",
@@ -102,8 +105,11 @@ class FakeDriver:
         return answer
 
 
+Drive = Callable[..., FakeDriver]
+
+
 @pytest.fixture
-def drive(monkeypatch: pytest.MonkeyPatch) -> Any:
+def drive(monkeypatch: pytest.MonkeyPatch) -> Drive:
     """`drive(trigger=…, audit=…)`: the next command drives this."""
 
     def use(**answers: Any) -> FakeDriver:
@@ -113,13 +119,13 @@ def drive(monkeypatch: pytest.MonkeyPatch) -> Any:
         def clients(*_: Any) -> Iterator[None]:
             yield None
 
-        def made(spec: Any, clients: Any, run_id: str, progress: Any) -> FakeDriver:
+        def made(spec: Any, clients: Any, run_id: str, progress: Any, asked_by: str) -> FakeDriver:
             driver.asked.append(run_id)
             return driver
 
         monkeypatch.setattr(driven, "open_clients", clients)
-        pinot = SimpleNamespace(controller_url="http://controller:9000")
-        monkeypatch.setattr(driven, "load_settings", lambda: SimpleNamespace(pinot=pinot))
+        monkeypatch.setattr(driven, "load_settings", lambda: SETTINGS)
+        monkeypatch.setattr(run_command, "load_settings", lambda: SETTINGS)
         monkeypatch.setattr(driven, "Driver", made)
         return driver
 
@@ -210,7 +216,7 @@ def test_a_directory_that_is_not_there(
 
 
 def test_what_is_refused_is_no_error_of_the_command(
-    drive: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    drive: Drive, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     drive(resume=PreflightRefused("the rebalance is refused", why="downtime", hint="leave it out"))
     code, said = program(monkeypatch, capsys, "resume", "flights")
@@ -218,7 +224,7 @@ def test_what_is_refused_is_no_error_of_the_command(
 
 
 def test_brackets_in_an_error_are_shown(
-    drive: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    drive: Drive, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     drive(resume=PinotAssetsError(f"{ODD} is wrong", why="[bold] is no number", hint="x" * 200))
     code, said = program(monkeypatch, capsys, "resume", "flights")
@@ -236,7 +242,7 @@ def a_report(result: report.TriggerResult, *failed: Failure) -> report.TriggerRe
 @pytest.mark.parametrize(
     "result", [report.TriggerResult.NOTHING, report.TriggerResult.HELD, report.TriggerResult.NOOP]
 )
-def test_run_with_nothing_to_do(drive: Any, result: report.TriggerResult) -> None:
+def test_run_with_nothing_to_do(drive: Drive, result: report.TriggerResult) -> None:
     driver = drive(trigger=a_report(result))
     shown = call("run", "flights")
     assert shown.exit_code == 0
@@ -244,7 +250,7 @@ def test_run_with_nothing_to_do(drive: Any, result: report.TriggerResult) -> Non
     assert driver.asked == ["pinot-assets run", "trigger"]
 
 
-def test_run_during_an_upload_changes_nothing_and_says_what_it_waits_for(drive: Any) -> None:
+def test_run_during_an_upload_changes_nothing_and_says_what_it_waits_for(drive: Drive) -> None:
     unready = (Unready(ODD, "is 3 s old, minFileAgeSec is 60"),)
     driver = drive(
         trigger=report.TriggerReport(report.TriggerResult.WAITING, SESSION, listed=5, unready=unready)
@@ -257,7 +263,7 @@ def test_run_during_an_upload_changes_nothing_and_says_what_it_waits_for(drive: 
     assert driver.asked == ["pinot-assets run", "trigger"]
 
 
-def test_a_planned_run_asks_for_that_plan(drive: Any) -> None:
+def test_a_planned_run_asks_for_that_plan(drive: Drive) -> None:
     driver = drive(trigger_planned=a_report(report.TriggerResult.NOTHING))
     assert call("run", "flights", "--plan", "0a1b2c3d").exit_code == 0
     assert driver.asked == ["pinot-assets run", "trigger_planned"]
@@ -265,7 +271,7 @@ def test_a_planned_run_asks_for_that_plan(drive: Any) -> None:
 
 @pytest.mark.parametrize("wanted", ["0a1b2c3d", ""])
 def test_a_plan_that_does_not_hold_exits_2(
-    drive: Any, wanted: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    drive: Drive, wanted: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Also one of a variable that was never set: that is no leave to run whatever comes."""
     driver = drive(trigger_planned=PlanOutdated("flights is another", why=f"{ODD} is new", hint="plan again"))
@@ -274,56 +280,106 @@ def test_a_plan_that_does_not_hold_exits_2(
     assert driver.asked == ["pinot-assets run", "trigger_planned"]
 
 
-def test_run_that_switches(drive: Any) -> None:
-    finding = Finding("files_built", True, 1, 1, f"{ODD} is built")
-    answers = {"audit": (SESSION, (finding,)), "publish": SNAPSHOT, "last_failures": ()}
+CHECKED = tuple(Finding(f"check {n}", True, 1, 1, f"{ODD} is good") for n in range(1200))
+
+
+def test_run_that_switches_says_how_many_checks_passed_and_ends_on_what_queries_see(drive: Drive) -> None:
+    answers = {"audit": (SESSION, CHECKED), "publish": SNAPSHOT, "last_failures": ()}
     drive(trigger=a_report(report.TriggerResult.STAGED), **answers)
     shown = call("run", "flights")
     assert shown.exit_code == 0
-    assert f"✓ files_built: {ODD} is built" in shown.stdout
-    assert "switched: 0 files, 0 segments, 0 rows are visible" in shown.stdout
+    assert shown.stdout.splitlines() == [
+        "✓ 1,200 checks passed",
+        a_report(report.TriggerResult.STAGED).work,
+        "switched: 0 files, 0 segments, 0 rows are visible",
+        """  pinot-assets query 'SELECT * FROM "flights" LIMIT 10'""",
+        f"  {CONSOLE}",
+    ]
+    values = json.loads(call("run", "flights", "--json").stdout)
+    assert (values["query"], values["console"]) == ('SELECT * FROM "flights" LIMIT 10', CONSOLE)
 
 
-def test_an_assertion_is_shown_as_it_was_written(drive: Any) -> None:
+@pytest.mark.parametrize("option", ["-v", "--verbose"])
+def test_a_verbose_run_shows_each_check(drive: Drive, option: str) -> None:
+    answers = {"audit": (SESSION, CHECKED[:2]), "publish": SNAPSHOT, "last_failures": ()}
+    drive(trigger=a_report(report.TriggerResult.STAGED), **answers)
+    shown = call("run", "flights", option)
+    assert shown.stdout.splitlines()[:2] == [f"✓ check {n}: {ODD} is good" for n in range(2)]
+
+
+def test_an_assertion_is_shown_as_it_was_written(drive: Drive) -> None:
     """Rich would end the run between the gate and the switch."""
     sql = "sql: SELECT COUNT(*) FROM t WHERE REGEXP_LIKE(code, '[/a-z]')"
-    answers = {"audit": (SESSION, (Finding(sql, True, 1, 1, "good"),)), "publish": SNAPSHOT}
+    warned = Finding(sql, False, 1, 0, "none", severity=Severity.WARN)
+    answers = {"audit": (SESSION, (*CHECKED[:2], warned)), "publish": SNAPSHOT}
     drive(trigger=a_report(report.TriggerResult.STAGED), **answers, last_failures=())
     shown = call("run", "flights")
     assert shown.exit_code == 0
-    assert f"✓ {sql}: good" in shown.stdout.replace("\n", " ")
+    assert shown.stdout.splitlines()[:2] == [f"! {sql}: none", "2 of 3 checks passed"]
 
 
-def test_a_plain_run_that_left_files_out_exits_2_and_names_them(drive: Any) -> None:
+def test_a_plain_run_that_left_files_out_exits_2_and_names_each_once(drive: Drive) -> None:
     failures = (Failure(ODD, 0, 0, "UNREADABLE", "torn"), Failure("file:///b", 1, 0, "UNREADABLE", "cut"))
     finding = Finding("files_built", False, 3, 1, "1 of 3 files are built", severity=Severity.WARN)
     answers = {"audit": (SESSION, (finding,)), "publish": SNAPSHOT, "last_failures": failures}
     drive(trigger=a_report(report.TriggerResult.STAGED, *failures), **answers)
     shown = call("run", "flights")
     assert shown.exit_code == 2
-    assert "! files_built" in shown.stdout
     assert "2 files failed; the others are published" in shown.stderr
-    assert f"{ODD}: torn" in shown.stderr
+    for text in (f"✗ {ODD}: UNREADABLE: torn", "✗ file:///b: UNREADABLE: cut"):
+        assert shown.output.count(text) == shown.output.count(text.rpartition(": ")[2]) == 1
+    assert shown.stderr.splitlines()[-1] == "  pinot-assets run flights"
 
 
-def test_run_whose_gate_stays_shut_exits_2(drive: Any) -> None:
+def test_run_whose_files_failed_exits_2_and_says_it_once(drive: Drive) -> None:
     failure = Failure(ODD, 0, 0, "UNREADABLE", "torn")
     finding = Finding("files_built", False, 2, 1, f"1 of 2 files are built: {ODD}: torn")
     drive(
         trigger=a_report(report.TriggerResult.FAILED, failure),
         audit=(SESSION, (finding,)),
-        publish=SnapshotIncomplete("nothing of flights is staged", why=f"{ODD} failed"),
+        publish=SnapshotIncomplete("files of flights could not be built", why=f"{ODD}: torn", hint="mend"),
     )
     shown = call("run", "flights")
     assert shown.exit_code == 2
-    assert "1 failed ([/red] a[1].csv)" not in shown.stdout  # the base name follows the last slash
-    assert "1 failed (red] a[1].csv)" in shown.stdout
-    assert f"✗ files_built: 1 of 2 files are built: {ODD}: torn" in shown.stdout
-    assert f"not switched: nothing of flights is staged: {ODD} failed" in shown.stderr
-    assert "queries still see the former state" in shown.stderr
+    assert shown.output.count("torn") == 1
+    assert shown.stderr.splitlines() == [
+        f"✗ {ODD}: UNREADABLE: torn",
+        "not switched, queries still see the former state: files of flights could not be built",
+        "  → mend",
+        "  pinot-assets run flights",
+    ]
+    assert "pinot-assets query" not in shown.output, "there is nothing new to look at"
 
 
-def test_ctrl_c_says_what_holds(drive: Any) -> None:
+@pytest.mark.parametrize(
+    ("findings", "why"),
+    [((Finding("row_change", False, 2, 1, "half is gone"),), ""), (CHECKED[:1], ": half is gone")],
+)
+def test_a_gate_that_is_shut_says_why_once(drive: Drive, findings: tuple[Finding, ...], why: str) -> None:
+    """By the check that failed; by the refusal where no check did."""
+    drive(
+        trigger=a_report(report.TriggerResult.STAGED),
+        audit=(SESSION, findings),
+        publish=SnapshotIncomplete("the gate of flights is shut", why="half is gone"),
+    )
+    shown = call("run", "flights")
+    assert (shown.exit_code, shown.output.count("half is gone")) == (2, 1)
+    assert f"the former state: the gate of flights is shut{why}\n" in shown.stderr
+
+
+def test_many_failed_files_are_cut(drive: Drive) -> None:
+    failures = tuple(Failure(f"file:///{n}", n, 0, "UNREADABLE", "torn") for n in range(1234))
+    drive(
+        trigger=a_report(report.TriggerResult.FAILED, *failures),
+        audit=(SESSION, (Finding("files_built", False, 2, 1, "1 of 2 files are built"),)),
+        publish=SnapshotIncomplete("files of flights could not be built"),
+    )
+    shown = call("run", "flights")
+    assert shown.stderr.count("torn") == 10
+    assert "and 1,224 more" in shown.stderr
+
+
+def test_ctrl_c_says_what_holds(drive: Drive) -> None:
     drive(trigger=KeyboardInterrupt())
     shown = call("run", "flights")
     assert shown.exit_code == 130
@@ -336,7 +392,7 @@ def test_ctrl_c_says_what_holds(drive: Any) -> None:
 @pytest.mark.parametrize(
     ("session", "says"), [(SESSION, "cp2-bbbbbb cleared"), (None, "flights has no open session")]
 )
-def test_session_clear(drive: Any, session: Session | None, says: str) -> None:
+def test_session_clear(drive: Drive, session: Session | None, says: str) -> None:
     driver = drive(clear=session)
     shown = call("session", "clear", "flights")
     assert shown.stdout.strip() == says
@@ -365,9 +421,9 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
         def store(*_: Any) -> Iterator[None]:
             yield None
 
-        monkeypatch.setattr(run_command, "open_session_store", store)
-        monkeypatch.setattr(run_command, "load_settings", lambda: None)
-        monkeypatch.setattr(run_command, "observe", lambda *_: Observation(**{**nothing, **fields}))
+        monkeypatch.setattr(status_command, "open_session_store", store)
+        monkeypatch.setattr(status_command, "load_settings", lambda: SETTINGS)
+        monkeypatch.setattr(table_status, "observe", lambda *_: Observation(**{**nothing, **fields}))
 
     return use
 
@@ -404,15 +460,19 @@ def test_status_says_all_there_is(seen: Any) -> None:
         "and 2 more",
         "1 file version, 1 removal after a rollback",
         "held by run-me on host (pid 7) since 2023-11-14 22:13:20 UTC",
+        """query      pinot-assets query 'SELECT * FROM "flights" LIMIT 10'\n""",
+        f"console    {CONSOLE}\n",
     ):
         assert text in shown.stdout
 
     values = json.loads(call("status", "flights", "--json").stdout)
     assert values["session"]["failed"][11] == f"{ODD}11: UNREADABLE: [torn]"
     assert values["session"]["files"] == {"files": 5, "done": 3, "failed": 2, "gone": 0}
-    assert values["published"]["at"] == "2023-11-14 22:13:20 UTC"
+    assert values["published"]["at"] == "2023-11-14T22:13:20Z"
     assert values["heldBack"] == {"files": 1, "removals": 1}
     assert values["leaseHolder"].startswith("run-me on host")
+    assert (values["state"], values["source"]["behindSince"]) == ("failed", None)
+    assert (values["query"], values["console"]) == ('SELECT * FROM "flights" LIMIT 10', CONSOLE)
 
 
 # --- progress --------------------------------------------------------------------------------------
@@ -427,4 +487,14 @@ def test_progress_in_a_log_file_is_whole_lines() -> None:
         progress.built(Receipt(ODD, 1, 0, Fingerprint(1, 1), "", 1, 0, (), 0.1, "h/1"))
     lines = [line.rstrip() for line in file.getvalue().splitlines()]
     assert f"swept {ODD} {'x' * 100}" in lines
-    assert f"{ODD}: UNREADABLE: line 3: [/b]" in lines
+    assert "built 1 of 2 files, 1 failed, 1 row" in lines
+    assert "UNREADABLE" not in file.getvalue(), "the end of the command names it, once"
+
+
+@pytest.mark.parametrize(("text", "stands_out"), [(f"{report.WARNING} v: null", True), ("swept", False)])
+def test_a_warning_among_the_notes_stands_out(text: str, stands_out: bool) -> None:
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, color_system="standard", width=80)
+    with ConsoleProgress(console) as progress:
+        progress.note(text)
+    assert ("\x1b[33m" in file.getvalue()) == stands_out

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ import pytest
 import typer
 from fakes.project import ROOT
 from fakes.tables import write_table
-from typer.main import get_command
+from typer.core import TyperGroup
+from typer.main import get_command, get_group
 from typer.testing import CliRunner
 
 from pinot_assets.cli import driver, main, program
-from pinot_assets.cli.program import PANELS
+from pinot_assets.cli.main import PANELS
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import PinotAssetsError, PreflightRefused
 from tools.docs.cli_page import MEANINGS, WITHOUT_JSON, commands, page
@@ -44,11 +46,56 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_command_starts_without_what_few_of_them_need() -> None:
-    code = "import sys, pinot_assets.cli.main; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    heavy = {"dagster", "pyspark", "pandas", "sqlglot", "openlineage.client", "prometheus_client", "grpc"}
-    assert not heavy & set(done.stdout.split())
+FOR_FEW = frozenset(
+    {
+        *("dagster", "pyspark", "py4j", "pandas.core", "sqlglot", "openlineage.client", "prometheus_client"),
+        *("boto3", "obstore", "httpx", "grpc", "kafka"),
+    }
+)
+"""What only some commands need, or only with something to do."""
+FOR_COMMANDS = FOR_FEW | {"numpy", "pyarrow", "pydantic", "kazoo", "yaml", "pinot_assets.cli.commands.run"}
+
+
+def imported_by(*words: str) -> set[str]:
+    """The modules that the program has imported when a command ends, however it ends."""
+    command = [sys.executable, "-X", "importtime", "-m", "pinot_assets", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    names = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "import time:" in line}
+    assert "pinot_assets.core.interrupts" in names, done.stderr
+    return names
+
+
+@pytest.mark.parametrize(
+    ("words", "heavy"),
+    [
+        (["--version"], FOR_COMMANDS | {"typer", "rich", "pinot_assets.cli.main"}),
+        (["--help"], FOR_COMMANDS),
+        (["status", "flights"], FOR_FEW),
+    ],
+    ids=["version", "help", "status"],
+)
+def test_a_command_starts_without_what_others_need(words: list[str], heavy: frozenset[str]) -> None:
+    assert not heavy & imported_by(*words)
+
+
+def test_python_looks_for_garbage_once_the_command_is_imported() -> None:
+    code = """
+import atexit, gc, sys
+from pinot_assets.__main__ import main
+atexit.register(lambda: print(gc.isenabled(), gc.get_freeze_count() > 10_000))
+sys.argv = ["pinot-assets", "status", "flights"]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1] == "True True", done.stderr
+
+
+@pytest.mark.parametrize(("panel", "name"), [(panel, name) for panel in PANELS for name in PANELS[panel]])
+def test_the_list_says_of_a_command_what_its_own_help_says_first(panel: str, name: str) -> None:
+    program = get_command(main.app)
+    command = program.get_command(typer.Context(program), name)  # type: ignore[attr-defined]
+    assert command.help.split("\n\n")[0] == PANELS[panel][name].summary
+    assert command.rich_help_panel == panel
 
 
 def type_in(
@@ -73,10 +120,10 @@ def needed(command: Any) -> list[str]:
 
 
 def test_help_groups_every_command_and_no_other() -> None:
-    typed = get_command(main.app)
-    assert {name for names in PANELS.values() for name in names} == set(typed.commands)  # type: ignore[attr-defined]
     shown = CliRunner().invoke(main.app, ["--help"]).output
     assert all(f"─ {panel} ─" in shown for panel in PANELS)
+    listed = [line[2:].split(maxsplit=1)[0] for line in shown.splitlines() if re.match("│ [a-z]", line)]
+    assert listed == [name for names in PANELS.values() for name in names]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -308,7 +355,8 @@ def test_ctrl_c_is_json_where_a_command_tells_people_itself(
     def interrupted(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(driver, "load_settings", lambda: None)
+    monkeypatch.setenv("PINOT_CONTROLLER_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("PINOT_ZOOKEEPER", "127.0.0.1:1")
     monkeypatch.setattr(driver, "open_clients", interrupted)
     code, out, err = type_in(monkeypatch, capsys, "run", "flights", "--json")
     told = json.loads(out)
@@ -325,3 +373,26 @@ def test_a_folder_without_specs_is_an_error(
     assert (code, "there is no *.yaml" in err) == (1, True)
     code, out, _ = type_in(monkeypatch, capsys, *words, "--json")
     assert (code, json.loads(out)["exit"]) == (1, 1)
+
+
+def everything(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words of every group and command."""
+    yield path
+    context = typer.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, TyperGroup):
+            yield from everything(command, (*path, name))
+        else:
+            yield (*path, name)
+
+
+@pytest.mark.parametrize("words", [*everything(get_group(main.app))], ids=" ".join)
+def test_each_help_is_short_to_ask_for_and_shows_no_type_of_flags(words: tuple[str, ...]) -> None:
+    """Lists of commands have one sentence each, and exit codes are in the command's own help."""
+    short = CliRunner().invoke(main.app, [*words, "-h"])
+    assert short.exit_code == 0
+    assert short.stdout == CliRunner().invoke(main.app, [*words, "--help"]).stdout
+    assert "<bool>" not in short.stdout
+    if "COMMAND" in short.stdout:
+        assert "Exits" not in short.stdout

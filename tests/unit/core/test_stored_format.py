@@ -11,7 +11,17 @@ from typing import NamedTuple
 import pytest
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.stored_format import NEWEST, RELEASES, Marks, Open, Stored, plain, since, structured
+from pinot_assets.core.stored_format import (
+    NEWEST,
+    RELEASES,
+    Marks,
+    Open,
+    Stored,
+    added,
+    plain,
+    since,
+    structured,
+)
 from pinot_assets.errors import NeedsNewerRelease
 from pinot_assets.session.values import znrecord
 
@@ -117,3 +127,17 @@ def test_a_nodes_field_of_format_2_too() -> None:
     assert znrecord.from_bytes(Node, second, "a node") == replace(node, format=2)
     with pytest.raises(ValueError, match="it lacks stateNow"):
         znrecord.from_bytes(Node, first.replace(b"stateNow", b"stateThen"), "a node")
+
+
+@dataclass(frozen=True, slots=True)
+class Widened(Stored):
+    name: str
+    asked_by: str = field(default="", metadata=added(2))
+
+
+def test_a_field_that_a_format_got_later_leaves_the_bytes_of_older_objects() -> None:
+    old = {"name": "a", "format": 2, "needs": RELEASES[2]}
+    assert plain(structured(Widened, old, "an object")) == old
+    new = old | {"asked_by": "ann"}
+    assert plain(structured(Widened, new, "an object")) == new
+    assert plain(Widened("a", asked_by="ann")) == {"name": "a"}  # format 1 has no such field

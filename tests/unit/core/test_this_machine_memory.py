@@ -25,6 +25,20 @@ def test_arrow_allocates_as_everything_else_does() -> None:
     assert pa.default_memory_pool().backend_name == "system"
 
 
+def test_arrow_converts_values_without_pandas_and_still_returns_what_is_of_pandas() -> None:
+    program = """
+import sys
+import pyarrow as pa
+from pinot_assets.core.this_machine import convert_without_pandas
+
+convert_without_pandas()
+print(pa.array(["a"])[0], "pandas" in sys.modules)
+print(list(pa.array([1, 2]).to_pandas()), "pandas" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["a False", "[1, 2] True"]
+
+
 def test_memory_that_was_freed_is_taken_again_without_asking_the_kernel_for_its_pages() -> None:
     program = """
 import resource

@@ -52,7 +52,11 @@ def test_no_other_test_is_left_out_of_make_test() -> None:
     options = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     assert {name for name in options["norecursedirs"] if "/" in name} == {
         *("tests/slow", "tests/pauseless"),  # of `make test-all`
-        *("tests/ui", "tests/clouds"),  # of `make ui-test`, `make clouds-test`
+        *(
+            "tests/ui",
+            "tests/clouds",
+            "tests/helm",
+        ),  # of `make ui-test`, `make clouds-test`, `make helm-test`
     }
 
 
@@ -61,7 +65,7 @@ def test_make_test_all_collects_them_all() -> None:
     [recipe] = re.findall(r"^test-all: check.*\n\t@(.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert "tests" not in re.sub("'.+?'", "", recipe)  # it names no folder: all of testpaths
     command = recipe.replace("$(BIN)/pytest $(SPREAD)", f"{sys.executable} -m pytest -p no:xdist")
-    apart = {"slow", "pauseless", "ui", "clouds"}
+    apart = {"slow", "pauseless", "ui", "clouds", "helm"}
     others = {f.name for f in (ROOT / "tests").iterdir() if f.is_dir()} - apart
     ignored = [f"--ignore=tests/{name}" for name in sorted(others)]
     collected = subprocess.run(

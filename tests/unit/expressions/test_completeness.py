@@ -154,4 +154,4 @@ def test_it_takes_no_longer_than_its_text(text: str) -> None:
     begun = time.monotonic()
     with suppress(ExpressionRefused):
         check_whole(read_tokens(text, SPARK))
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 20, "it would be hours"

@@ -27,3 +27,8 @@ def test_servers_and_shadow_tables_are_asked_what_a_question_makes() -> None:
     assert files_with(r"\.query_broker\(") == {"session/checks/shadow.py"}
     for name in ("session/checks/assertions.py", "session/checks/shadow.py"):
         assert "question.of(" in (ROOT / name).read_text("utf-8")
+
+
+def test_what_a_person_types_is_sent_by_one_command() -> None:
+    assert files_with(r"\.ask_brokers\(") == {"cli/commands/query.py"}
+    assert files_with(r"CallKind\.QUERY") == {"pinot/client/broker.py", "pinot/client/http.py"}

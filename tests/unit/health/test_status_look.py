@@ -12,7 +12,7 @@ from pinot_assets.errors import SessionError
 from pinot_assets.health.readings import SourceDifference
 from pinot_assets.health.status_look import STATUS, status_from
 from pinot_assets.health.table_probe import Ports, TableProbe
-from pinot_assets.health.table_status import Standing
+from pinot_assets.health.table_status import TableCondition
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.hold import NO_HOLD
 from pinot_assets.session.values.state import ObjectRef, Pointer
@@ -41,7 +41,7 @@ def probe(tmp_path: Path) -> TableProbe:
 
 def test_a_change_waits_no_longer_than_since_what_is_published(probe: TableProbe) -> None:
     status = status_from(probe)
-    assert status.standing is Standing.BEHIND
+    assert status.state is TableCondition.WAITING
     assert "1 new, 1 deleted" in status.what
     assert status.since_ms == SNAPSHOT.published_ms
 
@@ -51,11 +51,11 @@ def test_held_files_are_counted(probe: TableProbe) -> None:
     difference = SourceDifference(2, (), (), (), 2, 0)
     probe.readings |= {"observation": seen, "difference": difference, "waiting_since_ms": {}}
     status = status_from(probe)
-    assert status.standing is Standing.HELD
+    assert status.state is TableCondition.HELD
     assert "2 files of the source" in status.what
 
 
 def test_an_error_is_not_known_and_not_raised(tmp_path: Path) -> None:
     probe = TableProbe(write_table(tmp_path, "t"), Ports(fails, fails, fails, fails), NOW)
-    assert status_from(probe).standing is Standing.NOT_KNOWN
+    assert status_from(probe).state is TableCondition.NOT_KNOWN
     assert not STATUS(probe).known

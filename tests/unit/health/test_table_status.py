@@ -9,9 +9,9 @@ import pytest
 from pinot_assets.core.check_result import Severity
 from pinot_assets.health.table_status import (
     SourceChanges,
-    Standing,
     StatusFacts,
-    TableStatus,
+    StatusReport,
+    TableCondition,
     table_status,
     unknown_status,
 )
@@ -32,38 +32,44 @@ HOLDER = Owner("run", "host", 7, NOW)
 CHANGED = SourceChanges(new=2, rewritten=1, since_ms=NOW - 2 * HOUR)
 
 
-def status(facts: StatusFacts) -> TableStatus:
+def status(facts: StatusFacts) -> StatusReport:
     return table_status(facts, NOW)
 
 
 @pytest.mark.parametrize(
     ("facts", "standing"),
     [
-        (FINE, Standing.PUBLISHED),
-        (replace(FINE, snapshot=None), Standing.NEVER_PUBLISHED),
-        (replace(FINE, changes=CHANGED), Standing.BEHIND),
-        (replace(FINE, is_held=True), Standing.HELD),
-        (replace(FINE, session=SESSION, failures=(BAD,)), Standing.FAILED),
-        (replace(FINE, session=replace(SESSION, audit=SHUT)), Standing.FAILED),
-        (replace(FINE, session=replace(SESSION, trouble_since_ms=NOW - HOUR)), Standing.FAILED),
-        (replace(FINE, gave_up=replace(SESSION, outcome=Outcome.ABANDONED_RETRIES)), Standing.FAILED),
-        (replace(FINE, session=replace(SESSION, trouble_since_ms=NOW - HOUR // 2)), Standing.WAITING),
-        (replace(FINE, session=SESSION, failures=(GONE,)), Standing.WAITING),
-        (replace(FINE, session=replace(SESSION, audit=SERVERS)), Standing.WAITING),
-        (replace(FINE, session=SESSION), Standing.WAITING),
-        (replace(FINE, session=SESSION, holder=HOLDER), Standing.PUBLISHED),
+        (FINE, TableCondition.UP_TO_DATE),
+        (replace(FINE, snapshot=None), TableCondition.NOT_PUBLISHED),
+        (replace(FINE, changes=CHANGED), TableCondition.WAITING),
+        (replace(FINE, is_held=True), TableCondition.HELD),
+        (replace(FINE, session=SESSION, failures=(BAD,)), TableCondition.FAILED),
+        (replace(FINE, session=replace(SESSION, audit=SHUT)), TableCondition.FAILED),
+        (replace(FINE, session=replace(SESSION, trouble_since_ms=NOW - HOUR)), TableCondition.FAILED),
+        (replace(FINE, gave_up=replace(SESSION, outcome=Outcome.ABANDONED_RETRIES)), TableCondition.FAILED),
+        (
+            replace(FINE, session=replace(SESSION, trouble_since_ms=NOW - HOUR // 2)),
+            TableCondition.TRIED_AGAIN,
+        ),
+        (replace(FINE, session=SESSION, failures=(GONE,)), TableCondition.TRIED_AGAIN),
+        (replace(FINE, session=replace(SESSION, audit=SERVERS)), TableCondition.TRIED_AGAIN),
+        (replace(FINE, session=SESSION), TableCondition.UNFINISHED),
+        (replace(FINE, session=SESSION, holder=HOLDER), TableCondition.UP_TO_DATE),
         # Of several, the worst.
-        (replace(FINE, session=SESSION, failures=(BAD,), is_held=True, changes=CHANGED), Standing.FAILED),
-        (replace(FINE, is_held=True, changes=CHANGED), Standing.HELD),
-        (replace(FINE, snapshot=None, session=SESSION, failures=(BAD,)), Standing.FAILED),
-        (replace(FINE, snapshot=None, changes=CHANGED), Standing.NEVER_PUBLISHED),
+        (
+            replace(FINE, session=SESSION, failures=(BAD,), is_held=True, changes=CHANGED),
+            TableCondition.FAILED,
+        ),
+        (replace(FINE, is_held=True, changes=CHANGED), TableCondition.HELD),
+        (replace(FINE, snapshot=None, session=SESSION, failures=(BAD,)), TableCondition.FAILED),
+        (replace(FINE, snapshot=None, changes=CHANGED), TableCondition.NOT_PUBLISHED),
     ],
 )
-def test_the_standing_follows_from_the_facts(facts: StatusFacts, standing: Standing) -> None:
+def test_the_standing_follows_from_the_facts(facts: StatusFacts, standing: TableCondition) -> None:
     found = status(facts)
-    assert found.standing is standing
-    assert found.check_result().passed is (standing is Standing.PUBLISHED)
-    assert found.severity is (Severity.ERROR if standing is Standing.FAILED else Severity.WARN)
+    assert found.state is standing
+    assert found.check_result().passed is (standing is TableCondition.UP_TO_DATE)
+    assert found.severity is (Severity.ERROR if standing is TableCondition.FAILED else Severity.WARN)
 
 
 def test_a_failed_file_is_named_with_its_reason_and_what_queries_still_see() -> None:

@@ -18,8 +18,8 @@ from fakes.tables import write_table
 from pinot_assets.errors import PlanOutdated, SessionHeld
 from pinot_assets.lineage_events import sending
 from pinot_assets.lineage_events.sending import is_configured, lineage_after, place_of, schema_columns
-from pinot_assets.session.driver import StepRecord
 from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.outcome import StepRecord
 from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Session, State
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.source import Fingerprint

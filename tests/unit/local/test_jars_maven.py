@@ -83,7 +83,7 @@ def test_a_pom_is_resolved_once_and_again_when_it_changes(pom: Path, cache: Path
 def test_two_processes_at_once_resolve_once(pom: Path, cache: Path, working: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from pinot_assets.local import jars as maven;"
-        "print(len(maven.resolve(Path(sys.argv[1]), cache=Path(sys.argv[2]))))"
+        "print(len(maven.resolve_jars(Path(sys.argv[1]), cache=Path(sys.argv[2]))))"
     )
     both = [
         subprocess.Popen([sys.executable, "-c", code, pom, cache], stdout=subprocess.PIPE, text=True)

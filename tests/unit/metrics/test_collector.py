@@ -14,9 +14,11 @@ import pytest
 from fakes.monitoring.pushgateway import Numbers, numbers
 from fakes.waiting import until
 
+from pinot_assets.core.waiting import TABLES_AT_A_TIME
 from pinot_assets.errors import SourceError
-from pinot_assets.metrics.collector import AT_A_TIME, HANGS_S, Collector, ScrapePart
-from pinot_assets.metrics.family import Sample, prometheus_text
+from pinot_assets.metrics.collector import HANGS_S, Collector, ScrapePart
+from pinot_assets.metrics.exposition import prometheus_text
+from pinot_assets.metrics.family import Sample
 from pinot_assets.metrics.session import OPEN
 
 
@@ -98,7 +100,7 @@ def test_a_table_that_hangs_keeps_no_other_from_being_looked_at() -> None:
         return [OPEN.of(1, "t")]
 
     parts = [
-        *(ScrapePart(f"hangs{n}", "session", hangs) for n in range(AT_A_TIME - 1)),
+        *(ScrapePart(f"hangs{n}", "session", hangs) for n in range(TABLES_AT_A_TIME - 1)),
         ScrapePart("t", "session", last),
     ]
     thread = threading.Thread(target=seen.look, args=(parts,))
@@ -152,9 +154,9 @@ def test_a_table_that_hangs_does_not_end_the_rounds_of_the_others() -> None:
 
 
 def test_tables_that_hang_give_up_their_places() -> None:
-    rounds = Rounds(hanging=AT_A_TIME)
+    rounds = Rounds(hanging=TABLES_AT_A_TIME)
     with rounds.under_way():
-        until(lambda: rounds.held == AT_A_TIME)
+        until(lambda: rounds.held == TABLES_AT_A_TIME)
         before = len(rounds.looks)
         rounds.now += HANGS_S + 1
         until(lambda: len(rounds.looks) >= before + 2)
@@ -223,7 +225,7 @@ def test_what_cannot_be_told_ends_a_look() -> None:
     def told(_: str) -> None:
         raise BrokenPipeError
 
-    parts = [ScrapePart(f"t{n}", "session", Reads(SourceError("gone"))) for n in range(AT_A_TIME + 1)]
+    parts = [ScrapePart(f"t{n}", "session", Reads(SourceError("gone"))) for n in range(TABLES_AT_A_TIME + 1)]
     with pytest.raises(BrokenPipeError):
         Collector(told).look(parts)
 

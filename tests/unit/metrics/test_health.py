@@ -17,12 +17,13 @@ from pinot_assets.core.check_result import CheckResult, Severity, unknown
 from pinot_assets.errors import PinotUnreachable
 from pinot_assets.health.readings import SourceDifference
 from pinot_assets.metrics import health
-from pinot_assets.metrics.family import Family, Sample, prometheus_text
+from pinot_assets.metrics.exposition import prometheus_text
+from pinot_assets.metrics.family import Family, Sample
 from pinot_assets.metrics.health import health_samples, rollback_sample
 from pinot_assets.metrics.pushing import run_samples
 from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.pinot.lineage import Lineage
-from pinot_assets.session.driver import StepRecord
+from pinot_assets.session.values.outcome import StepRecord
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint

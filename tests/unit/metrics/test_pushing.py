@@ -16,7 +16,7 @@ from fakes.tables import write_table
 from pinot_assets.errors import PinotUnreachable, PlanOutdated, SessionHeld
 from pinot_assets.metrics import pushing
 from pinot_assets.metrics.pushing import GATEWAY, PASSWORD, USER, pushed_after
-from pinot_assets.session.driver import StepRecord
+from pinot_assets.session.values.outcome import StepRecord
 
 GROUP = "/metrics/job/pinot_assets/table/flights"
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from fakes.monitoring.pushgateway import Numbers, numbers
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.metrics.family import prometheus_text
+from pinot_assets.metrics.exposition import prometheus_text
 from pinot_assets.metrics.session import StoredState, session_samples
 from pinot_assets.session.values.hold import Hold
 from pinot_assets.session.values.state import (

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -44,15 +45,20 @@ class Sensor:
         session = Session("cp2-bbbbbb", 2, Mode.SYNC, fingerprint, 0, ObjectRef("k", "0"), State.IN_PROGRESS)
         pointer = Pointer("cp2", epoch=5, owner=Owner("dead-run", "host", 7, 0))
         self.seen = Observation(pointer, session, (), {}, None, None, NO_HOLD)
-        patch.setattr(module, "open_session_stores", lambda settings: nullcontext(self.store))
+        patch.setattr(module, "open_session_stores", self.stores)
         patch.setattr(module, "observe", lambda store, staging: self.look())
         patch.setattr(module, "switched_on", lambda context, specs: self.on)
         patch.setattr(module, "time", SimpleNamespace(time=lambda: self.now_s))
         self.definition = module.sessions_sensor([self.spec, self.other])
 
-    def store(self, spec: TableSpec) -> Any:
+    def stores(self, specs: Sequence[TableSpec], _: object) -> Any:
+        return nullcontext(
+            {spec.name: SimpleNamespace(pointer=partial(self.pointer, spec)) for spec in specs}
+        )
+
+    def pointer(self, spec: TableSpec) -> Pointer:
         self.opened.append(spec.name)
-        return SimpleNamespace(pointer=lambda: self.seen.pointer if spec.name == "t" else Pointer())
+        return self.seen.pointer if spec.name == "t" else Pointer()
 
     def look(self) -> Observation:
         return self.seen
@@ -131,7 +137,7 @@ def test_a_zookeeper_that_is_away_is_said_and_changes_nothing(
     sensor.tick()
     before = sensor.cursor
 
-    def away(_: object) -> Any:
+    def away(*_: object) -> Any:
         raise SessionError("ZooKeeper does not answer")
 
     monkeypatch.setattr(module, "open_session_stores", away)

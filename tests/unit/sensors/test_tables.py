@@ -22,7 +22,7 @@ from pinot_assets.assets.looks import OfflineView
 from pinot_assets.core.check_result import unknown
 from pinot_assets.errors import SessionError
 from pinot_assets.health import CHECKS, CheckResult, Severity, source
-from pinot_assets.health.table_status import Standing, TableStatus
+from pinot_assets.health.table_status import StatusReport, TableCondition
 from pinot_assets.realtime.health.all_checks import CHECKS as REALTIME_CHECKS
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import tables as module
@@ -31,7 +31,7 @@ from pinot_assets.snapshot.manifest import SnapshotRef
 from pinot_assets.table_spec import TableSpec
 
 HALF_SET = PinotResource(controller_url="http://127.0.0.1:1")  # refused before anything is asked
-FINE = TableStatus("t", Standing.PUBLISHED, "t is published as the source has it", "queries see all")
+FINE = StatusReport("t", TableCondition.UP_TO_DATE, "t is published as the source has it", "queries see all")
 REF = SnapshotRef("snapshots/1", "0")
 
 
@@ -55,7 +55,11 @@ class Sensor:
         self.cursor: str | None = None
         self.now_s = 1000.0
         patch.setattr(module, "look_and_compare", self.look)
-        patch.setattr(module, "open_session_stores", lambda settings: nullcontext(self.store))
+        patch.setattr(
+            module,
+            "open_session_stores",
+            lambda specs, settings: nullcontext({s.name: self.store(s) for s in specs}),
+        )
         patch.setattr(module, "open_session_store", lambda spec, settings: nullcontext(self.store(spec)))
         patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now_s))
         self.definition = module.tables_sensor(list(self.specs.values()))
@@ -123,7 +127,7 @@ def test_a_table_that_changed_is_looked_at_within_a_tick(sensor: Sensor) -> None
 
 
 def test_without_a_zookeeper_the_looks_go_on(sensor: Sensor, monkeypatch: pytest.MonkeyPatch) -> None:
-    def away(_: object) -> Any:
+    def away(*_: object) -> Any:
         raise SessionError("ZooKeeper does not answer")
 
     monkeypatch.setattr(module, "open_session_stores", away)

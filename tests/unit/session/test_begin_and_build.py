@@ -50,6 +50,7 @@ def gone_on(
     run: Any = SimpleNamespace(
         spec=SimpleNamespace(audit=asked),
         table="t",
+        asked_by="ann@host",
         staging=SimpleNamespace(put_plan=lambda _: ObjectRef("q", "q")),
         clients=SimpleNamespace(now_ms=int),
         write_session=lambda session: session,

@@ -272,3 +272,49 @@ def test_files_whose_texts_have_no_pattern_in_common_make_no_dates() -> None:
 def test_lists_without_a_value_are_lists(column: SampledColumn) -> None:
     (found,) = propose({"tags": column}).fields
     assert (found.data_type, found.multi) == ("STRING", True)
+
+
+def odd(cells: list[str]) -> str:
+    """The doubt about a csv column of these cells, with its odd value."""
+    (field,) = propose({"c": of_cells(cells, {""})}).fields
+    return f"{field.data_type}: {field.doubt} {field.odd_value}".strip()
+
+
+def test_a_few_texts_among_many_numbers_are_told_with_the_first() -> None:
+    numbers = [str(n) for n in range(400)]
+    assert odd([*numbers[:5], "", "n/a", *numbers, "?"]) == (
+        "STRING: STRING because of 2 values in 407, first in row 7; the others are INT n/a"
+    )
+    assert odd([*numbers, "2.5", "x" * 50]).endswith(f"the others are DOUBLE {'x' * 40}…")
+    assert "the others are BOOLEAN no" in odd([*["true"] * 20, "no"])
+    moments = [f"2024-01-05T10:00:{n:02}Z" for n in range(20)]
+    assert "the others are TIMESTAMP" in odd([*moments, "yesterday"])
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [*map(str, range(400))],
+        ["a"] * 400,
+        [*map(str, range(100)), *["x"] * 5],
+        [*map(str, range(5)), "x"],
+        ["007", *map(str, range(1, 400)), "0815", "0816", "0817", "0818"],
+        [*["a"] * 400, "1"],
+        [],
+    ],
+    ids=["numbers", "texts", "many", "few rows", "codes", "a number among texts", "nothing"],
+)
+def test_no_column_is_doubted_without_such(cells: list[str]) -> None:
+    assert "because of" not in odd(cells)
+
+
+def test_odd_values_of_several_files_count_together() -> None:
+    first, second = of_cells(["1"] * 200, {""}), of_cells([*["2"] * 200, "n/a"], {""})
+    columns = [(200, {"c": first.in_file("a.csv")}), (201, {"c": second.in_file("b.csv")})]
+    (field,) = propose(merged(columns)).fields
+    assert field.doubt == ("STRING because of 1 value in 401, first in row 201 of b.csv; the others are INT")
+
+
+def test_a_text_among_numbers_of_json_is_told() -> None:
+    (field,) = propose({"c": of_members([*range(50), None, "n/a"])}).fields
+    assert (field.odd_value, "1 value in 51, first in row 52" in field.doubt) == ("n/a", True)

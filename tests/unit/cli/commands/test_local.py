@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.tables import write_table
 from typer.testing import CliRunner
 
+from pinot_assets.cli import main
+from pinot_assets.cli.commands import local
 from pinot_assets.cli.commands.local import app
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import LocalStackError
 
 
@@ -56,7 +61,87 @@ def test_status_for_people_and_for_scripts(toy: Any, run: Any) -> None:
     parts = {part["name"]: part for part in json.loads(run("status", "--json").stdout)}
     assert parts["controller"]["state"] == "ready"
     assert parts["controller"]["pid"] == toy.pids()["controller"]
-    assert parts["kafka"]["state"] == "stopped"
+    assert (parts["kafka"]["state"], parts["kafka"]["asked"]) == ("stopped", False)
+
+
+def test_status_lists_what_was_asked_for(toy: Any, run: Any) -> None:
+    def names() -> set[str]:
+        return {line.split()[0] for line in run("status").stdout.splitlines()[1:]}
+
+    toy.stack().up()
+    assert "kafka" not in names()
+    assert "s3" not in names()
+    toy.stack().up(kafka=True)
+    assert "kafka" in names()
+    toy.stack().down()
+    assert "kafka" in names(), "its data are there, and the next `up --kafka` brings it back"
+    assert "s3" not in names()
+
+
+class Pinot:
+    """A Pinot without a table, and what was made in it."""
+
+    def __init__(self) -> None:
+        self.schemas: JsonObject = {}
+        self.tables: JsonObject = {}
+
+    def __enter__(self) -> Pinot:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def get_schema(self, name: str) -> JsonObject | None:
+        return self.schemas.get(name)
+
+    def put_schema(self, schema: JsonMapping) -> None:
+        self.schemas[str(schema["schemaName"])] = dict(schema)
+
+    def validate_table(self, schema: JsonMapping, config: JsonMapping) -> None:
+        pass
+
+    def get_table_config(self, table: str) -> JsonObject | None:
+        return self.tables.get(table)
+
+    def create_table(self, config: JsonMapping) -> None:
+        self.tables[str(config["tableName"])] = dict(config)
+
+
+@pytest.fixture
+def pinot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pinot:
+    pinot = Pinot()
+    write_table(tmp_path, "t")
+    monkeypatch.chdir(tmp_path)
+    for variable in ("PINOT_ASSETS_TABLES", "PINOT_CONTROLLER_URL"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(local, "up", lambda **_: None)
+    monkeypatch.setattr(local, "open_pinot", lambda: pinot)
+    monkeypatch.setattr(local.ui, "runs_at", lambda _: None)
+    monkeypatch.setattr(local.ui, "start", lambda *_: "http://127.0.0.1:3000")
+    return pinot
+
+
+@pytest.mark.parametrize(
+    ("words", "answer", "made"),
+    [(["dev"], "n\n", []), (["dev"], "y\n", ["t"]), (["dev", "--yes"], "", ["t"])],
+)
+def test_dev_makes_nothing_in_pinot_without_a_yes(
+    pinot: Pinot, words: list[str], answer: str, made: list[str]
+) -> None:
+    shown = CliRunner().invoke(main.app, words, input=answer)
+    assert shown.exit_code == 0, shown.output
+    assert "table t_OFFLINE will be created" in shown.stdout
+    assert ("Apply?" in shown.stdout) == (words == ["dev"])
+    assert [*pinot.schemas] == made
+    assert "http://127.0.0.1:3000" in shown.stdout, "the UI starts all the same"
+    assert shown.stdout.splitlines()[-1] == "  pinot-assets down"
+
+
+def test_dev_asks_nothing_where_pinot_is_as_the_specs_say(pinot: Pinot) -> None:
+    assert CliRunner().invoke(main.app, ["dev", "--yes"]).exit_code == 0
+    shown = CliRunner().invoke(main.app, ["dev"], input="")
+    assert shown.exit_code == 0, shown.output
+    assert "Apply?" not in shown.stdout
 
 
 def test_an_error_is_one_clear_message_and_exit_code_1(

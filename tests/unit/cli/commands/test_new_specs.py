@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +54,51 @@ def test_writes_a_spec_that_can_be_applied_and_says_what_to_do_next(folder: Path
     assert "secret-eu" not in text
 
 
+@pytest.mark.parametrize("words", [("init", "clicks in", "--name", "clicks"), ("tables", "init", "clicks")])
+def test_the_staging_area_lies_outside_of_the_specs_and_of_git(folder: Path, words: tuple[str, ...]) -> None:
+    subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
+    assert CliRunner().invoke(main.app, words).exit_code == 0
+    (spec,) = load_tables(folder / "tables").values()
+    staging = folder / ".pinot-assets" / "staging" / "clicks"
+    assert spec.staging_uri() == staging.as_uri()
+    staging.mkdir(parents=True)
+    (staging / "segment.tar.gz").write_bytes(b"")
+    status = ["git", "status", "--porcelain", "--untracked-files=all"]
+    seen = subprocess.run(status, cwd=folder, check=True, capture_output=True, text=True).stdout
+    assert sorted(line[3:] for line in seen.splitlines()) == ['"clicks in/a.csv"', "tables/clicks.yaml"]
+
+
+def test_a_spec_at_the_top_of_a_project_has_its_staging_area_there(folder: Path) -> None:
+    assert call("clicks in", "--out", "c.yaml").exit_code == 0
+    (line,) = [line for line in (folder / "c.yaml").read_text().splitlines() if "segment.dir.uri" in line]
+    assert line.split()[1].strip('"') == ".pinot-assets/staging/clicks_in"
+
+
+def test_what_git_sees_of_that_folder_is_left_to_who_said_it(folder: Path) -> None:
+    (folder / ".pinot-assets").mkdir()
+    (folder / ".pinot-assets" / ".gitignore").write_text("logs/\n")
+    assert call("clicks in").exit_code == 0
+    assert (folder / ".pinot-assets" / ".gitignore").read_text() == "logs/\n"
+
+
+def test_an_odd_value_that_decides_a_type_is_named_on_the_terminal_alone(folder: Path) -> None:
+    """The spec is committed, and the value may be somebody's own."""
+    users = ["n/a" if n == 16 else str(n) for n in range(3002)]
+    lines = (f"{user},{n}" for n, user in enumerate(users))
+    (folder / "users").mkdir()
+    (folder / "users" / "users.csv").write_text("\n".join(["user,visits", *lines]))
+    shown = call("users", "--json")
+    assert json.loads(shown.stdout)["doubts"]["column user"] == (
+        "STRING because of 1 value in 3,002, first in row 17 of users.csv; the others are INT: 'n/a'"
+    )
+    text = (folder / "tables" / "users.yaml").read_text()
+    assert "In doubt: STRING because of 1 value in 3,002" in text
+    assert "n/a" not in text
+
+
 def test_what_to_do_next_finds_a_spec_that_lies_elsewhere(folder: Path) -> None:
     shown = call("clicks in", "--out", "my tables/c.yaml")
-    assert "pinot-assets run clicks_in --tables 'my tables'` fills it" in shown.stdout
+    assert shown.stdout.splitlines()[-1] == "  pinot-assets run clicks_in --tables 'my tables'"
     assert "--tables" not in call("clicks in", "--out", "tables/c.yaml").stdout
 
 

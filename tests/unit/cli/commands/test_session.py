@@ -16,7 +16,16 @@ from typer.testing import CliRunner
 from pinot_assets.cli.commands import session
 from pinot_assets.session.values.state import Mode, ObjectRef, Session, State
 
-SESSION = Session("cp2-bbbbbb", 2, Mode.SYNC, "f", 1_600_000_000_000, ObjectRef("k", "0"), State.IN_PROGRESS)
+SESSION = Session(
+    "cp2-bbbbbb",
+    2,
+    Mode.SYNC,
+    "f",
+    1_600_000_000_000,
+    ObjectRef("k", "0"),
+    State.IN_PROGRESS,
+    asked_by="ann@[host]",
+)
 
 
 @contextmanager
@@ -54,6 +63,10 @@ def test_the_first_attempt_of_a_build_is_told(tmp_path: Path, monkeypatch: pytes
     begun = replace(SESSION, attempt_started_ms=1_700_000_000_000)
     assert "attempt    0, begun 2023-11-14" in shown(tmp_path, monkeypatch, begun, "show")
     assert "attempt 0, begun" in shown(tmp_path, monkeypatch, begun, "list")
+
+
+def test_who_asked_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "asked by   ann@[host]" in shown(tmp_path, monkeypatch, SESSION, "show")
 
 
 def test_rebuild_asks_and_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

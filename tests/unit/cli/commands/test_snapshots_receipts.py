@@ -165,7 +165,12 @@ def test_what_each_switch_changed(switched: Published) -> None:
     assert [newer[key] for key in counts] == [0, 1, 0, 1, 1, 2]
     assert [older[key] for key in counts] == [2, 0, 0, 2, 0, 10]
     assert len(switched.json("history", "t", "--newest", "1")) == 1
-    assert "files +0 ~1 -0" in switched.run("history", "t").stdout
+    assert newer["publishedAt"] == "2023-11-14T22:15:20Z"
+    assert switched.run("history", "t").stdout.splitlines() == [
+        "seq  session     mode  published (UTC)      files     segments  rows",
+        "2    cp2-bbbbbb  SYNC  2023-11-14 22:15:20  +0 ~1 -0  +1 -1     12 (+2)",
+        "1    cp1-aaaaaa  SYNC  2023-11-14 22:14:20  +2 ~0 -0  +2 -0     10 (+10)",
+    ]
 
 
 def test_a_table_that_was_never_published(table: Published) -> None:

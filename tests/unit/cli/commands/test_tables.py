@@ -3,10 +3,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from fakes.realtime.specs import write_realtime_table
+from fakes.tables import SYNC, write_table
+from typer.testing import CliRunner, Result
 
 from pinot_assets.cli.commands import tables as tables_commands
 from pinot_assets.cli.main import app
@@ -299,6 +302,53 @@ def test_no_table_is_begun_that_would_take_another_one_with_it(run, folder):
     assert [file.name for file in folder.path.iterdir()] == ["files.yaml"]
     assert (folder.path / "files.yaml").read_text() == before
     assert list(load_tables(folder.path)) == ["flights"]
+
+
+def listed(folder: Path, *options: str) -> Result:
+    return CliRunner().invoke(app, ["tables", "list", "--tables", str(folder / "tables"), *options])
+
+
+DAILY = {
+    **SYNC,
+    "inputDirURI": "${TABLE_LAKE}/in",
+    "schedule": "0 0 4 * * ?",
+    "scheduleTimezone": "Europe/Berlin",
+}
+
+
+def test_tables_are_listed_as_their_files_have_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TABLE_LAKE", str(tmp_path / "lake"))
+    write_table(tmp_path, "daily", DAILY)
+    write_realtime_table(tmp_path)
+    result = listed(tmp_path, "--json")
+    assert result.exit_code == 0
+    clicks, daily = json.loads(result.stdout)
+    assert clicks == {
+        "table": "clicks",
+        "type": "REALTIME",
+        "mode": None,
+        "source": "kafka: t",
+        "file": str(tmp_path / "tables" / "clicks.yaml"),
+        "schedule": None,
+        "timezone": None,
+    }
+    assert (daily["type"], daily["mode"], daily["source"]) == ("OFFLINE", "sync", "${TABLE_LAKE}/in")
+    assert (daily["schedule"], daily["timezone"]) == ("0 0 4 * * ?", "Europe/Berlin")
+    for_people = listed(tmp_path).stdout.splitlines()
+    assert [line.split()[0] for line in for_people] == ["table", "clicks", "daily"]
+    assert for_people[2].endswith("  0 0 4 * * ?")
+
+
+def test_a_broken_spec_is_listed_as_broken(tmp_path: Path) -> None:
+    write_table(tmp_path, "daily")
+    (tmp_path / "tables" / "a.yaml").write_text("[")
+    result = listed(tmp_path)
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[1].split()[:2] == ["a", "broken"]
+    assert "a.yaml:" in result.stderr
+    broken, daily = json.loads(listed(tmp_path, "--json").stdout)
+    assert (broken["table"], broken["type"], broken["exit"]) == ("a", "broken", 1)
+    assert daily["table"] == "daily"
 
 
 def test_json_schema_is_printed(run):

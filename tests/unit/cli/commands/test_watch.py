@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,13 +19,15 @@ from pinot_assets.cli.commands import watch as watch_command
 from pinot_assets.cli.commands.watch import Outside, TableState, Watched, run_if_due, watch_tables
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import ListingFailed, PinotError, SessionHeld, SnapshotIncomplete
+from pinot_assets.session.context.context import WRITER_VERSION
 from pinot_assets.session.detect.observe import Observation, list_source
-from pinot_assets.session.driver import RunOutcome
 from pinot_assets.session.stores.clients import open_source
-from pinot_assets.session.values.hold import NO_HOLD
+from pinot_assets.session.values.hold import NO_HOLD, Hold
+from pinot_assets.session.values.outcome import RunOutcome
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
-from pinot_assets.session.values.state import Mode, Owner, Pointer
+from pinot_assets.session.values.state import Mode, Owner, Pointer, Session, State
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.source import Inventory
 from pinot_assets.table_spec import TableSpec
 
@@ -75,7 +78,8 @@ def outside(tmp_path: Path) -> WatchedTable:
 def test_runs_when_files_have_changed_and_else_waits(outside: WatchedTable) -> None:
     write_files(outside.folder, F1="a b")
     table = run_if_due(Watched(outside.spec), outside, 30)
-    assert [state for state, _ in outside.states] == [TableState.RUNS, TableState.WAITS]
+    assert [state for state, _ in outside.states] == [TableState.RUNS, TableState.SWITCHED]
+    assert "1 file, 0 segments, 1 row are visible" in table.message
     assert (table.last, table.last_s, table.next_s) == ("switched: 1 row", NOW, NOW + 30)
     table = run_if_due(table, outside, 30)
     assert (table.state, outside.runs) == (TableState.WAITS, 1)
@@ -144,7 +148,7 @@ def test_a_run_that_failed_is_not_started_again_at_once(outside: WatchedTable) -
     assert (table.state, table.last, table.code) == (TableState.ERROR, "failed", ExitCode.ERROR)
     outside.now += 30
     table = run_if_due(table, outside, 30)
-    assert (table.state, outside.runs) == (TableState.WAITS, 1)
+    assert (table.state, outside.runs) == (TableState.BEHIND, 1)
     assert "launched before" in table.message
     outside.now += 300
     run_if_due(table, outside, 30)
@@ -163,6 +167,39 @@ def test_a_gate_that_stays_shut_is_told(outside: WatchedTable, monkeypatch: pyte
         "not all is built",
         ExitCode.REFUSED,
     )
+
+
+FAILED = Failure("file:///F1.csv", 0, 0, "UNREADABLE", "torn")
+
+
+def test_a_session_that_waits_for_a_person_keeps_the_table_behind(outside: WatchedTable) -> None:
+    """So that cron does not take the table for published."""
+    write_files(outside.folder, F1="a")
+    fingerprint, plan = outside.spec.config_fingerprint(WRITER_VERSION), SnapshotRef("plans/1", "00")
+    session = Session("cp1-aaaaaa", 1, Mode.SYNC, fingerprint, 0, plan, State.IN_PROGRESS)
+    outside.seen = Observation(Pointer(), session, (FAILED,), {}, None, None, NO_HOLD)
+    table = run_if_due(Watched(outside.spec), outside, 30)
+    assert (table.state, table.code, outside.runs) == (TableState.BEHIND, ExitCode.REFUSED, 0)
+    assert "waits for the schedule or a run by hand" in table.message
+
+
+def test_a_run_that_may_do_nothing_keeps_the_table_behind(
+    outside: WatchedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_files(outside.folder, F1="a")
+    paused = RunOutcome(TriggerReport(TriggerResult.PAUSED, None, 1, paused="failed"))
+    monkeypatch.setattr(outside, "run", lambda spec: paused)
+    table = run_if_due(Watched(outside.spec), outside, 30)
+    assert (table.state, table.code) == (TableState.BEHIND, ExitCode.REFUSED)
+
+
+def test_what_a_rollback_holds_back_is_called_held(outside: WatchedTable) -> None:
+    """The files that are held count as none that changed."""
+    hold = Hold({}, ("file:///F1.csv",))
+    outside.seen = Observation(Pointer(), None, (), {}, None, None, hold)
+    table = run_if_due(Watched(outside.spec), outside, 30)
+    assert (table.state, table.code, outside.runs) == (TableState.HELD, ExitCode.DONE, 0)
+    assert "1 removal held after a rollback until `pinot-assets resume t`" in table.message
 
 
 def test_looks_until_it_is_to_end_and_lets_a_run_come_to_its_end(outside: WatchedTable) -> None:
@@ -211,7 +248,7 @@ def test_a_table_whose_spec_is_wrong_is_named_and_the_others_are_watched(
     assert [(line["table"], line["state"]) for line in lines] == [
         ("b", "left out"),
         ("t_OFFLINE", "runs"),
-        ("t_OFFLINE", "waits"),
+        ("t_OFFLINE", "switched"),
     ]
     assert "b.yaml:1" in lines[0]["message"]
     assert outside.runs == 1
@@ -234,7 +271,8 @@ def test_once_for_log_collectors(outside: WatchedTable, typed: Callable[..., tup
     code, out = typed("--all", "--once", "--json")
     lines = [json.loads(line) for line in out.splitlines()]
     assert code == 0
-    assert [line["state"] for line in lines] == ["runs", "waits"]
+    assert [line["state"] for line in lines] == ["runs", "switched"]
+    assert datetime.fromisoformat(lines[1]["lastRunAt"]).tzinfo is UTC
     assert lines[1]["table"] == "t_OFFLINE"
     assert lines[1]["lastRun"] == "switched: 1 row"
     assert [line["failingSince"] for line in lines] == [None, None]
@@ -244,7 +282,7 @@ def test_once_for_log_collectors(outside: WatchedTable, typed: Callable[..., tup
     assert "t error no listing" in out
     code, out = typed("t", "--once", "--json")
     assert code == 1
-    assert str(json.loads(out)["failingSince"]).endswith("UTC")
+    assert datetime.fromisoformat(json.loads(out)["failingSince"]).tzinfo is UTC
 
 
 def test_ctrl_c_ends_it_cleanly(outside: WatchedTable, typed: Callable[..., tuple[int, str]]) -> None:

@@ -158,7 +158,7 @@ from pathlib import Path
 import pyarrow as pa
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.formats.read import read_batches
-from pinot_assets.ingest.contract.failures import trouble_of
+from pinot_assets.ingest.contract.failures import trouble_code
 from pinot_assets.core.this_machine import limit_memory
 
 def taken():
@@ -170,7 +170,7 @@ try:
     for table in read_batches(Path(sys.argv[2]), wanted, "avro", reader={}, verdicts=BadRowPolicy()):
         print(table.num_rows)
 except Exception as error:
-    print(trouble_of(error))
+    print(trouble_code(error))
 """
 
 

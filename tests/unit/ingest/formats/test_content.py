@@ -10,7 +10,14 @@ import pytest
 
 from pinot_assets.core.file_errors import Unreadable
 from pinot_assets.ingest.formats import content
-from pinot_assets.ingest.formats.content import Readable, check_not_torn, packing, plain_file, text_blocks
+from pinot_assets.ingest.formats.content import (
+    Readable,
+    check_not_torn,
+    format_of,
+    packing,
+    plain_file,
+    text_blocks,
+)
 
 
 def zstd(data: bytes) -> bytes:
@@ -93,6 +100,18 @@ def test_a_binary_file_of_another_format(tmp_path: Path, data: bytes, input_form
 def test_text_that_is_none(tmp_path: Path, data: bytes, said: str) -> None:
     with pytest.raises(Unreadable, match=f"the file is {said}, not csv"):
         list(text_blocks(write(tmp_path, data), "csv"))
+
+
+@pytest.mark.parametrize(("inner", "name"), [(gzip.compress, "gzip"), (bz2.compress, "bz2"), (zstd, "zstd")])
+@pytest.mark.parametrize("input_format", ["csv", "avro"])
+def test_a_file_that_is_packed_twice_is_called_so(
+    tmp_path: Path, inner: Callable[[bytes], bytes], name: str, input_format: str
+) -> None:
+    path = write(tmp_path, gzip.compress(inner(b"a,b\n1,2\n"), mtime=0))
+    with pytest.raises(Unreadable, match=f"packed twice: what it unpacks to is {name} again"):
+        list(text_blocks(path, "csv")) if input_format == "csv" else plain_file(path, input_format)
+    with pytest.raises(Unreadable, match="packed twice"):
+        format_of(path)
 
 
 @pytest.mark.parametrize("data", [b"ORCID,name\n", b"PAR1,PAR2\n1,\xc3\xa9\n", b"BZh,name\n", b"BZh9 1,a\n"])

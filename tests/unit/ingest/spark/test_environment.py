@@ -44,15 +44,15 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setattr(SparkSession.Builder, "getOrCreate", get)
     # Another test's JVM may be alive, and its properties would be the new configuration's defaults.
     monkeypatch.setattr(SparkContext, "_jvm", None)
-    monkeypatch.setattr(jvm, "start_jvm", lambda settings: None)
+    monkeypatch.setattr(jvm, "start_jvm", lambda settings, log: None)
 
     def get_context(conf: Any) -> str:
         found.update(conf.getAll())
         return "a cluster's context"
 
     monkeypatch.setattr(SparkContext, "getOrCreate", get_context)
-    monkeypatch.setattr(jvm, "local_session", lambda name, cores: "this machine's")
-    monkeypatch.setattr(jvm, "local_context", lambda name, cores: "this machine's context")
+    monkeypatch.setattr(jvm, "local_session", lambda name, cores, log: "this machine's")
+    monkeypatch.setattr(jvm, "local_context", lambda name, cores, log: "this machine's context")
     monkeypatch.setattr(SparkSession, "builder", SparkSession.Builder())
     return found
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.errors import PinotError
+from pinot_assets.errors import PinotError, PinotUnreachable
 from pinot_assets.pinot import Broker, NoResult, PinotConnection, QueryResult
 from pinot_assets.pinot.client.client_pool import ClientPool
 
@@ -68,6 +68,26 @@ def test_a_whole_answer() -> None:
 def test_a_part_of_an_answer_is_an_error(change: JsonObject, told: str) -> None:
     with pytest.raises(PinotError, match=told):
         broker({**GOOD, **change}).query("SELECT 1")
+
+
+def test_a_person_is_shown_a_part() -> None:
+    asked: list[httpx.Request] = []
+    answer = broker({**GOOD, "numServersResponded": 1}, asked).ask("SELECT 1", {"timeoutMs": "1"}, 5.0)
+    assert (answer.rows, answer.servers_answered) == ((("UA", 5), ("AA", 2)), 1)
+    assert json.loads(asked[0].content) == {"sql": "SELECT 1", "queryOptions": "timeoutMs=1"}
+
+
+def test_a_person_s_query_is_sent_once() -> None:
+    asked = []
+
+    def late(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        raise httpx.ReadTimeout("late", request=request)
+
+    one = Broker(URL, ClientPool(PinotConnection("http://127.0.0.1:9000"), httpx.MockTransport(late)))
+    with pytest.raises(PinotUnreachable):
+        one.ask("SELECT 1", {}, 5.0)
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize(

@@ -444,3 +444,32 @@ def test_what_is_registered_is_read_from_zookeeper() -> None:
 def test_a_segment_whose_metadata_has_gone_has_no_crc() -> None:
     pinot = Pinot({"GET /segments/t/crc": ok({"a": "7", "b": "null", "c": None})})
     assert pinot.cluster.segment_crcs("t") == {"a": 7}
+
+
+# --- brokers for a person's query ----------------------------------------------------------------
+
+
+def instances(*ports: int) -> list[dict[str, object]]:
+    return [{"host": "b", "port": port, "instanceName": f"Broker_b_{port}"} for port in ports]
+
+
+BROKERS: dict[str, Answer] = {
+    "GET /v2/brokers/tables": ok({"sales": instances(2, 1), "clicks": instances(3)}),
+    "GET /v2/brokers/tenants": ok({"one": instances(2, 1), "two": instances(3, 1)}),
+}
+
+
+def test_brokers_of_every_table_and_of_the_cluster() -> None:
+    pinot = Pinot(BROKERS)
+    assert pinot.cluster.brokers_by_table() == {
+        "sales": ("http://b:1", "http://b:2"),
+        "clicks": ("http://b:3",),
+    }
+    assert pinot.cluster.all_brokers() == ("http://b:1", "http://b:2", "http://b:3")
+    assert {request.url.params["state"] for request in pinot.asked} == {"ONLINE"}
+
+
+def test_brokers_that_are_configured_take_the_place_of_those_that_the_controller_names() -> None:
+    pinot = Pinot(BROKERS, PinotConnection(URL, broker_urls=("https://gateway/",)))
+    assert pinot.cluster.brokers_by_table()["clicks"] == ("https://gateway/",)
+    assert pinot.cluster.all_brokers() == ("https://gateway/",)

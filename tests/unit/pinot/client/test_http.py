@@ -27,6 +27,7 @@ from pinot_assets.pinot.client.http import (
     CutOff,
     HttpCall,
     HttpClient,
+    NoConnection,
     NotReady,
     UploadFailed,
     error_text,
@@ -149,7 +150,7 @@ SENT = [*LATE, *BROKEN]
 @pytest.mark.parametrize("error", NOT_SENT)
 def test_what_was_never_sent_was_not_done(kind: CallKind, error: type[httpx.TransportError]) -> None:
     failing = Failing(error, times=99)
-    with door(failing) as it, pytest.raises(PinotUnreachable, match="this call was not sent"):
+    with door(failing) as it, pytest.raises(NoConnection, match="this call was not sent"):
         it.send(call(kind))
     assert failing.calls == ATTEMPTS
 
@@ -165,6 +166,15 @@ def test_a_lost_answer_to_a_write_is_unknown_and_never_repeated(
         it.send(call(kind))
     assert failing.calls == 1
     assert isinstance(caught.value, CutOff) == (error in BROKEN)
+
+
+@pytest.mark.parametrize("error", SENT)
+def test_a_query_is_not_repeated_and_changes_nothing(error: type[httpx.TransportError]) -> None:
+    failing = Failing(error, times=1)
+    with door(failing) as it, pytest.raises(PinotUnreachable) as caught:
+        it.send(call(CallKind.QUERY))
+    assert failing.calls == 1
+    assert not isinstance(caught.value, NoConnection)
 
 
 @pytest.mark.parametrize("error", SENT)

@@ -15,7 +15,7 @@ import pytest
 from pinot_assets.core.connections import Waits
 from pinot_assets.errors import LeaseLost
 from pinot_assets.session.context.watchdog import Fed, Watchdog
-from pinot_assets.session.values.report import Quiet
+from pinot_assets.session.values.progress import Quiet
 
 
 def refuse(why: str) -> None:
@@ -74,7 +74,7 @@ def test_no_handler_of_errors_takes_it_for_one(watch: Any) -> None:
 
 def test_progress_keeps_a_step_alive(watch: Any) -> None:
     dog, let_go = watch(stall=1.0)
-    progress = Fed(Quiet(), dog)
+    progress = Fed(Quiet(), dog.feed)
     with dog.guard():
         for word in range(8):
             time.sleep(0.25)
@@ -185,7 +185,7 @@ def test_a_step_that_ends_as_it_is_told_is_not_hit_later() -> None:
 
 def test_r25_a_file_that_moves_is_no_hang_and_one_that_stands_still_is(watch: Any) -> None:
     dog, let_go = watch(stall=1.0)
-    progress = Fed(Quiet(), dog)
+    progress = Fed(Quiet(), dog.feed)
     alive = []
 
     def one_file() -> None:
@@ -199,4 +199,12 @@ def test_r25_a_file_that_moves_is_no_hang_and_one_that_stands_still_is(watch: An
     with pytest.raises(LeaseLost, match="no progress"), dog.guard():
         one_file()
     assert alive == [[]] * 6
+    assert let_go == ["lease"]
+
+
+def test_a_step_can_be_ended_for_another_reason(watch: Callable[[], tuple[Watchdog, list[str]]]) -> None:
+    dog, let_go = watch()
+    threading.Timer(0.2, lambda: dog.end_step("ZooKeeper has not answered for 35 s")).start()
+    with pytest.raises(LeaseLost, match="ZooKeeper has not answered for 35 s"), dog.guard():
+        hang()
     assert let_go == ["lease"]

@@ -12,7 +12,7 @@ from fakes.tables import write_table
 
 from pinot_assets.session.detect import listing
 from pinot_assets.session.values.hold import NO_HOLD
-from pinot_assets.session.values.report import Quiet
+from pinot_assets.session.values.progress import Quiet
 from pinot_assets.session.values.state import Mode
 
 

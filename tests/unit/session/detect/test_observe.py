@@ -14,6 +14,7 @@ from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.session.detect.observe import (
     ListingComparison,
     Observation,
+    behind_since_ms,
     compare_listing,
     list_source,
     published_token,
@@ -136,3 +137,25 @@ def test_what_stands_is_one_text_per_ledger_and_none_while_there_is_more_to_look
     zookeeper.server.ahead_ms += 1000
     zookeeper.create(made)
     assert published_token(store) not in ("", first), "another table of the same name"
+
+
+# --- since when a change waits -------------------------------------------------------------------
+
+
+def behind(folder: Path, inventory: Inventory, snapshot: Snapshot | None) -> int | None:
+    return behind_since_ms(inventory, seen(folder, inventory, snapshot), snapshot)
+
+
+def test_the_oldest_new_or_rewritten_file_counts(tmp_path: Path) -> None:
+    inventory = listing(same=900, rewritten=200, new=300)
+    assert behind(tmp_path, inventory, published(same=900, rewritten=800)) == (NOW_S - 300) * 1000
+
+
+def test_nothing_that_waits_or_a_removal_alone_has_no_date(tmp_path: Path) -> None:
+    assert behind(tmp_path, listing(a=99), published(a=99)) is None
+    assert behind(tmp_path, listing(a=99), published(a=99, gone=99)) is None
+
+
+def test_an_old_copy_waits_no_longer_than_the_snapshot_that_lacks_it(tmp_path: Path) -> None:
+    snapshot = replace(published(), published_ms=(NOW_S - 100) * 1000)
+    assert behind(tmp_path, listing(copied=10_000), snapshot) == (NOW_S - 100) * 1000

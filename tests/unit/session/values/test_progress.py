@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.session.values.report import Pace
+from pinot_assets.session.values.progress import Pace
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint
 

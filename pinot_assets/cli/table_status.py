@@ -1,0 +1,173 @@
+"""The state of an OFFLINE table for `status`: read once, then shown as lines, as JSON, or in one word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.markup import escape
+
+from pinot_assets.cli.first_query import FirstQuery
+from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.text import plural
+from pinot_assets.health.table_status import TableCondition
+from pinot_assets.session.detect.observe import (
+    ListingComparison,
+    Observation,
+    behind_since_ms,
+    compare_listing,
+    list_source,
+    observe,
+)
+from pinot_assets.session.stores.clients import open_source, open_staging
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.values.state import utc_iso, utc_text
+from pinot_assets.session.values.trouble import again_ms, has_lasted, since_ms
+from pinot_assets.source.readiness import unready_words
+from pinot_assets.table_spec import TableSpec
+
+SHOWN = 10
+"""The most failed files that are shown."""
+COUNTS = ("files", "done", "failed", "pending", "gone", "removals")
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatus:
+    """What `status` reads of a table.
+
+    :ivar behind_since_ms: since when a change waits, epoch milliseconds; None if none waits.
+    """
+
+    spec: TableSpec
+    observation: Observation
+    listing: ListingComparison
+    behind_since_ms: int | None
+
+    @property
+    def state(self) -> TableCondition:
+        """The state in a word."""
+        observation, listing, session = self.observation, self.listing, self.observation.session
+        removals = listing.deleted if self.spec.mode != "append" else ()
+        if observation.passing:
+            return TableCondition.TRIED_AGAIN
+        if observation.failures or (session and session.audit and not session.audit.passed):
+            return TableCondition.FAILED
+        if observation.holder is not None:
+            return TableCondition.RUNNING
+        if session is not None:
+            return TableCondition.UNFINISHED
+        if not observation.hold.is_empty:
+            return TableCondition.HELD
+        if listing.new or listing.rewritten or removals or listing.later or listing.waiting:
+            return TableCondition.WAITING
+        return TableCondition.NOT_PUBLISHED if observation.snapshot is None else TableCondition.UP_TO_DATE
+
+
+def read_status(spec: TableSpec, store: SessionStore) -> TableStatus:
+    """Read a table: its nodes, its ledger, and the listing of its source. Changes nothing.
+
+    :raises PinotAssetsError: one of them cannot be read.
+    """
+    observation = observe(store, open_staging(spec))
+    inventory = list_source(spec, open_source(spec))
+    listing = compare_listing(spec, inventory, observation)
+    return TableStatus(spec, observation, listing, behind_since_ms(inventory, listing, observation.snapshot))
+
+
+def status_values(status: TableStatus, rows: FirstQuery) -> JsonObject:
+    """Return the answer of `status` as JSON, for other programs.
+
+    :param rows: how to look at the table's rows.
+    """
+    spec, observation, listing = status.spec, status.observation, status.listing
+    snapshot, session = observation.snapshot, observation.session
+    return {
+        "table": spec.name_with_type,
+        "mode": spec.mode,
+        "state": status.state,
+        "published": None
+        if snapshot is None
+        else {
+            "session": snapshot.session,
+            "mode": snapshot.mode,
+            "files": len(snapshot.ledger),
+            "segments": len(snapshot.segments),
+            "rows": snapshot.rows,
+            "at": utc_iso(snapshot.published_ms),
+            "lineageEntry": snapshot.lineage_entry_id,
+        },
+        "source": {
+            "listed": listing.listed,
+            "new": listing.new,
+            "rewritten": listing.rewritten,
+            "deleted": listing.deleted,
+            "notReady": [f"{u.uri} {u.why}" for u in (*listing.waiting, *listing.later)],
+            "behindSince": None if status.behind_since_ms is None else utc_iso(status.behind_since_ms),
+        },
+        "session": None
+        if session is None
+        else {
+            "id": session.id,
+            "state": session.state,
+            "attempt": session.attempt,
+            "retryCount": session.retry_count,
+            "maxRetries": spec.ingestion.max_retries,
+            "files": dict(session.counts),
+            "lastError": session.last_error,
+            "failed": [f"{f.uri}: {f.code}: {f.reason}" for f in observation.failures],
+            "troubleSince": utc_iso(since_ms(session)) if observation.passing else None,
+            "triedAgainAt": utc_iso(again_ms(session)) if observation.passing else None,
+        },
+        "heldBack": {"files": len(observation.hold.files), "removals": len(observation.hold.removals)},
+        "leaseHolder": str(observation.holder) if observation.holder else None,
+        "query": rows.sql,
+        "console": rows.console,
+    }
+
+
+def _counted(number: int, what: str) -> str:
+    """Return number and word, as `1 file`, `2 done`."""
+    return plural(number, what.removesuffix("s")) if what.endswith("s") else f"{number:,} {what}"
+
+
+def status_lines(status: TableStatus, rows: FirstQuery, now_ms: int) -> Iterator[tuple[str, str]]:
+    """Yield the answer of `status` for people: a label and a text with markup for each line.
+
+    :param rows: how to look at the table's rows.
+    """
+    spec, observation, listing = status.spec, status.observation, status.listing
+    snapshot, session = observation.snapshot, observation.session
+    yield "table", f"{spec.name_with_type} ({spec.mode})"
+    if snapshot is None:
+        yield "published", "nothing yet"
+    else:
+        files, segments = plural(len(snapshot.ledger), "file"), plural(len(snapshot.segments), "segment")
+        what = f"{files}, {segments}, {plural(snapshot.rows, 'row')}"
+        yield "published", f"{what} by {snapshot.session} at {utc_text(snapshot.published_ms)}"
+    yield "source", f"{plural(listing.listed, 'file')} listed: {listing}"
+    for unready in filter(None, (listing.waiting, listing.later)):
+        yield "", escape(unready_words(unready))
+    if session is None:
+        yield "session", "none open"
+    else:
+        counts = ", ".join(_counted(n, what) for what in COUNTS if (n := session.counts.get(what)))
+        retries = f"retry {session.retry_count} of {spec.ingestion.max_retries}"
+        yield "session", f"{session.id} {session.state}, {retries}: {counts}"
+        if observation.passing:
+            since, again = utc_text(since_ms(session)), utc_text(again_ms(session))
+            text = f"trouble that may pass since {since}; sensors and `watch` try again from {again}"
+            yield "", f"[{'red' if has_lasted(session.trouble_since_ms, now_ms) else 'yellow'}]{text}[/]"
+        for failure in observation.failures[:SHOWN]:
+            yield "", f"[red]{escape(f'{failure.uri}: {failure.code}: {failure.reason}')}[/]"
+        if len(observation.failures) > SHOWN:
+            yield "", f"and {len(observation.failures) - SHOWN:,} more; --json lists all"
+        if session.last_error and not observation.failures:
+            yield "", f"[red]{escape(session.last_error)}[/]"
+    if (hold := observation.hold).files or hold.removals:
+        held = f"{plural(len(hold.files), 'file version')}, {plural(len(hold.removals), 'removal')}"
+        yield "held back", f"{held} after a rollback; `pinot-assets resume {spec.name}` lets them in"
+    if observation.holder is not None:
+        yield "lease", f"held by {escape(str(observation.holder))}"
+    if snapshot is not None:
+        yield "query", escape(rows.command)
+        yield "console", escape(rows.console)

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fakes.tables import APPEND, SYNC, write_table
+
+from pinot_assets.cli.table_status import TableCondition, TableStatus
+from pinot_assets.session.detect.observe import ListingComparison, Observation
+from pinot_assets.session.values.hold import NO_HOLD, Hold
+from pinot_assets.session.values.state import AuditReceipt, Mode, ObjectRef, Owner, Pointer, Session
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Failure
+from pinot_assets.source import Unready
+
+PUBLISHED = Snapshot(1, "t_OFFLINE", "cp1-aaaaaa", Mode.SYNC, "entry", None, "", "", 1_700_000_000_000, ())
+NOBODY = Owner("run", "host", 7, 0)
+OPEN = Session("cp2-bbbbbb", 2, Mode.SYNC, "f", 0, ObjectRef("k", "0"))
+REFUSED = Session(
+    "cp2-bbbbbb", 2, Mode.SYNC, "f", 0, ObjectRef("k", "0"), audit=AuditReceipt(1, "0", False, 0, "no")
+)
+TORN = Failure("a", 0, 0, "UNREADABLE", "torn")
+GONE = Failure("a", 0, 0, "VANISHED", "gone")
+
+
+def state(
+    folder: Path,
+    *,
+    session: Session | None = None,
+    failures: tuple[Failure, ...] = (),
+    holder: Owner | None = None,
+    snapshot: Snapshot | None = PUBLISHED,
+    hold: Hold = NO_HOLD,
+    new: tuple[str, ...] = (),
+    deleted: tuple[str, ...] = (),
+    later: tuple[Unready, ...] = (),
+    mode: dict[str, str] = SYNC,
+) -> TableCondition:
+    observation = Observation(Pointer(), session, failures, {}, holder, snapshot, hold)
+    listing = ListingComparison(0, "", "", new, (), deleted, later)
+    return TableStatus(write_table(folder, "t", {**mode}), observation, listing, None).state
+
+
+def test_a_table_that_is_what_its_files_are(tmp_path: Path) -> None:
+    assert state(tmp_path) is TableCondition.UP_TO_DATE
+    assert state(tmp_path, snapshot=None) is TableCondition.NOT_PUBLISHED
+
+
+def test_files_that_wait(tmp_path: Path) -> None:
+    assert state(tmp_path, new=("a",)) is TableCondition.WAITING
+    assert state(tmp_path, new=("a",), snapshot=None) is TableCondition.WAITING
+    assert state(tmp_path, later=(Unready("a", "is young"),)) is TableCondition.WAITING
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_state"), [(SYNC, TableCondition.WAITING), (APPEND, TableCondition.UP_TO_DATE)]
+)
+def test_an_appended_table_waits_for_no_removal(
+    tmp_path: Path, mode: dict[str, str], is_state: TableCondition
+) -> None:
+    assert state(tmp_path, deleted=("a",), mode=mode) is is_state
+
+
+def test_what_a_rollback_holds_goes_before_what_waits(tmp_path: Path) -> None:
+    assert state(tmp_path, hold=Hold({"a": "t"}, ()), new=("b",)) is TableCondition.HELD
+
+
+def test_an_open_session(tmp_path: Path) -> None:
+    assert state(tmp_path, session=OPEN) is TableCondition.UNFINISHED
+    assert state(tmp_path, session=OPEN, holder=NOBODY) is TableCondition.RUNNING
+    assert state(tmp_path, session=OPEN, failures=(TORN,)) is TableCondition.FAILED
+    assert state(tmp_path, session=REFUSED) is TableCondition.FAILED
+    assert state(tmp_path, session=OPEN, failures=(GONE,)) is TableCondition.TRIED_AGAIN
