@@ -38,6 +38,7 @@ INSTANCE = """
 telemetry: {enabled: false}
 nux: {enabled: false}
 concurrency: {runs: {max_concurrent_runs: 0}}
+sensors: {use_threads: true, num_workers: 8}
 """
 """Nothing is launched: what a run takes is not measured here."""
 

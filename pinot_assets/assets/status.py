@@ -50,7 +50,7 @@ def of_status(status: StatusReport, environ: Mapping[str, str]) -> Metadata:
     if status.since_ms:
         values["since"] = dg.MetadataValue.timestamp(status.since_ms / 1000)
     if status.command:
-        values["command"] = dg.MetadataValue.md(f"`{status.command}`")
+        values["command"] = status.command
     if status.runbook:
         base = environ.get(DOCS_VARIABLE, "").strip().rstrip("/")
         values["what_to_do"] = (

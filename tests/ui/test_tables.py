@@ -1,4 +1,4 @@
-"""Five tables side by side look different in Dagster, although the command line alone has driven them."""
+"""Five tables in Dagster that the command line alone has driven: each page says what the table is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fakes.builder import BuildsHere
+from fakes.builder import InProcessBuilder
 from fakes.tables import write_files, write_table
 from playwright.sync_api import Page, expect
 from ui.conftest import ROOT
@@ -36,7 +36,7 @@ SAYS = {
 
 def publish(spec: TableSpec) -> None:
     with (
-        open_clients(spec, load_settings(), BuildsHere()) as clients,
+        open_clients(spec, load_settings(), InProcessBuilder()) as clients,
         Driver(spec, clients, "pinot-assets test") as driver,
     ):
         driver.trigger()
@@ -46,7 +46,7 @@ def publish(spec: TableSpec) -> None:
 
 def fail(spec: TableSpec) -> None:
     with (
-        open_clients(spec, load_settings(), BuildsHere()) as clients,
+        open_clients(spec, load_settings(), InProcessBuilder()) as clients,
         Driver(spec, clients, "pinot-assets test") as driver,
     ):
         driver.trigger()
@@ -55,7 +55,7 @@ def fail(spec: TableSpec) -> None:
 
 def take_back(spec: TableSpec) -> None:
     with (
-        open_clients(spec, load_settings(), BuildsHere()) as clients,
+        open_clients(spec, load_settings(), InProcessBuilder()) as clients,
         Driver(spec, clients, "pinot-assets test") as driver,
     ):
         driver.rollback()
@@ -112,7 +112,8 @@ def test_each_table_says_what_it_is_without_anybody_having_run_anything(five: Co
         for text in texts:
             # The sensor that only reads is on from the start; Dagster's first ticks take their time.
             expect(five.page.get_by_text(text).first).to_be_visible(timeout=240_000)
-        five.shot(f"status-{name.removesuffix('_table')}")
+        if name == "failed_table":
+            five.shot("status-failed")
 
 
 def test_the_gate_that_shut_at_the_command_line_is_shown(five: Console) -> None:
@@ -120,10 +121,10 @@ def test_the_gate_that_shut_at_the_command_line_is_shown(five: Console) -> None:
     five.says("Nothing is switched: nothing is published yet")
 
 
-def test_the_five_stand_side_by_side_in_the_graph_and_in_the_catalog(five: Console) -> None:
-    five.page.goto(f'{five.url}/asset-groups?asset-selection=kind:"table"')
-    five.says(*SAYS)
-    five.shot("tables-graph")
+def test_the_catalog_tells_failed_and_new_tables_from_published_ones(five: Console) -> None:
+    """Not held and behind from fine: Dagster shows warnings of checks on the table's own page alone."""
     five.page.goto(f'{five.url}/assets?asset-selection=kind:"table"')
     five.says(*SAYS)
+    expect(five.page.get_by_text("Never materialized", exact=True)).to_have_count(2)
+    expect(five.page.get_by_text("Materialized", exact=True)).to_have_count(3)
     five.shot("tables-catalog")
