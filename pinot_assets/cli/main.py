@@ -28,7 +28,7 @@ PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
             "them.",
         ),
         "local": Entry("commands.local:app", "A real Pinot with its ZooKeeper on this machine."),
-        "tables": Entry("commands.tables:app", "Table specs: check them, apply them to Pinot."),
+        "tables": Entry("commands.new_specs:app", "Table specs: check them, apply them to Pinot."),
     },
     "Publish files": {
         "plan": Entry(

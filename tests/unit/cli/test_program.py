@@ -78,6 +78,14 @@ def test_a_command_starts_without_what_others_need(words: list[str], heavy: froz
     assert not heavy & imported_by(*words)
 
 
+@pytest.mark.parametrize("name", ["init", "import", "json-schema", "validate", "apply", "list"])
+def test_a_group_has_all_its_commands_in_a_fresh_process(name: str) -> None:
+    """Commands of one group in two modules: the one that is imported first must bring the other."""
+    command = [sys.executable, "-m", "pinot_assets", "tables", name, "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
 def test_python_looks_for_garbage_once_the_command_is_imported() -> None:
     code = """
 import atexit, gc, sys
