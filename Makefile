@@ -11,7 +11,7 @@ SPREAD := --numprocesses=4 --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo realtime-demo audit-demo test test-all oracle ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster bench-cli simulate-demo docs check dev down lock audit-deps smoke smoke-lowest sbom release clean
+.PHONY: help install demo realtime-demo audit-demo test test-all oracle ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster bench-cli bench-location simulate-demo docs check dev down lock audit-deps smoke smoke-lowest sbom release clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -111,6 +111,9 @@ bench-dagster: $(DONE) ## Measure Dagster with thousands of files: the figures o
 
 bench-cli: $(DONE) ## Measure the start of commands against a former commit (five minutes; ARGS="--before REVISION")
 	@PYTHONPATH=tests $(BIN)/python -W ignore benchmarks/start_up.py $(ARGS)
+
+bench-location: $(DONE) ## Measure a code location of 500 tables against one of plain Dagster (half an hour)
+	@PYTHONPATH=tests $(BIN)/python -W ignore benchmarks/location_scale.py $(ARGS)
 
 simulate-demo: $(DONE) ## Simulate a day of 100 REALTIME tables with an outage of the deep store; plots in docs/simulate
 	@$(BIN)/pinot-assets simulate --plots docs/simulate

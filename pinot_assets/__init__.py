@@ -13,6 +13,7 @@ from pinot_assets.core.late_names import late_names
 if TYPE_CHECKING:
     from pinot_assets.code_location import (
         build_left_out_definitions,
+        build_location_definitions,
         build_realtime_definitions,
         build_table_definitions,
     )
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "build_left_out_definitions",
+    "build_location_definitions",
     "build_realtime_definitions",
     "build_table_definitions",
     "load_any_table",
@@ -32,6 +34,7 @@ __all__ = [
 ]
 _HOMES = {
     "build_left_out_definitions": "pinot_assets.code_location",
+    "build_location_definitions": "pinot_assets.code_location",
     "build_realtime_definitions": "pinot_assets.code_location",
     "build_table_definitions": "pinot_assets.code_location",
     "load_any_table": "pinot_assets.table_spec",

@@ -1,4 +1,7 @@
-"""Build the Dagster definitions of one table, or of its replacement when its table spec is wrong.
+"""Build the Dagster definitions of one table, of all tables together, or of a table whose spec is wrong.
+
+A table has its assets, checks, one job and what starts it. What all tables share is there once: the jobs of
+operations, and the sensors that take the tables in turn.
 
 Code locations of others use this module, too. The module `definitions` loads a whole directory on import.
 """
@@ -9,26 +12,28 @@ import hashlib
 import logging
 import re
 import traceback
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import dagster as dg
 from dagster._utils.warnings import disable_dagster_warnings
 from dagster_aws.s3 import S3Resource
 
-from pinot_assets.assets.health import health_job, table_health
+from pinot_assets.assets.location_jobs import TableChoice
+from pinot_assets.assets.looks import health_job, table_health
 from pinot_assets.assets.metadata import escaped
-from pinot_assets.assets.operations import operations, plan_job
+from pinot_assets.assets.operations import operation_jobs
 from pinot_assets.assets.realtime import realtime_asset, realtime_health, realtime_jobs
 from pinot_assets.assets.runs import table_job
 from pinot_assets.assets.segments import consistent_push_check, segments_asset, source_files_asset
-from pinot_assets.assets.snapshot import snapshot_asset, table_asset
+from pinot_assets.assets.snapshot import snapshot_asset
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.printable import visible
 from pinot_assets.resources import with_object_store
 from pinot_assets.sensors.files import files_sensor
-from pinot_assets.sensors.health import health_sensor, realtime_sensor
-from pinot_assets.sensors.session import session_sensor, table_schedule
+from pinot_assets.sensors.repairs import repairs_sensor
+from pinot_assets.sensors.session import sessions_sensor, table_schedule
+from pinot_assets.sensors.tables import tables_sensor
 from pinot_assets.table_spec import AnyTableSpec, LeftOut, Problem, RealtimeTableSpec, TableSpec
 from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX
 from pinot_assets.table_spec.tables.specs import asset_name
@@ -41,30 +46,55 @@ CHECK = "table_spec"
 
 @disable_dagster_warnings()  # backfill policies are beta in Dagster, whose version is pinned
 def build_table_definitions(spec: TableSpec) -> dg.Definitions:
-    """Return all Dagster definitions of one OFFLINE table except resources, for a code location of your own.
+    """Return the definitions of one OFFLINE table, for a code location of your own.
 
     `source_files` → `segments` → (the check `consistent_push`) → `snapshot` → the Pinot table.
 
-    The definitions need the resources `pinot` and `push` (`profile_resources` has both) and the in-process
-    executor: all steps of one trigger must run in one process, because that process holds the table's lease.
+    `build_location_definitions` has what all tables share. The definitions need the resources `pinot` and
+    `push` (`profile_resources` has both) and the in-process executor: all steps of one trigger must run in
+    one process, because that process holds the table's lease.
     """
     schedule = table_schedule(spec)
     return dg.Definitions(
-        assets=[source_files_asset(spec), segments_asset(spec), snapshot_asset(spec), table_asset(spec)],
+        assets=[source_files_asset(spec), segments_asset(spec), snapshot_asset(spec)],
         asset_checks=[consistent_push_check(spec), table_health(spec)],
-        jobs=[table_job(spec), *operations(spec), plan_job(spec), health_job(spec)],
-        sensors=[files_sensor(spec), session_sensor(spec), health_sensor(spec)],
+        jobs=[table_job(spec)],
+        sensors=[files_sensor(spec)],
         schedules=[schedule] if schedule is not None else [],
     )
 
 
 def build_realtime_definitions(spec: RealtimeTableSpec) -> dg.Definitions:
-    """Return all Dagster definitions of one REALTIME table except the resource `pinot`, which they need."""
+    """Return the asset and the checks of one REALTIME table, which need the resource `pinot`.
+
+    `build_location_definitions` has what all tables share.
+    """
+    return dg.Definitions(assets=[realtime_asset(spec)], asset_checks=[realtime_health(spec)])
+
+
+def build_location_definitions(specs: Iterable[AnyTableSpec]) -> dg.Definitions:
+    """Return what the tables of one code location share, once: jobs of operations, and sensors of all tables.
+
+    A run of such a job acts on one table, which its partition or its config names. They need the resources of
+    `build_table_definitions`, or `pinot` alone if no table is OFFLINE.
+    """
+    every = list(specs)
+    offline = [spec for spec in every if isinstance(spec, TableSpec)]
+    realtime = [spec for spec in every if isinstance(spec, RealtimeTableSpec)]
+    if not every:
+        return dg.Definitions()
+    repairs = repairs_sensor(realtime)
     return dg.Definitions(
-        assets=[realtime_asset(spec)],
-        asset_checks=[realtime_health(spec)],
-        jobs=[*realtime_jobs(spec), health_job(spec)],
-        sensors=[realtime_sensor(spec)],
+        jobs=[
+            health_job(TableChoice(every)),
+            *(operation_jobs(TableChoice(offline)) if offline else ()),
+            *(realtime_jobs(TableChoice(realtime)) if realtime else ()),
+        ],
+        sensors=[
+            tables_sensor(every),
+            *([sessions_sensor(offline)] if offline else ()),
+            *([repairs] if repairs is not None else ()),
+        ],
     )
 
 
@@ -90,33 +120,79 @@ def built_or_left_out(spec: AnyTableSpec, s3: S3Resource) -> dg.Definitions | Le
         return LeftOut(spec.path, spec.name, frozenset((kind,)), (problem,))
 
 
+def with_stores(spec: AnyTableSpec, s3: S3Resource) -> AnyTableSpec:
+    """Return the spec with `s3` for the stores of an OFFLINE table whose spec does not say that itself."""
+    return with_object_store(spec, s3) if isinstance(spec, TableSpec) else spec
+
+
 def build_left_out_definitions(left_out: Iterable[LeftOut], taken: Collection[str] = ()) -> dg.Definitions:
-    """Return a red asset, with its problems as description, for each table that is left out; log each one.
+    """Return a red asset, with its problems as description, for each table that is left out, and one sensor
+    that records them; log each table.
 
     :param taken: asset names that other tables use already.
     """
-    by_name: dict[str, list[LeftOut]] = {}
+    files = list(left_out)
+    return dg.Definitions.merge(left_out_assets(files, taken), left_out_sensor(files, taken))
+
+
+def left_out_assets(left_out: Iterable[LeftOut], taken: Collection[str] = ()) -> dg.Definitions:
+    """As `build_left_out_definitions`, without the sensor, of which a code location has one."""
     for one in left_out:
         _LOG.error("left out: %s", visible(one.in_one_line))
+    return dg.Definitions.merge(*map(_in_red, _problems_by_asset(left_out, taken).items()))
+
+
+def build_together(
+    specs: Iterable[AnyTableSpec], left_out: Iterable[LeftOut], s3: S3Resource
+) -> dict[Path, dg.Definitions]:
+    """Return the definitions by the file of each table, for a project that loads each file separately.
+
+    The first file, by its path, has what all tables share. If several files are left out for one table, the
+    first of them shows the problems of all, and the others add nothing.
+
+    :param s3: how to reach the stores of an OFFLINE table whose spec does not say that itself.
+    """
+    tried = {spec.path: (spec, built_or_left_out(spec, s3)) for spec in specs}
+    good = [with_stores(spec, s3) for spec, built in tried.values() if not isinstance(built, LeftOut)]
+    wrong = [*left_out, *(built for _, built in tried.values() if isinstance(built, LeftOut))]
+    whole = {path: built for path, (_, built) in tried.items() if not isinstance(built, LeftOut)}
+    parts = {path: [_without_jobs(built)] for path, built in whole.items()}
+    taken = {spec.asset_name for spec in good}
+    for one in wrong:
+        same = [other for other in wrong if _asset_name(other) == _asset_name(one)]
+        parts[one.file] = [left_out_assets(same, taken)] if same[0] == one else []
+    if parts:
+        jobs = [job for built in whole.values() for job in built.jobs or ()]
+        shared = [build_location_definitions(good), left_out_sensor(wrong, taken)]
+        parts[min(parts)] += [dg.Definitions(jobs=jobs), *shared]
+    return {path: dg.Definitions.merge(*built) for path, built in parts.items()}
+
+
+def _without_jobs(built: dg.Definitions) -> dg.Definitions:
+    """Return the definitions without their jobs. Dagster copies what a component returns. A sensor of another
+    component would then have a copy of its own of a job, and Dagster refuses two."""
+    return dg.Definitions(
+        assets=built.assets,
+        asset_checks=built.asset_checks,
+        schedules=built.schedules,
+        sensors=built.sensors,
+    )
+
+
+def _problems_by_asset(left_out: Iterable[LeftOut], taken: Collection[str]) -> dict[str, str]:
+    """Return the problems as a Markdown list, by the asset that shows them."""
+    by_name: dict[str, list[LeftOut]] = {}
+    for one in left_out:
         by_name.setdefault(_asset_name(one), []).append(one)
-    used, built = {*taken, *by_name}, []
+    used, listed = {*taken, *by_name}, dict[str, str]()
     for name, files in by_name.items():
         free = name
         while name in taken and free in used:
             free += "_left_out"
         used.add(free)
-        built.append(_in_red(free, files))
-    return dg.Definitions.merge(*built)
-
-
-def in_place_of(own: LeftOut, left_out: Iterable[LeftOut], taken: Collection[str]) -> dg.Definitions:
-    """Return the red asset for the file `own`, when each file is loaded separately. If several files of
-    `left_out` describe one table, the first file shows the problems of all, and the others add nothing.
-
-    :param taken: asset names that other tables use already.
-    """
-    same = [one for one in left_out if _asset_name(one) == _asset_name(own)]
-    return build_left_out_definitions(same, taken) if same[0] == own else dg.Definitions()
+        problems = dict.fromkeys(str(problem) for one in files for problem in one.problems)
+        listed[free] = "\n".join(f"- {escaped(visible(text))}" for text in problems)
+    return listed
 
 
 def _asset_name(one: LeftOut) -> str:
@@ -125,19 +201,13 @@ def _asset_name(one: LeftOut) -> str:
     return asset_name(name, REALTIME_SUFFIX if one.kinds == {REALTIME_SUFFIX} else OFFLINE_SUFFIX)
 
 
-def _in_red(name: str, files: Sequence[LeftOut]) -> dg.Definitions:
-    """Return an asset whose description lists the problems, a check that always fails, and a sensor.
+def _in_red(item: tuple[str, str]) -> dg.Definitions:
+    """Return an asset whose description lists the problems, and a check that always fails.
 
-    The sensor records the failed check when the table is first left out, and when its problems change. It
-    runs by default: Dagster shows a check that never ran in grey, so the problem would not be visible.
-
-    :param name: name of the asset.
-    :param files: the problems of each file; two files when both describe this table.
+    :param item: name of the asset, and its problems.
     """
+    name, listed = item
     key = dg.AssetKey([name])
-    problems = dict.fromkeys(str(problem) for one in files for problem in one.problems)
-    listed = "\n".join(f"- {escaped(visible(text))}" for text in problems)
-    mark = hashlib.sha256(listed.encode()).hexdigest()[:16]
     asset = dg.AssetSpec(
         key,
         group_name=name.removesuffix("_realtime"),
@@ -153,26 +223,47 @@ def _in_red(name: str, files: Sequence[LeftOut]) -> dg.Definitions:
     def check() -> dg.AssetCheckResult:
         return dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.ERROR, description=listed)
 
+    return dg.Definitions(assets=[asset], asset_checks=[check])
+
+
+def left_out_sensor(left_out: Iterable[LeftOut], taken: Collection[str] = ()) -> dg.Definitions:
+    """Return the sensor pinot_left_out, if a table is left out.
+
+    It records the failed check of each such table once, and again when the table's problems change. It runs
+    by default: Dagster shows a check that never ran in grey, so the problem would not be visible.
+
+    :param taken: asset names that other tables use already.
+    """
+    listed = _problems_by_asset(left_out, taken)
+    if not listed:
+        return dg.Definitions()
+    marks = {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in listed.items()}
+
     @dg.sensor(
-        name=f"{name}_left_out",
-        asset_selection=dg.AssetSelection.assets(key),
+        name="pinot_left_out",
+        asset_selection=dg.AssetSelection.assets(*(dg.AssetKey([name]) for name in listed)),
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Shows on the asset {name} that its table spec is wrong; starts nothing.",
+        description="Shows tables whose table spec is wrong in red; starts nothing.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        failed = dg.AssetCheckEvaluation(
-            asset_key=key,
-            check_name=CHECK,
-            passed=False,
-            severity=dg.AssetCheckSeverity.ERROR,
-            description=listed,
-            blocking=False,
-        )
+        told = (context.cursor or "").split()
+        failed = [
+            dg.AssetCheckEvaluation(
+                asset_key=dg.AssetKey([name]),
+                check_name=CHECK,
+                passed=False,
+                severity=dg.AssetCheckSeverity.ERROR,
+                description=text,
+                blocking=False,
+            )
+            for name, text in listed.items()
+            if f"{name}:{marks[name]}" not in told
+        ]
         return dg.SensorResult(
-            skip_reason=dg.SkipReason("the table spec is wrong; its check says how"),
-            cursor=mark,
-            asset_events=[failed] if context.cursor != mark else [],
+            skip_reason=dg.SkipReason(f"left out, as their checks say: {', '.join(listed)}"),
+            cursor=" ".join(f"{name}:{mark}" for name, mark in marks.items()),
+            asset_events=failed,
         )
 
-    return dg.Definitions(assets=[asset], asset_checks=[check], sensors=[sensor])
+    return dg.Definitions(sensors=[sensor])

@@ -8,7 +8,7 @@ to start from. With `--table-type REALTIME` the spec describes a table that cons
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import dagster as dg
 from dagster.components.component_scaffolding import scaffold_component
@@ -18,9 +18,6 @@ import pinot_assets  # loads its parts on first use: every command of `dg` impor
 from pinot_assets.authoring.starter import TableType, keep_out_of_git, starting_spec
 from pinot_assets.settings.environment import Profile
 from pinot_assets.settings.local_stack import HOME
-
-if TYPE_CHECKING:
-    from pinot_assets.table_spec.tables.load import SpecsRead
 
 SPEC_FILE = "table.yaml"
 """Name of the table spec file that the scaffolder writes."""
@@ -60,7 +57,7 @@ class PinotTable(dg.Component, dg.Resolvable, dg.Model):
     spec: str = Field(description="The table spec, relative to this file.", examples=[SPEC_FILE])
 
     _place: tuple[Path, str] = PrivateAttr((Path(), ""))
-    _project: "SpecsRead | None" = PrivateAttr(None)
+    _project: dict[Path, dg.Definitions] | None = PrivateAttr(None)
 
     @classmethod
     def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Self:
@@ -70,30 +67,25 @@ class PinotTable(dg.Component, dg.Resolvable, dg.Model):
         return table
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        """Return assets, gate, jobs, sensors and schedule of an OFFLINE table, or those of a REALTIME table.
+        """Return the definitions of an OFFLINE or a REALTIME table; the first table of the project also
+        brings the jobs and sensors that all tables share.
 
         If the spec is wrong, or clashes with that of another component, return a red asset that shows the
         reason. The rest of the project still loads.
         """
-        from pinot_assets.code_location import built_or_left_out, in_place_of
-        from pinot_assets.resources import object_store
-        from pinot_assets.table_spec import LeftOut
-
         file, _ = self._place
-        project = self._project or self._read_project(context)
-        for spec in project.specs:
-            if spec.path == file:
-                built = built_or_left_out(spec, object_store(os.environ))
-                return in_place_of(built, [built], ()) if isinstance(built, LeftOut) else built
-        [own] = [one for one in project.left_out if one.file == file]
-        return in_place_of(own, project.left_out, {spec.asset_name for spec in project.specs})
+        return (self._project or self._build_project(context))[file]
 
-    def _read_project(self, context: dg.ComponentLoadContext) -> "SpecsRead":
-        """Read the specs of all components together, once, because two of them may describe one table."""
+    def _build_project(self, context: dg.ComponentLoadContext) -> dict[Path, dg.Definitions]:
+        """Build the tables of all components together, once: two of them may describe one table, and the
+        first one, by its path, also brings what all tables share."""
+        from pinot_assets.code_location import build_together
+        from pinot_assets.resources import object_store
         from pinot_assets.table_spec.tables.load import read_named
 
         tables = [self, *context.component_tree.get_all_components(of_type=PinotTable)]
-        project = read_named(dict(table._place for table in tables))
+        read = read_named(dict(table._place for table in tables))
+        project = build_together(read.specs, read.left_out, object_store(os.environ))
         for table in tables:
             table._project = project
         return project

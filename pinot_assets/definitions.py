@@ -6,7 +6,12 @@ from pathlib import Path
 
 import dagster as dg
 
-from pinot_assets.code_location import build_left_out_definitions, built_or_left_out
+from pinot_assets.code_location import (
+    build_left_out_definitions,
+    build_location_definitions,
+    built_or_left_out,
+    with_stores,
+)
 from pinot_assets.resources import profile_resources
 from pinot_assets.sensors.failure import failure_sensor
 from pinot_assets.settings.environment import tables_directory
@@ -34,7 +39,10 @@ def build_definitions(directory: Path) -> dg.Definitions:
     )
     taken = {spec.asset_name for spec, _ in good}
     return dg.Definitions.merge(
-        own, *(built for _, built in good), build_left_out_definitions(left_out, taken)
+        own,
+        *(built for _, built in good),
+        build_location_definitions(with_stores(spec, resources["s3"]) for spec, _ in good),
+        build_left_out_definitions(left_out, taken),
     )
 
 

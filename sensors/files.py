@@ -23,7 +23,7 @@ from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError, SourceError
 from pinot_assets.health import source
 from pinot_assets.resources import PinotResource
 from pinot_assets.scheduling.files_tick import FilesCursor, decide_tick, settlement
-from pinot_assets.sensors.health import LATE_HINT, LOOK_S
+from pinot_assets.sensors.tables import LATE_HINT, LOOK_S
 from pinot_assets.session.detect.listing import CompleteListing, KeptParts, ListingCursor, resume_listing
 from pinot_assets.session.detect.observe import Observation, observe, published_token
 from pinot_assets.session.stores.clients import open_hints, open_session_store, open_source, open_staging

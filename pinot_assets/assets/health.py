@@ -1,6 +1,6 @@
 """Health checks as asset checks on the Pinot table: they do not block, and run by hand or by a schedule.
 
-`sensors/health.py` records the same checks at each tick without a run. `sensors/files.py` records one of
+`sensors/tables.py` records the same checks without a run. `sensors/files.py` records one of
 them while it cannot read the table. Only Dagster's event log stores the results. A check with an unknown
 result is a warning. After an hour the files sensor records an error, and since when the result is unknown.
 Later looks read that here, so that a look that fails, too, does not turn the error back into a warning.
@@ -15,21 +15,17 @@ from datetime import timedelta
 from typing import Final
 
 import dagster as dg
-from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from dagster._core.storage.asset_check_execution_record import COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES
 
-from pinot_assets import health
 from pinot_assets.assets.history import checked_materialization
 from pinot_assets.assets.keys import table_key
 from pinot_assets.assets.metadata import Metadata
-from pinot_assets.assets.runs import job_name
 from pinot_assets.core.check_result import HealthCheck
-from pinot_assets.health import CHECKS, CheckResult, source
+from pinot_assets.health import CheckResult, source
 from pinot_assets.health.table_probe import TableProbe
-from pinot_assets.realtime.health.all_checks import CHECKS as REALTIME_CHECKS
 from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.resources import PinotResource
-from pinot_assets.table_spec import AnyTableSpec, RealtimeTableSpec, TableSpec
+from pinot_assets.table_spec import AnyTableSpec, TableSpec
 
 AGAIN_MS: Final = 15 * 60_000
 """Milliseconds until a lasting error is recorded again: a tick every 30 s would fill Dagster's event log."""
@@ -114,11 +110,10 @@ def result_metadata(answer: CheckResult) -> Metadata:
     return values
 
 
+AssetEvent = dg.AssetObservation | dg.AssetMaterialization | dg.AssetCheckEvaluation
 AnyHealthCheck = HealthCheck[TableProbe] | HealthCheck[RealtimeState]
-Look = Callable[
-    [dg.DagsterInstance, PinotResource], tuple[Iterable[dg.AssetObservation], Iterable[CheckResult]]
-]
-"""Looks at a table once; returns the observations to record and the answer of each check."""
+Look = Callable[[dg.DagsterInstance, PinotResource], Iterable[AssetEvent]]
+"""Looks at a table once; returns what Dagster records of it."""
 
 
 def health_checks(
@@ -139,51 +134,21 @@ def health_checks(
     def health(
         context: dg.AssetCheckExecutionContext, pinot: PinotResource
     ) -> Iterator[dg.AssetObservation | dg.AssetCheckResult]:
-        observed, answers = look(context.instance, pinot)
-        yield from observed
-        selected = {key.name for key in context.selected_asset_check_keys}
-        for answer in answers:
-            if answer.name in selected:
+        selected = set(context.selected_asset_check_keys)
+        for event in look(context.instance, pinot):
+            if isinstance(event, dg.AssetObservation):
+                yield event
+            elif isinstance(event, dg.AssetCheckEvaluation) and event.asset_check_key in selected:
                 yield dg.AssetCheckResult(
                     asset_key=table,
-                    check_name=answer.name,
-                    passed=answer.passed,
-                    severity=dg.AssetCheckSeverity(answer.severity.value),
-                    description=answer.description,
-                    metadata=result_metadata(answer),
+                    check_name=event.check_name,
+                    passed=event.passed,
+                    severity=event.severity,
+                    description=event.description,
+                    metadata=event.metadata,
                 )
 
     return health
-
-
-def table_health(spec: TableSpec) -> dg.AssetChecksDefinition:
-    """Return the health checks of one OFFLINE table."""
-
-    def look(
-        instance: dg.DagsterInstance, pinot: PinotResource
-    ) -> tuple[Iterable[dg.AssetObservation], Iterable[CheckResult]]:
-        return (), with_lasting(instance, spec, health.examine_table(spec, pinot.settings))
-
-    what = f"What should hold of {spec.name} at any time. Reads only, and takes no lease."
-    return health_checks(spec, CHECKS, what, look)
-
-
-def health_job(spec: AnyTableSpec) -> UnresolvedAssetJobDefinition:
-    """Return the job with which a person runs all health checks of one table.
-
-    It does not have the table's tag: it only reads, so no run of the table waits for it.
-    """
-    checks: Iterable[AnyHealthCheck] = CHECKS
-    what = f"the standing health of {spec.name}"
-    if isinstance(spec, RealtimeTableSpec):
-        checks, what = REALTIME_CHECKS, f"the health of {spec.name_with_type}"
-    keys = [dg.AssetCheckKey(table_key(spec), check.name) for check in checks]
-    return dg.define_asset_job(
-        job_name(spec, "health"),
-        selection=dg.AssetSelection.checks(*keys),
-        executor_def=dg.in_process_executor,
-        description=f"One look at {what}; changes nothing.",
-    )
 
 
 WARN_SHARE = 0.75

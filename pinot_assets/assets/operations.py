@@ -1,6 +1,7 @@
 """Jobs for operations that people start by hand: plan, rollback, resume, clear, gc.
 
-They do the same as the commands of these names, and record in Dagster what queries see afterwards.
+They do the same as the commands of these names, and record in Dagster what queries see afterwards. Each is
+one job of the code location; its launch names the table (`location_jobs`).
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
@@ -11,12 +12,14 @@ from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
+from pinot_assets.assets.health import AssetEvent
 from pinot_assets.assets.history import TableHistory
-from pinot_assets.assets.keys import TABLE_TAG, keys_of, pool_of
+from pinot_assets.assets.keys import keys_of
+from pinot_assets.assets.location_jobs import TableChoice, claim, location_job, writing_job
 from pinot_assets.assets.metadata import Metadata, cell, md_table
-from pinot_assets.assets.partition_events import Event
-from pinot_assets.assets.runs import RunLog, driver_of, job_name
+from pinot_assets.assets.runs import RunLog, driver_of
 from pinot_assets.assets.snapshot import publication_by
+from pinot_assets.assets.status import status_after, status_evaluation
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
 from pinot_assets.gc.collect import collect, lines
@@ -35,12 +38,10 @@ from pinot_assets.session.plan_report.rendering import (
     mode_lines,
     way_lines,
 )
-from pinot_assets.table_spec import AnyTableSpec, TableSpec, label_of
+from pinot_assets.table_spec import TableSpec
 
 TARGET_TAG = "pinot/target"
 """Run tag with the target of the run. If a run is executed again, it inherits the tag and the target."""
-TAGS = {"dagster/max_retries": "0", "dagster/retry_on_asset_or_op_failure": "false"}
-"""Dagster does not retry these runs, however they end: a person asked for the operation once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,33 +60,10 @@ class _JobWork:
     config: Mapping[str, dg.Field] = field(default_factory=dict)
 
 
-def operation_job(
-    spec: AnyTableSpec,
-    operation: str,
-    description: str,
-    config: Mapping[str, dg.Field],
-    act: Callable[..., Iterator[Event]],
-) -> dg.JobDefinition:
-    """Return the job `<table>_<operation>`; it writes to the table, so it runs beside no other run of it."""
-    op = dg.op(
-        name=f"{job_name(spec, operation)}_op",
-        out={},
-        pool=pool_of(spec),
-        description=description,
-        config_schema=dict(config) or None,
-    )(act)
-    return job_of(op, description, {TABLE_TAG: label_of(spec), **TAGS})
-
-
-def job_of(op: dg.OpDefinition, description: str, tags: Mapping[str, str] | None = None) -> dg.JobDefinition:
-    """Return the job `<job>` of the one op `<job>_op`."""
-    graph = dg.GraphDefinition(op.name.removesuffix("_op"), node_defs=[op])
-    return graph.to_job(description=description, tags=tags, executor_def=dg.in_process_executor)
-
-
-def operations(spec: TableSpec) -> tuple[dg.JobDefinition, ...]:
-    """Return the jobs `<table>_rollback`, `<table>_resume`, `<table>_clear`, `<table>_gc`."""
-    return tuple(_job(spec, operation) for operation in (_ROLLBACK, _RESUME, _CLEAR, _GC))
+def operation_jobs(tables: TableChoice[TableSpec]) -> tuple[dg.JobDefinition, ...]:
+    """Return the jobs pinot_rollback, pinot_resume, pinot_clear, pinot_gc and pinot_plan."""
+    jobs = tuple(_job(tables, operation) for operation in (_ROLLBACK, _RESUME, _CLEAR, _GC))
+    return (*jobs, plan_job(tables))
 
 
 def _rollback(driver: Driver, config: JsonMapping, log: dg.DagsterLogManager) -> str:
@@ -158,8 +136,8 @@ _CLEAR = _JobWork(
 _GC = _JobWork(
     "gc",
     "Take away what nothing needs any more: old snapshots, staged tars, sessions, segments, nodes. Only says "
-    "what would go and why, unless the config says `apply`. Like every job of the table it also tells "
-    "Dagster of what was published outside it since the last look.",
+    "what would go and why, unless the config says `apply`. Like rollback, resume and clear it also "
+    "tells Dagster of what was published outside it since the last look.",
     lambda observed: observed.snapshot.session if observed.snapshot else "",
     _gc,
     {
@@ -184,8 +162,10 @@ def _act_once(context: dg.OpExecutionContext, operation: _JobWork, driver: Drive
     return operation.act(driver, context.op_config or {}, context.log)
 
 
-def _job(spec: TableSpec, operation: _JobWork) -> dg.JobDefinition:
-    def act(context: dg.OpExecutionContext, push: ConsistentPushResource) -> Iterator[Event]:
+def _job(tables: TableChoice[TableSpec], operation: _JobWork) -> dg.JobDefinition:
+    def act(context: dg.OpExecutionContext, push: ConsistentPushResource) -> Iterator[AssetEvent]:
+        spec = tables.chosen(context)
+        claim(context, spec)
         driver = driver_of(context, spec, push)
         text = _act_once(context, operation, driver)
         context.log.info(text)
@@ -196,27 +176,28 @@ def _job(spec: TableSpec, operation: _JobWork) -> dg.JobDefinition:
             yield from shown.events(history).publications(history)
             yield shown.event(keys_of(spec).snapshot)
             yield shown.event(keys_of(spec).table)
+        yield status_evaluation(context.instance, spec, status_after(driver))
 
-    return operation_job(spec, operation.name, operation.description, operation.config, act)
+    return writing_job(operation.name, operation.description, tables, act, operation.config)
 
 
-def plan_job(spec: TableSpec) -> dg.JobDefinition:
-    """Return the job of the plan report. Without the table's tag and pool, as it only reads: no run waits."""
+def plan_job(tables: TableChoice[TableSpec]) -> dg.JobDefinition:
+    """Return the job pinot_plan of the plan report, which only reads."""
 
-    @dg.op(
-        name=f"{job_name(spec, 'plan')}_op", out={}, description="Reads, decides and adds up; writes nothing."
-    )
     def plan(context: dg.OpExecutionContext, push: ConsistentPushResource) -> Iterator[dg.AssetObservation]:
+        spec = tables.chosen(context)
         report = push.driver(spec, context.run.run_id, RunLog(context.log)).plan()
         for line in lines_of(report):
             context.log.info(line)
         yield dg.AssetObservation(keys_of(spec).snapshot, metadata=plan_metadata(report))
 
-    return job_of(
-        plan,
-        f"What a run of {spec.name} would do now: files, segments, rows, room, and what cannot be undone. "
+    return location_job(
+        "plan",
+        "What a run of a table would do now: files, segments, rows, room, and what cannot be undone. "
         "Changes nothing and takes no lease; the plan is in the run's log and on the asset "
-        f"`{spec.asset_name}/snapshot`.",
+        "`<table>/snapshot`.",
+        tables,
+        plan,
     )
 
 

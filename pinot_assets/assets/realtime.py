@@ -1,9 +1,10 @@
 """A REALTIME table in Dagster: an external asset, observations of its segments, its checks and its jobs.
 
-Pinot's servers fill the table, without a run. Each look at the table, by a run or by `sensors/health.py`,
+Pinot's servers fill the table, without a run. Each look at the table, by a run or by `sensors/tables.py`,
 records one observation with numbers to plot, and one evaluation of each check.
 
-Each operation has a job; one runs at a time and looks at the table afterwards. A job does the same as the
+Each operation has a job of the code location, whose launch names the table. One runs at a time on a table
+and looks at it afterwards. A job does the same as the
 command of its name. It takes the table's lease if it changes something, logs what it did, and fails if
 something went wrong. The bulk delete and the drill run only if the run's config repeats the table's name. The
 drill's commands come from the environment of the code location, so that a person who may launch a run cannot
@@ -13,7 +14,7 @@ run any command there.
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,11 +22,10 @@ from typing import Final
 
 import dagster as dg
 
-from pinot_assets.assets.health import health_checks
+from pinot_assets.assets.health import AssetEvent, evaluations, health_checks
 from pinot_assets.assets.keys import asset_attributes, table_key
+from pinot_assets.assets.location_jobs import TableChoice, claim, writing_job
 from pinot_assets.assets.metadata import Metadata, cell, first_rows
-from pinot_assets.assets.operations import operation_job
-from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.effects import recording
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
@@ -77,11 +77,9 @@ def realtime_asset(spec: RealtimeTableSpec) -> dg.AssetSpec:
 def realtime_health(spec: RealtimeTableSpec) -> dg.AssetChecksDefinition:
     """Return the health checks of the table."""
 
-    def look_at(
-        _: dg.DagsterInstance, pinot: PinotResource
-    ) -> tuple[Iterable[dg.AssetObservation], Iterable[CheckResult]]:
+    def look_at(instance: dg.DagsterInstance, pinot: PinotResource) -> list[AssetEvent]:
         looked = view_of(spec.name, pinot.settings)
-        return observations(spec, looked), looked.answers
+        return [*observations(spec, looked), *evaluations(instance, spec, looked.answers)]
 
     what = f"What should hold of {spec.name_with_type} at any time. Reads only."
     return health_checks(spec, CHECKS, what, look_at)
@@ -379,16 +377,17 @@ OPERATIONS = (
 """In the order of the commands."""
 
 
-def realtime_jobs(spec: RealtimeTableSpec) -> tuple[dg.JobDefinition, ...]:
-    """Return a job for each of `OPERATIONS`: `<name>_realtime_preflight` and so on."""
-    return tuple(_job(spec, operation) for operation in OPERATIONS)
+def realtime_jobs(tables: TableChoice[RealtimeTableSpec]) -> tuple[dg.JobDefinition, ...]:
+    """Return a job for each of `OPERATIONS`: pinot_realtime_preflight and so on."""
+    return tuple(_job(tables, operation) for operation in OPERATIONS)
 
 
-def _job(spec: RealtimeTableSpec, operation: Operation) -> dg.JobDefinition:
+def _job(tables: TableChoice[RealtimeTableSpec], operation: Operation) -> dg.JobDefinition:
     def act(context: dg.OpExecutionContext, pinot: PinotResource) -> Iterator[dg.AssetObservation]:
-        run = f"run {context.run.run_id}"
-        work = OperationInputs(spec, pinot.settings(), run, context.op_config or {}, context.log)
+        spec, run = tables.chosen(context), f"run {context.run.run_id}"
+        claim(context, spec)
+        work = OperationInputs(spec, pinot.settings(), run, context.op_config, context.log)
         context.log.info(operation.act(work))
         yield from observations(spec, view_of(spec.name, pinot.settings))
 
-    return operation_job(spec, operation.name, operation.description, operation.config, act)
+    return writing_job(f"realtime_{operation.name}", operation.description, tables, act, operation.config)

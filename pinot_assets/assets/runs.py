@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Final
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from dagster._core.storage.tags import PARTITION_NAME_TAG, RETRY_NUMBER_TAG
 
-from pinot_assets.assets.keys import TABLE_TAG, keys_of, partitions_name, pool_of
+from pinot_assets.assets.keys import TABLE_TAG, TableKeys, keys_of, partitions_name, pool_of
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import Clock, Deadline, poll_until
@@ -47,23 +48,31 @@ def job_name(spec: AnyTableSpec, operation: str = "ingest") -> str:
 
 
 def table_job(spec: TableSpec) -> UnresolvedAssetJobDefinition:
-    """Return the table's job.
+    """Return the table's job, the same object each time: the sensor of all sessions has it as a target, too.
 
     Its run tags make its runs strictly serial. They also stop a Dagster instance that retries every failed
     run from spending the session's retries (rule R26): Dagster retries only a run whose worker died, and
     continues it from the failed step.
     """
     keys = keys_of(spec)
+    return _table_job(job_name(spec), spec.name, keys)
+
+
+@cache
+def _table_job(name: str, table: str, keys: TableKeys) -> UnresolvedAssetJobDefinition:
+    made = dg.AssetSelection.assets(keys.segments, keys.snapshot, keys.table)
+    # Not the health checks: they list the source, and the sensor of all tables looks after each run.
+    checks = dg.AssetSelection.checks_for_assets(keys.table)
     return dg.define_asset_job(
-        job_name(spec),
-        selection=dg.AssetSelection.assets(keys.segments, keys.snapshot),
+        name,
+        selection=made - checks,
         executor_def=dg.in_process_executor,
         tags={
-            TABLE_TAG: spec.name,
+            TABLE_TAG: table,
             "dagster/retry_on_asset_or_op_failure": "false",
             "dagster/retry_strategy": "FROM_FAILURE",
         },
-        description=f"One trigger of {spec.name}: build what changed, gate it, switch to it. "
+        description=f"One trigger of {table}: build what changed, gate it, switch to it. "
         f"Choose the partition `{ALL_FILES}`; any other does the same.",
     )
 
@@ -96,7 +105,7 @@ def is_asked_for(run: dg.DagsterRun) -> bool:
     return SENSOR_TAG not in run.tags
 
 
-def runs_under_way(instance: dg.DagsterInstance, spec: TableSpec) -> list[dg.DagsterRun]:
+def runs_under_way(instance: dg.DagsterInstance, spec: AnyTableSpec) -> list[dg.DagsterRun]:
     """Return the runs that work on the table or wait in the queue, newest first."""
     runs = instance.get_runs(dg.RunsFilter(statuses=UNDER_WAY))
     return [run for run in runs if works_on(run, spec)]

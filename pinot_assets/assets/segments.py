@@ -11,6 +11,7 @@ segments that were not audited.
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import cast
 
 import dagster as dg
@@ -30,6 +31,7 @@ from pinot_assets.assets.keys import (
 from pinot_assets.assets.metadata import of_findings, of_report, served
 from pinot_assets.assets.partition_events import Event, PartitionEvents
 from pinot_assets.assets.runs import RunLog, ask_if_alone, driver_of, job_name, trigger_once
+from pinot_assets.assets.status import of_gate, status_after, status_evaluation
 from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.text import plural
@@ -115,7 +117,7 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
     )
     def segments(
         context: dg.AssetExecutionContext, push: ConsistentPushResource
-    ) -> Iterator[Event | dg.MaterializeResult[None]]:
+    ) -> Iterator[Event | dg.AssetCheckEvaluation | dg.MaterializeResult[None]]:
         driver = driver_of(context, spec, push)
         if (earlier := _same_trigger(context, spec)) is not None:
             context.log.info(f"run {earlier} of the same request has triggered {spec.name}: once is enough")
@@ -134,6 +136,8 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
             yield dg.AssetObservation(context.asset_key, metadata=metadata)
             yield from _events(TableHistory(context.instance, spec), spec, driver, report)
             waiting = report.result in (TriggerResult.STAGED, TriggerResult.FAILED)
+            if not waiting:
+                yield status_evaluation(context.instance, spec, status_after(driver))
         # Dagster skips the gate and the switch if there is no output: then they have nothing to do.
         if waiting:
             yield from _output_without_event(context)
@@ -171,6 +175,14 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
     def consistent_push(
         context: dg.AssetCheckExecutionContext, push: ConsistentPushResource
     ) -> dg.AssetCheckResult:
+        result = judge(context, push)
+        if not result.passed:  # else the switch follows, and says what the table is then
+            with suppress(PinotAssetsError):  # the sensor of all tables looks after the run, too
+                status = status_after(driver_of(context, spec, push))
+                context.instance.report_runless_asset_event(status_evaluation(context.instance, spec, status))
+        return result
+
+    def judge(context: dg.AssetCheckExecutionContext, push: ConsistentPushResource) -> dg.AssetCheckResult:
         try:
             driver = driver_of(context, spec, push)
             observation = driver.observe()
@@ -196,7 +208,7 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
             passed=not failed,
             severity=dg.AssetCheckSeverity.WARN if only_warns else dg.AssetCheckSeverity.ERROR,
             description=said,
-            metadata={**of_findings(findings), "still_served": still},
+            metadata={**of_gate(session), **of_findings(findings), "still_served": still},
         )
 
     return consistent_push

@@ -20,6 +20,7 @@ from pinot_assets.assets.metadata import Metadata, of_checks, of_snapshot
 from pinot_assets.assets.partition_events import Event, PartitionEvents
 from pinot_assets.assets.partitions import digest
 from pinot_assets.assets.runs import ask_if_alone, driver_of
+from pinot_assets.assets.status import status_after, status_evaluation
 from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
@@ -33,7 +34,7 @@ from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import before
 from pinot_assets.session.values.state import Checked, published_audit
 from pinot_assets.settings.environment import Settings
-from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.table_spec import TableSpec
 
 
@@ -42,6 +43,7 @@ class Publication:
     """A published snapshot with its metadata for Dagster."""
 
     spec: TableSpec
+    ref: SnapshotRef
     snapshot: Snapshot
     metadata: Metadata
 
@@ -84,7 +86,7 @@ def publication(
         # The snapshot is published even if Pinot does not answer at this moment.
         metadata = {**of_snapshot(snapshot, session, manifest, None), "rollback_until": "not known"}
     console = f"{settings.pinot.controller_url}/#/tenants/table/{spec.name_with_type}"
-    return Publication(spec, snapshot, {**metadata, "pinot_console": dg.MetadataValue.url(console)})
+    return Publication(spec, ref, snapshot, {**metadata, "pinot_console": dg.MetadataValue.url(console)})
 
 
 def _revert_until_ms(spec: TableSpec, pinot: PinotClient, staging: Staging, snapshot: Snapshot) -> int | None:
@@ -105,20 +107,35 @@ def data_version_of(snapshot: Snapshot) -> str:
 
 
 _COUNTED = ("files_built", "rows_kept")
-"""Checks that `_gate_again` does not list as warnings: failed files and bad rows have their own sentences."""
+"""Checks that `gate_again` does not list as warnings: failed files and bad rows have their own sentences."""
 
 
 def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
-    """Return the asset whose materialization is one atomic switch of Pinot's segment lineage."""
+    """Return the assets of one atomic switch of Pinot's segment lineage: the switch, and the Pinot table.
 
-    @dg.asset(
-        key=keys_of(spec).snapshot,
-        deps=[keys_of(spec).segments],
+    Dagster knows of the table that a run makes it. So a table that was never published is missing there, and
+    one whose run failed is red.
+    """
+    keys = keys_of(spec)
+    switch = dg.AssetSpec(
+        keys.snapshot,
         automation_condition=snapshot_condition(spec),
-        pool=pool_of(spec),
         **asset_attributes(
             spec, f"One atomic switch of {spec.name}: all of the new segments, or none.", "pinot"
         ),
+    )
+
+    @dg.multi_asset(
+        name=f"{spec.asset_name}__snapshot",
+        # Named outputs: Dagster takes some names of tables for no name of an output.
+        outs={
+            name: dg.AssetOut.from_spec(one, dagster_type=dg.Nothing, is_required=False)
+            for name, one in (("switch", switch), ("pinot_table", table_asset(spec)))
+        },
+        deps=[keys.segments],
+        internal_asset_deps={"switch": {keys.segments}, "pinot_table": {keys.snapshot}},
+        pool=pool_of(spec),
+        can_subset=True,  # whoever picks the switch alone gets it; the table's event then comes beside it
     )
     def snapshot(
         context: dg.AssetExecutionContext, push: ConsistentPushResource
@@ -133,13 +150,18 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
         yield from events.publications(history)
         if ask_if_alone(context.instance, spec, context.run.run_id):
             events.forget_gone(history)
-        yield shown.event(keys_of(spec).table)
-        yield _gate_again(context.instance, shown, len(driver.last_failures()))
-        yield dg.MaterializeResult(
-            metadata=shown.metadata,
-            data_version=dg.DataVersion(shown.data_version),
-            tags=history.switched_tags(),
-        )
+        yield gate_again(context.instance, shown, len(driver.last_failures()))
+        for key, tags in ((keys.snapshot, history.switched_tags()), (keys.table, {})):
+            if key not in context.selected_asset_keys:
+                yield shown.event(key)
+                continue
+            yield dg.MaterializeResult(
+                asset_key=key,
+                metadata=shown.metadata,
+                data_version=dg.DataVersion(shown.data_version),
+                tags=tags,
+            )
+        yield status_evaluation(context.instance, spec, status_after(driver))
 
     return snapshot
 
@@ -157,7 +179,7 @@ def snapshot_condition(spec: TableSpec) -> dg.AutomationCondition[dg.AssetKey | 
     )
 
 
-def _gate_again(instance: dg.DagsterInstance, shown: Publication, failed: int) -> dg.AssetCheckEvaluation:
+def gate_again(instance: dg.DagsterInstance, shown: Publication, failed: int) -> dg.AssetCheckEvaluation:
     """Return the gate's evaluation again, for the events of the published segments.
 
     The gate checked the hidden segments; without this, Dagster would show the published ones as not checked.
@@ -201,7 +223,6 @@ def table_asset(spec: TableSpec) -> dg.AssetSpec:
     """Return the asset of the table as queries see it; each switch or rollback makes a new data version."""
     return dg.AssetSpec(
         keys_of(spec).table,
-        deps=[keys_of(spec).snapshot],
         freshness_policy=freshness_policy(spec),
         **asset_attributes(
             spec,

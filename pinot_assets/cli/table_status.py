@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
 from rich.markup import escape
 
 from pinot_assets.cli.first_query import FirstQuery
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural
+from pinot_assets.health.table_status import TableCondition
 from pinot_assets.session.detect.observe import (
     ListingComparison,
     Observation,
@@ -29,27 +29,6 @@ from pinot_assets.table_spec import TableSpec
 SHOWN = 10
 """The most failed files that are shown."""
 COUNTS = ("files", "done", "failed", "pending", "gone", "removals")
-
-
-class TableCondition(StrEnum):
-    """A table's state in a word; the first that fits."""
-
-    FAILED = "failed"
-    """Files of the open session failed, or its audit did: somebody has to see to it."""
-    TRIED_AGAIN = "tried again"
-    """The open session has trouble that may pass by itself."""
-    RUNNING = "running"
-    """A run holds the lease."""
-    UNFINISHED = "unfinished"
-    """A session is open, and nobody works on it."""
-    HELD = "held"
-    """A rollback holds files or removals back."""
-    WAITING = "waiting"
-    """Files wait to be published."""
-    NOT_PUBLISHED = "not published"
-    """Nothing is published, and there is no file."""
-    UP_TO_DATE = "up to date"
-    """The table is what its files are."""
 
 
 @dataclass(frozen=True, slots=True)

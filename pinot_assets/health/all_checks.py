@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from pinot_assets.core.check_result import CheckResult
 from pinot_assets.health import capacity, leftovers, serving, session, source
 from pinot_assets.health.table_probe import TableProbe, open_table_probe
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import TableSpec
+
+T = TypeVar("T")
 
 LOOK_AGAIN_S = 20.0
 """Seconds; a look that took longer is not repeated: Dagster ends a sensor's tick after 60 s."""
@@ -35,19 +38,27 @@ def examine(probe: TableProbe) -> tuple[CheckResult, ...]:
 
 
 def examine_table(spec: TableSpec, settings: Callable[[], Settings]) -> tuple[CheckResult, ...]:
-    """Look at a table and return the result of every check. Never raises for what cannot be reached.
+    """Look at a table and return the result of every check. Never raises for what cannot be reached."""
+    answers, _ = look_at(spec, settings, lambda _: None)
+    return answers
+
+
+def look_at(
+    spec: TableSpec, settings: Callable[[], Settings], read: Callable[[TableProbe], T]
+) -> tuple[tuple[CheckResult, ...], T]:
+    """Look at a table; return the result of every check, and what `read` takes from the same look.
 
     If a check failed while a run changed the session, and there is time for it, the table is looked at once
     more: the first look may have seen two states.
     """
     started = time.monotonic()
-    with open_table_probe(spec, settings) as look:
-        answers = examine(look)
+    with open_table_probe(spec, settings) as probe:
+        answers = examine(probe)
         in_time = time.monotonic() - started <= LOOK_AGAIN_S
-        if all(a.passed for a in answers) or not in_time or not look.ask_if_moved():
-            return answers
-    with open_table_probe(spec, settings) as look:
-        return examine(look)
+        if all(a.passed for a in answers) or not in_time or not probe.ask_if_moved():
+            return answers, read(probe)
+    with open_table_probe(spec, settings) as probe:
+        return examine(probe), read(probe)
 
 
 def summary(answers: tuple[CheckResult, ...]) -> str:

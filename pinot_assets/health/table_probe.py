@@ -30,7 +30,7 @@ from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PinotClient, ServerDisk
 from pinot_assets.pinot.http_client import HttpPinotClient
 from pinot_assets.pinot.lineage import Lineage, Replicas
-from pinot_assets.session.detect.observe import judge_listing, list_source
+from pinot_assets.session.detect.observe import Observation, judge_listing, list_source, observe
 from pinot_assets.session.lineage.stale_pointer import published
 from pinot_assets.session.recover.interrupted import unknown_of
 from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
@@ -148,6 +148,16 @@ class TableProbe:
     def holder(self) -> Owner | None:
         """Who holds the lease."""
         return self._store().holder()
+
+    @read_once
+    def observation(self) -> Observation:
+        """Pointer, session, ledger and hold together, as the sensors read them."""
+        return observe(self._store(), self.staging())
+
+    @read_once
+    def newest_session(self) -> Session | None:
+        """The newest session, open or closed."""
+        return self._store().newest_session()
 
     @read_once
     def session_nodes(self) -> list[str]:

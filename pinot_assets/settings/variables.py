@@ -132,6 +132,12 @@ VARIABLES: Final = {
         ),
         Variable("DAGSTER_WEBSERVER_URL", "URL", "Of the Dagster UI, for links in those notices."),
         Variable(
+            "PINOT_ASSETS_DOCS_URL",
+            "URL",
+            "Where you serve the site that `make docs` builds: the check `status` then links to what is to "
+            "be done.",
+        ),
+        Variable(
             "PINOT_ASSETS_PUSHGATEWAY",
             "URL",
             "Prometheus' Pushgateway, which is told a run's numbers at its end.",
@@ -143,7 +149,7 @@ VARIABLES: Final = {
         Variable(
             "PINOT_ASSETS_DRILL_BREAK",
             "command",
-            "Makes the deep store unwritable, for the job `<table>_realtime_drill`.",
+            "Makes the deep store unwritable, for the job `pinot_realtime_drill`.",
         ),
         Variable("PINOT_ASSETS_DRILL_MEND", "command", "Undoes that."),
         Variable(

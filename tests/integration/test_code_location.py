@@ -71,7 +71,8 @@ def test_the_ui_comes_up_with_the_tables_and_goes(home: Path, monkeypatch: pytes
     assert loaded["__typename"] == "RepositoryLocation", loaded
     (repository,) = loaded["repositories"]
     assert "flights_ingest" in {job["name"] for job in repository["jobs"]}
-    assert {sensor["name"] for sensor in repository["sensors"]} >= {"flights_files", "flights_session"}
+    sensors = {sensor["name"] for sensor in repository["sensors"]}
+    assert sensors >= {"flights_files", "pinot_sessions", "pinot_tables"}
     assert len(repository["assetNodes"]) == 4
     assert {c.laddr.ip for p in running(home) for c in p.net_connections("tcp") if c.status == "LISTEN"} == {
         "127.0.0.1"

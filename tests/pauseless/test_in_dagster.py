@@ -12,7 +12,8 @@ from fakes.pauseless.servers import PauselessCluster
 from fakes.pauseless.table import Rows, rows_table
 from fakes.realtime.kafka_table import schema
 
-from pinot_assets.code_location import build_realtime_definitions
+from pinot_assets.assets.location_jobs import run_config
+from pinot_assets.code_location import build_location_definitions, build_realtime_definitions
 from pinot_assets.errors import SpecDrift
 from pinot_assets.realtime.health.all_checks import CHECKS
 from pinot_assets.resources import PinotResource
@@ -27,7 +28,7 @@ class Jobs:
     def __init__(self, rows: Rows, folder: Path, instance: dg.DagsterInstance, *, pauseless: bool) -> None:
         self._instance = instance
         spec = _spec(rows, folder / str(pauseless), pauseless)
-        self._asset = spec.asset_name
+        self._asset, self._table = spec.asset_name, spec.name_with_type
         pinot = PinotResource(
             controller_url=rows.cluster.controller_url,
             zookeeper=rows.cluster.zookeeper,
@@ -35,14 +36,17 @@ class Jobs:
             broker_urls=list(rows.cluster.query_urls),
         )
         self._located = dg.Definitions.merge(
-            build_realtime_definitions(spec), dg.Definitions(resources={"pinot": pinot})
+            build_realtime_definitions(spec),
+            build_location_definitions([spec]),
+            dg.Definitions(resources={"pinot": pinot}),
         )
 
     def run(self, operation: str, **config: object) -> dg.ExecuteInProcessResult:
         """Run one, to its end."""
-        name = f"{self._asset}_{operation}"
-        ops = {"ops": {f"{name}_op": {"config": config}}} if config else {}
-        return self._located.resolve_job_def(name).execute_in_process(run_config=ops, instance=self._instance)
+        name = operation if operation == "health" else f"realtime_{operation}"
+        return self._located.resolve_job_def(f"pinot_{name}").execute_in_process(
+            run_config=run_config(name, self._table, **config), instance=self._instance
+        )
 
     def unwell(self) -> set[str]:
         """Checks that find something wrong, by a run of the health job."""

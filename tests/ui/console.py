@@ -23,30 +23,30 @@ class Console:
 
     def __init__(self, page: Page, url: str, shots: Path) -> None:
         self.page = page
-        self._url = url
+        self.url = url
         self._shots = shots
 
     # --- pages ---
 
     def asset(self, key: str, view: str = "overview") -> None:
         """The page of an asset."""
-        self.page.goto(f"{self._url}/assets/{key}?view={view}")
+        self.page.goto(f"{self.url}/assets/{key}?view={view}")
 
     def graph(self) -> None:
         """The lineage of all assets."""
-        self.page.goto(f"{self._url}/asset-groups")
+        self.page.goto(f"{self.url}/asset-groups")
 
     def job(self, name: str, tab: str = "") -> None:
         """The page of a job."""
-        self.page.goto(f"{self._url}/locations/{CODE_LOCATION}/jobs/{name}/{tab}")
+        self.page.goto(f"{self.url}/locations/{CODE_LOCATION}/jobs/{name}/{tab}")
 
     def sensor(self, name: str) -> None:
         """The page of a sensor."""
-        self.page.goto(f"{self._url}/locations/{CODE_LOCATION}/sensors/{name}")
+        self.page.goto(f"{self.url}/locations/{CODE_LOCATION}/sensors/{name}")
 
     def runs(self) -> None:
         """All runs, newest first."""
-        self.page.goto(f"{self._url}/runs")
+        self.page.goto(f"{self.url}/runs")
 
     # --- what a person does there ---
 
@@ -61,6 +61,11 @@ class Console:
         self.page.get_by_role("menuitem", name=partition).click()
         self.page.keyboard.press("Escape")
         dialog.get_by_role("button", name="Launch 1 run").click()
+
+    def choose_partition(self, name: str) -> None:
+        """In the launchpad: it then writes config and tags of this partition."""
+        self.page.get_by_text("Partition", exact=False).first.click()
+        self.page.get_by_role("menuitem", name=name).click()
 
     def show_tags(self) -> None:
         """Of the event on this page; Dagster remembers when they were asked for once."""
@@ -85,7 +90,7 @@ class Console:
         """Go to the run that the sensor on this page started, and wait until it has ended; returns how."""
         link = self.page.locator("a").filter(has_text=_RUN_ID).first
         # The page draws its ticks anew all the time: a click may meet a link that is gone.
-        self.page.goto(f"{self._url}{link.get_attribute('href')}")
+        self.page.goto(f"{self.url}{link.get_attribute('href')}")
         return self.ended()
 
     def ended(self) -> str:

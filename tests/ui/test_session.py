@@ -63,7 +63,7 @@ def files_become_partitions(console: Console) -> None:
 
 def a_broken_file_shuts_the_gate(console: Console) -> None:
     console.graph()
-    console.press("Materialize all (2)")
+    console.press("Materialize all (3)")
     console.launch("all files")
     assert console.run() == "Failure"
     console.logs(f"built 4 of 5 files listed, 1 failed ({BROKEN}.csv)", "listed")
@@ -146,7 +146,8 @@ def the_files_sensor_starts_the_job(console: Console) -> None:
 
 
 def the_launchpad_rolls_back(console: Console) -> None:
-    console.job("flights_rollback", "playground")
+    console.job("pinot_rollback", "playground")
+    console.choose_partition("flights")
     console.press("Launch Run")
     assert console.ended() == "Success"
     console.logs(f"now: 5 files, {ALL:,} rows", "queries")

@@ -91,7 +91,7 @@ def test_a_table_is_scaffolded_checked_and_listed(tmp_path: Path) -> None:
     assert (project.defs / "clicks" / SPEC_FILE).read_text() == starting_spec(TableType.REALTIME, "clicks")
 
     _, listed = project.dg("check yaml", "list defs --json")
-    ours = ("my_table/segments", "my_table/snapshot", "my_table_ingest", "my_table_files")
+    ours = ("my_table/segments", "my_table/snapshot", "my_table_ingest", "my_table_files", "pinot_rollback")
     for name in (*ours, "push", "clicks_realtime"):
         assert f'"{name}"' in listed
 

@@ -43,14 +43,30 @@ def test_every_table_becomes_assets_a_job_and_a_sensor(definitions: dg.Definitio
     own = {f"{t}/{name}" for t in tables for name in ("source_files", "segments", "snapshot")}
     assert keys == own | set(tables)
     jobs = {job.name: job for job in repository.get_all_jobs() if not job.name.startswith("__")}
-    names = ("ingest", "rollback", "resume", "clear", "gc", "plan", "health")
-    assert set(jobs) == {f"{table}_{name}" for table in tables for name in names}
+    shared = {f"pinot_{name}" for name in ("rollback", "resume", "clear", "gc", "plan", "health")}
+    assert set(jobs) == shared | {f"{table}_ingest" for table in tables}
     assert jobs["web_hits_ingest"].tags[TABLE_TAG] == "web-hits"
     sensors = {sensor.name: sensor for sensor in repository.sensor_defs}
-    assert set(sensors) == {f"{t}_{name}" for t in tables for name in ("files", "session", "health")}
-    for kind in ("files", "session"):
-        assert {sensors[f"{t}_{kind}"].job_name for t in tables} == {f"{t}_ingest" for t in tables}
-    assert {s.default_status for s in sensors.values()} == {dg.DefaultSensorStatus.STOPPED}
+    assert set(sensors) == {"flights_files", "web_hits_files", "pinot_sessions", "pinot_tables"}
+    assert {sensors[f"{t}_files"].job_name for t in tables} == {f"{t}_ingest" for t in tables}
+    assert {job.name for job in sensors["pinot_sessions"].jobs} == {f"{t}_ingest" for t in tables}
+
+
+def test_only_a_sensor_that_reads_is_on_from_the_start(definitions: dg.Definitions) -> None:
+    sensors = definitions.get_repository_def().sensor_defs
+    on = {s.name for s in sensors if s.default_status is dg.DefaultSensorStatus.RUNNING}
+    assert on == {"pinot_tables"}
+
+
+def test_more_tables_are_no_more_jobs_of_operations_and_no_more_sensors_of_all(tmp_path: Path) -> None:
+    counts = []
+    for names in (["a"], ["b", "c"]):
+        for name in names:
+            write_table(tmp_path, name)
+        repository = build_definitions(tmp_path / "tables").get_repository_def()
+        counts.append((len(repository.get_all_jobs()), len(repository.sensor_defs)))
+    (jobs, sensors), more = counts
+    assert more == (jobs + 2, sensors + 2)
 
 
 def test_the_gate_stands_between_segments_and_snapshot(definitions: dg.Definitions) -> None:
@@ -96,7 +112,7 @@ def test_a_wrong_spec_is_shown_as_broken_and_the_others_run(
     good = {"good", "good/source_files", "good/segments", "good/snapshot"}
     assert names_of(definitions) == {*good, "bad_1", "bad2", "torn_v2"}
     repository = definitions.get_repository_def()
-    assert {"good_ingest", "good_rollback"} <= {job.name for job in repository.get_all_jobs()}
+    assert {"good_ingest", "pinot_rollback"} <= {job.name for job in repository.get_all_jobs()}
     spec = repository.asset_graph.get(dg.AssetKey("bad_1"))
     assert spec.group_name == "bad_1"
     assert "left out, because its table spec is wrong" in (spec.description or "")
@@ -115,7 +131,7 @@ def test_its_check_fails_by_hand_and_without_anybodys_doing(tmp_path: Path) -> N
             instance=instance
         )
         (by_hand,) = done.get_asset_check_evaluations()
-        sensor = definitions.resolve_sensor_def("flights_left_out")
+        sensor = definitions.resolve_sensor_def("pinot_left_out")
         assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
         repository = definitions.get_repository_def()
         first = sensor.evaluate_tick(dg.build_sensor_context(instance, repository_def=repository))
@@ -226,7 +242,10 @@ def test_what_two_tables_call_their_things_cannot_be_the_same(tmp_path: Path) ->
     for names in kinds:
         assets = ("flights", "clicks_realtime", "torn")
         endings = {name.removeprefix(asset) for name in names for asset in assets if name.startswith(asset)}
-        assert all(any(name.startswith(asset) for asset in assets) for name in names)
+        shared = {name for name in names if not any(name.startswith(asset) for asset in assets)}
+        assert all(name.startswith("pinot_") for name in shared)
+        # A table called pinot, or pinot_realtime, has none of these names.
+        assert not [name for name in shared for ending in endings if name.endswith(ending)]
         clashing = [(one, other) for one in endings for other in endings if one != other]
         assert not [pair for pair in clashing if pair[0].endswith(pair[1])]
 

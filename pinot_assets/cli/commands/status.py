@@ -16,13 +16,14 @@ from pinot_assets.cli.first_query import first_query
 from pinot_assets.cli.options import AsJson, TablesOption, any_tables, one_table, table_names
 from pinot_assets.cli.program import error_values, of_system
 from pinot_assets.cli.result_table import Layout, ResultColumn, layout
-from pinot_assets.cli.table_status import TableCondition, read_status, status_lines, status_values
+from pinot_assets.cli.table_status import read_status, status_lines, status_values
 from pinot_assets.cli.terminal import fields, new_console, show_answer, show_json
 from pinot_assets.core.exit_codes import code_of, worst
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import duration
 from pinot_assets.core.waiting import TABLES_AT_A_TIME, in_threads
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
+from pinot_assets.health.table_status import TableCondition
 from pinot_assets.session.stores.clients import open_session_store, open_session_stores
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.settings.environment import Settings, load_settings

@@ -13,6 +13,7 @@ from fakes.builder import InProcessBuilder
 from fakes.locations.code_location import (
     LocationTable,
     failure,
+    gate_evaluations,
     materializations,
     staged_and_published,
     values,
@@ -62,7 +63,7 @@ def test_a_selection_without_checks_switches_nothing(table: LocationTable) -> No
     table.write(F1="a")
     result = table.materialize(unchecked(table, "segments", "snapshot"))
     assert "has not been audited" in failure(result)
-    assert result.get_asset_check_evaluations() == []
+    assert gate_evaluations(result) == []
     built, published = staged_and_published(result)
     assert (built.keys(), published.keys()) == ({"F1.csv"}, set())
     assert table.shown() == []
@@ -152,7 +153,7 @@ def test_what_an_audit_warns_of_and_its_numbers_stand_in_the_last_word_of_the_ga
     path = table.spec.path
     path.write_text(f"{path.read_text()}\naudit: [{{check: empty_outputs, severity: warn}}]\n")
     table.write(F1="a", F2="")
-    before, after = table.publish().get_asset_check_evaluations()
+    before, after = gate_evaluations(table.publish())
     for evaluation in (before, after):
         assert (evaluation.passed, evaluation.severity) == (False, dg.AssetCheckSeverity.WARN)
         assert evaluation.metadata["empty_outputs_expected"].value == 2
@@ -245,7 +246,7 @@ def test_e10_of_two_code_locations_one_proceeds(
         (beside,) = refused
         assert f"{table.name}_OFFLINE is paused: held by {result.run_id} on " in failure(beside)
         assert " since 20" in failure(beside)
-        assert (beside.get_asset_check_evaluations(), other.shown()) == ([], ["a"])
+        assert (gate_evaluations(beside), other.shown()) == ([], ["a"])
 
         # What one of them staged, the other one does not publish without an audit of that switch.
         table.write(F2="b")

@@ -15,6 +15,7 @@ from dagster._core.storage.tags import (
 from fakes.locations.code_location import QUIET, LocationTable, materializations, staged_and_published, values
 
 from pinot_assets.assets.keys import partitions_name
+from pinot_assets.assets.location_jobs import run_config
 from pinot_assets.assets.partitions import ALL_FILES
 
 pytestmark = pytest.mark.integration
@@ -148,5 +149,6 @@ def test_what_a_rollback_brings_back_is_stale(table: LocationTable) -> None:
 
 
 def operate(table: LocationTable, name: str) -> dg.ExecuteInProcessResult:
-    job = table.definitions.resolve_job_def(f"{table.name}_{name}")
-    return job.execute_in_process(instance=table.instance, raise_on_error=False, run_config=QUIET)
+    job = table.definitions.resolve_job_def(f"pinot_{name}")
+    config = {**QUIET, **run_config(name, table.name)}
+    return job.execute_in_process(instance=table.instance, raise_on_error=False, run_config=config)

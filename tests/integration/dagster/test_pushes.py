@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import dagster as dg
 import pytest
-from fakes.locations.code_location import LocationTable, materializations, staged_and_published
+from fakes.locations.code_location import (
+    LocationTable,
+    gate_evaluations,
+    materializations,
+    staged_and_published,
+)
 from fakes.tables import write_table
 
 from pinot_assets.assets.partitions import ALL_FILES
@@ -28,7 +33,7 @@ def atomic(table: LocationTable) -> LocationTable:
 
 
 def gates(result: dg.ExecuteInProcessResult) -> list[tuple[bool, dg.AssetCheckSeverity]]:
-    return [(e.passed, e.severity) for e in result.get_asset_check_evaluations()]
+    return [(e.passed, e.severity) for e in gate_evaluations(result)]
 
 
 def test_a_plain_push_warns_of_failed_files_and_publishes_the_others(plain: LocationTable) -> None:
@@ -36,7 +41,7 @@ def test_a_plain_push_warns_of_failed_files_and_publishes_the_others(plain: Loca
     plain.corrupt("F3")
     result = plain.publish()
     assert gates(result) == [(False, WARN), (False, WARN)]
-    before, after = result.get_asset_check_evaluations()
+    before, after = gate_evaluations(result)
     assert before.description is not None
     assert before.description.startswith("2 of 3 files are built: F3.csv: ")
     assert after.description == "1 file failed; the others are published"
@@ -69,7 +74,7 @@ def test_a_failed_run_with_atomic_upload_shuts_the_gate_and_leaves_nothing_open(
     atomic.corrupt("F2")
     result = atomic.run()
     assert gates(result) == [(False, ERROR)]
-    (evaluation,) = result.get_asset_check_evaluations()
+    (evaluation,) = gate_evaluations(result)
     assert evaluation.description is not None
     assert "1 of 2 files are built" in evaluation.description
     assert materializations(result, "snapshot") == []

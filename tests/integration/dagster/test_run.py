@@ -9,6 +9,7 @@ import pytest
 from fakes.locations.code_location import (
     LocationTable,
     failure,
+    gate_evaluations,
     materializations,
     observations,
     staged_and_published,
@@ -76,7 +77,7 @@ def test_one_run_builds_gates_and_switches_under_one_lease(
     assert shown["rollback_until"] == "no way back"
     (whole,) = materializations(result, table.name)
     assert whole.metadata["lineage_entry"] == snapshot.metadata["lineage_entry"]
-    again = result.get_asset_check_evaluations()[-1]
+    again = gate_evaluations(result)[-1]
     (newest,) = table.instance.fetch_materializations(table.key("segments"), limit=1).records
     assert again.passed
     numbers = values(evaluation.metadata)
@@ -92,7 +93,7 @@ def test_one_run_builds_gates_and_switches_under_one_lease(
 
     result = table.publish()
     assert result.get_asset_materialization_events() == []
-    assert result.get_asset_check_evaluations() == []
+    assert gate_evaluations(result) == []
     assert table.epoch == 2
 
 
@@ -151,7 +152,7 @@ def test_a_run_beside_another_fails_and_names_the_holder(table: LocationTable) -
         assert not result.success
         held = "held by another-run on elsewhere (pid 7) since 2023-11-14 22:13:20 UTC"
         assert f"{table.name}_OFFLINE is paused: {held}" in failure(result)
-        assert result.get_asset_check_evaluations() == []
+        assert gate_evaluations(result) == []
         tick = table.tick()
         assert not tick.run_requests
         assert tick.skip_message == f"paused: lease {held}"

@@ -9,11 +9,12 @@ import pytest
 import yaml
 from fakes.realtime.kafka_table import Clicks, schema
 
+from pinot_assets.assets.location_jobs import run_config
 from pinot_assets.code_location import build_realtime_definitions
 from pinot_assets.realtime.health.all_checks import CHECKS
 from pinot_assets.realtime.model.state import Copy, SegmentStatus
 from pinot_assets.resources import PinotResource
-from pinot_assets.sensors.health import realtime_sensor
+from pinot_assets.sensors.tables import tables_sensor
 from pinot_assets.table_spec import RealtimeTableSpec, load_tables
 
 pytestmark = pytest.mark.integration
@@ -52,9 +53,10 @@ def test_a_table_is_looked_at_and_mended(clicks: Clicks, spec: RealtimeTableSpec
     with dg.DagsterInstance.ephemeral() as instance:
 
         def run(operation: str, **config: object) -> None:
-            name = f"{spec.asset_name}_{operation}"
-            ops = {"ops": {f"{name}_op": {"config": config}}} if config else {}
-            done = definitions.resolve_job_def(name).execute_in_process(run_config=ops, instance=instance)
+            name = operation if operation == "health" else f"realtime_{operation}"
+            ops = run_config(name, spec.name, **config)
+            job = definitions.resolve_job_def(f"pinot_{name}")
+            done = job.execute_in_process(run_config=ops, instance=instance)
             assert done.success
 
         run("health")
@@ -70,7 +72,7 @@ def test_a_table_is_looked_at_and_mended(clicks: Clicks, spec: RealtimeTableSpec
         assert numbers["rows_queryable"] == dg.IntMetadataValue(2500)
         assert numbers["only_with_peers"] == dg.IntMetadataValue(0)
         context = dg.build_sensor_context(instance=instance, resources={"pinot": pinot})
-        result = realtime_sensor(spec)(context)
+        result = tables_sensor([spec])(context)
         assert isinstance(result, dg.SensorResult)
         assert len(result.asset_events) == 1 + len(CHECKS)
         assert not result.run_requests

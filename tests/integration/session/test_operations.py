@@ -12,6 +12,7 @@ import pytest
 from dagster_pyspark import LazyPySparkResource
 
 from pinot_assets.assets import operations as module
+from pinot_assets.assets.location_jobs import TableChoice, run_config
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.resources import ConsistentPushResource, PinotResource
 from pinot_assets.session.values.state import Mode
@@ -41,9 +42,8 @@ class Jobs:
         tags: dict[str, str] | None = None,
         config: JsonObject | None = None,
     ) -> dg.DagsterRun:
-        (job,) = [
-            j for j in module.operations(self.world.read_spec()) if j.name == f"{self.world.table}_{name}"
-        ]
+        jobs = module.operation_jobs(TableChoice([self.world.read_spec()]))
+        (job,) = [job for job in jobs if job.name == f"pinot_{name}"]
         push = ConsistentPushResource(
             pinot=PinotResource(controller_url="http://x:1", zookeeper="x:1"),
             spark=LazyPySparkResource(spark_config={}),
@@ -55,7 +55,7 @@ class Jobs:
                 raise_on_error=False,
                 resources={"push": push},
                 tags=tags,
-                run_config={"ops": {f"{self.world.table}_{name}_op": {"config": config}}} if config else {},
+                run_config=run_config(name, self.world.table, **(config or {})),
             )
         assert result.success is not self.dies
         run = self.instance.get_run_by_id(result.run_id)
@@ -152,7 +152,9 @@ def test_a_later_rollback_stays_held(again: Any) -> None:
 
 
 def test_dagster_does_not_ask_twice(make_world: Any) -> None:
-    for job in module.operations(make_world("sync").read_spec()):
+    *jobs, plan = module.operation_jobs(TableChoice([make_world("sync").read_spec()]))
+    assert plan.name == "pinot_plan"
+    for job in jobs:
         assert job.tags["dagster/max_retries"] == "0"
         assert job.tags["dagster/retry_on_asset_or_op_failure"] == "false"
 

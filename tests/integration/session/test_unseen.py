@@ -16,7 +16,7 @@ import pytest
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors.files import files_sensor
-from pinot_assets.sensors.health import health_sensor
+from pinot_assets.sensors.tables import tables_sensor
 
 pytestmark = pytest.mark.integration
 
@@ -28,7 +28,6 @@ class Dagster:
         self.now = time.time()
         self._instance, self._world = instance, world
         self._files = files_sensor(world.read_spec())
-        self._health = health_sensor(world.read_spec())
         self._cursor: str | None = None
 
     def tick(self) -> str:
@@ -42,7 +41,7 @@ class Dagster:
 
     def look(self) -> None:
         """A tick of the health sensor."""
-        self._evaluate(self._health, None)
+        self._evaluate(tables_sensor([self._world.read_spec()]), None)  # a new one: each table is due
 
     def hours(self, hours: int) -> Iterator[None]:
         """For so long a tick of the files sensor every five minutes, every second time one of the other."""

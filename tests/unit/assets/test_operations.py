@@ -13,6 +13,7 @@ from fakes.tables import SYNC, write_table
 from model.world.lives import lived, planned
 
 from pinot_assets.assets.keys import keys_of
+from pinot_assets.assets.location_jobs import TableChoice, run_config
 from pinot_assets.assets.operations import plan_job, plan_metadata
 from pinot_assets.assets.runs import works_on
 from pinot_assets.resources import ConsistentPushResource, PinotResource
@@ -39,11 +40,12 @@ def test_the_job_shows_the_plan_and_holds_up_nobody(
         pinot=PinotResource(controller_url="http://127.0.0.1:1", zookeeper="127.0.0.1:1"),
         spark=LazyPySparkResource(spark_config={}),
     )
-    job = plan_job(spec)
-    assert job.name == "web_logs_plan"
+    job = plan_job(TableChoice([spec]))
+    assert job.name == "pinot_plan"
     with dg.DagsterInstance.ephemeral() as instance:
-        assert not works_on(instance.create_run_for_job(job), spec)
-        result = job.execute_in_process(instance=instance, resources={"push": push})
+        config = run_config("plan", "web-logs")
+        assert not works_on(instance.create_run_for_job(job, run_config=config), spec)
+        result = job.execute_in_process(instance=instance, resources={"push": push}, run_config=config)
         log = "\n".join(entry.user_message for entry in instance.all_logs(result.run_id))
     (observed,) = [
         event.asset_observation_data.asset_observation

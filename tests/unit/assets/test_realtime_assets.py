@@ -11,8 +11,9 @@ from fakes.realtime.specs import write_realtime_table
 from fakes.tables import write_table
 
 from pinot_assets.assets.keys import TABLE_TAG, table_key
+from pinot_assets.assets.location_jobs import run_config
 from pinot_assets.assets.realtime import observed
-from pinot_assets.code_location import build_realtime_definitions
+from pinot_assets.code_location import build_location_definitions, build_realtime_definitions
 from pinot_assets.definitions import build_definitions
 from pinot_assets.realtime.health.all_checks import CHECKS, RealtimeView
 from pinot_assets.realtime.preflight.facts import Aim, Facts
@@ -48,7 +49,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRealtime:
         return gather(pinot, table, config, aim, lambda _: StreamRetention(7 * 86_400_000))  # type: ignore[arg-type]
 
     monkeypatch.setattr("pinot_assets.assets.realtime.view_of", seen)
-    monkeypatch.setattr("pinot_assets.assets.realtime.view_of", seen)
+    monkeypatch.setattr("pinot_assets.assets.looks.view_of", seen)
     monkeypatch.setattr("pinot_assets.assets.realtime.RealtimePinot", lambda _: made.pinot())
     monkeypatch.setattr("pinot_assets.assets.realtime.gather", facts)
     return made
@@ -56,15 +57,20 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRealtime:
 
 def located(spec: RealtimeTableSpec) -> dg.Definitions:
     """The table in a code location of its own."""
-    return dg.Definitions.merge(build_realtime_definitions(spec), dg.Definitions(resources={"pinot": PINOT}))
+    shared = build_location_definitions([spec])
+    return dg.Definitions.merge(
+        build_realtime_definitions(spec), shared, dg.Definitions(resources={"pinot": PINOT})
+    )
 
 
 def run(spec: RealtimeTableSpec, job: str, instance: dg.DagsterInstance, **config: object) -> object:
-    ops = {"ops": {f"clicks_realtime_{job}_op": {"config": config}}} if config else {}
+    name = job if job == "health" else f"realtime_{job}"
     return (
         located(spec)
-        .resolve_job_def(f"clicks_realtime_{job}")
-        .execute_in_process(run_config=ops, instance=instance, raise_on_error=False)
+        .resolve_job_def(f"pinot_{name}")
+        .execute_in_process(
+            run_config=run_config(name, "clicks", **config), instance=instance, raise_on_error=False
+        )
     )
 
 
@@ -76,10 +82,9 @@ def test_a_directory_may_hold_both_kinds(tmp_path: Path) -> None:
     repository = definitions.get_repository_def()
     assert KEY in repository.asset_graph.get_all_asset_keys()
     jobs = {job.name for job in repository.get_all_jobs() if not job.name.startswith("__")}
-    assert {f"clicks_realtime_{name}" for name in (*JOBS, "health")} <= jobs
-    assert "flights_ingest" in jobs
-    sensors = {sensor.name: sensor for sensor in repository.sensor_defs}
-    assert sensors["clicks_realtime_health"].job_name == "clicks_realtime_repair"
+    assert {*(f"pinot_realtime_{name}" for name in JOBS), "pinot_health", "flights_ingest"} <= jobs
+    sensors = {sensor.name for sensor in repository.sensor_defs}
+    assert sensors == {"flights_files", "pinot_sessions", "pinot_tables"}
 
 
 def test_a_hybrid_table_is_two_assets_of_one_group(tmp_path: Path) -> None:
@@ -129,12 +134,12 @@ def test_the_preflight_says_what_it_judged(spec: RealtimeTableSpec, fake: FakeRe
         assert "version: 0.11.0 does not know" in str(failure.step_failure_data.error)
 
 
-def test_jobs_of_a_table_are_tagged_and_alone(spec: RealtimeTableSpec) -> None:
+def test_runs_of_a_table_are_tagged_with_it_by_their_partition(spec: RealtimeTableSpec) -> None:
     definitions = located(spec)
     for name in JOBS:
-        job = definitions.resolve_job_def(f"clicks_realtime_{name}")
-        assert job.tags[TABLE_TAG] == "clicks_REALTIME"
+        job = definitions.resolve_job_def(f"pinot_realtime_{name}")
+        assert job.partitioned_config is not None
+        tags = job.partitioned_config.get_tags_for_partition_key("clicks_REALTIME")
+        assert tags[TABLE_TAG] == "clicks_REALTIME"
         assert job.tags["dagster/max_retries"] == "0"
-        (node,) = job.nodes
-        assert node.definition.pool == "pinot_table_clicks_realtime"
     assert table_key(spec) == KEY

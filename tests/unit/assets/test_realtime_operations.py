@@ -12,6 +12,7 @@ from fakes.zookeeper.memory import FakeZooKeeper
 from fakes.zookeeper.opened import opened_zookeeper
 
 from pinot_assets.assets import realtime as operations
+from pinot_assets.assets.location_jobs import TableChoice, run_config
 from pinot_assets.assets.realtime import OPERATIONS, OperationInputs, realtime_jobs
 from pinot_assets.realtime.health.all_checks import RealtimeView, examine_state
 from pinot_assets.realtime.lease import OperationsStore
@@ -56,8 +57,9 @@ def fake(monkeypatch: pytest.MonkeyPatch, zookeeper: FakeZooKeeper) -> FakeRealt
 
 def run(spec: RealtimeTableSpec, name: str, **config: object) -> str:
     """Run a job; returns what its failure says, empty where it did not fail."""
-    (job,) = [job for job in realtime_jobs(spec) if job.name == f"clicks_realtime_{name}"]
-    ops = {"ops": {f"{job.name}_op": {"config": config}}} if config else {}
+    jobs = realtime_jobs(TableChoice([spec]))
+    (job,) = [job for job in jobs if job.name == f"pinot_realtime_{name}"]
+    ops = run_config(f"realtime_{name}", "clicks", **config)
     with dg.DagsterInstance.ephemeral() as instance:
         result = job.execute_in_process(
             run_config=ops, instance=instance, resources={"pinot": PINOT}, raise_on_error=False

@@ -44,7 +44,7 @@ def test_every_check_that_can_fail_leads_to_a_row() -> None:
 
 def test_every_job_is_listed() -> None:
     for operation in OPERATIONS:
-        assert f"clicks_realtime_{operation.name}" in GUIDE or f"…_{operation.name.split('_')[-1]}" in GUIDE
+        assert f"pinot_realtime_{operation.name}" in GUIDE or f"…_{operation.name.split('_')[-1]}" in GUIDE
 
 
 def test_every_command_that_does_something_has_a_job() -> None:

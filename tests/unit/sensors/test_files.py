@@ -14,9 +14,9 @@ import dagster as dg
 import pytest
 from fakes.tables import SYNC, write_table
 
-from pinot_assets.assets.health import table_health
 from pinot_assets.assets.history import TICK_S, TableHistory
 from pinot_assets.assets.keys import keys_of, partitions_name
+from pinot_assets.assets.looks import table_health
 from pinot_assets.assets.partition_events import PartitionEvents
 from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, PinotAssetsError, SessionError, SourceError

@@ -1,10 +1,12 @@
-"""What a tick of the session sensor does with Dagster; what it decides is tested beside it."""
+"""What a tick of the sensor of all sessions does with Dagster; what it decides is tested beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,36 +15,50 @@ import dagster as dg
 import pytest
 from fakes.tables import write_table
 
-from pinot_assets.assets.keys import TABLE_TAG, keys_of
+from pinot_assets.assets.keys import TABLE_TAG
 from pinot_assets.assets.runs import SENSOR_TAG
 from pinot_assets.errors import SessionError
 from pinot_assets.resources import PinotResource
+from pinot_assets.scheduling.rounds import SessionsCursor
 from pinot_assets.scheduling.stalled_session import DEAD_S, PATIENCE_S
 from pinot_assets.sensors import session as module
 from pinot_assets.session.context.context import WRITER_VERSION
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.hold import NO_HOLD
 from pinot_assets.session.values.state import Mode, ObjectRef, Owner, Pointer, Session, State
-from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.table_spec import TableSpec
 
 NOW = 1_800_000_000
 
 
 class Sensor:
-    """The sensor of a table whose session's driver died."""
+    """The sensor of all sessions: the driver of the table `t` has died, `u` has no session."""
 
     def __init__(self, folder: Path, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> None:
         self.instance = instance
-        self.spec = write_table(folder, "t")
+        self.spec, self.other = write_table(folder, "t"), write_table(folder, "u")
         self.now_s = NOW
         self.cursor: str | None = None
+        self.on = ["t", "u"]
+        self.opened: list[str] = []
         fingerprint = self.spec.config_fingerprint(WRITER_VERSION)
         session = Session("cp2-bbbbbb", 2, Mode.SYNC, fingerprint, 0, ObjectRef("k", "0"), State.IN_PROGRESS)
         pointer = Pointer("cp2", epoch=5, owner=Owner("dead-run", "host", 7, 0))
         self.seen = Observation(pointer, session, (), {}, None, None, NO_HOLD)
-        patch.setattr(module, "open_session_store", lambda spec, settings: nullcontext())
+        patch.setattr(module, "open_session_stores", self.stores)
         patch.setattr(module, "observe", lambda store, staging: self.look())
+        patch.setattr(module, "switched_on", lambda context, specs: self.on)
         patch.setattr(module, "time", SimpleNamespace(time=lambda: self.now_s))
+        self.definition = module.sessions_sensor([self.spec, self.other])
+
+    def stores(self, specs: Sequence[TableSpec], _: object) -> Any:
+        return nullcontext(
+            {spec.name: SimpleNamespace(pointer=partial(self.pointer, spec)) for spec in specs}
+        )
+
+    def pointer(self, spec: TableSpec) -> Pointer:
+        self.opened.append(spec.name)
+        return self.seen.pointer if spec.name == "t" else Pointer()
 
     def look(self) -> Observation:
         return self.seen
@@ -52,7 +68,7 @@ class Sensor:
         with dg.build_sensor_context(
             instance=self.instance, cursor=self.cursor, resources={"pinot": pinot}
         ) as context:
-            data = module.session_sensor(self.spec).evaluate_tick(context)
+            data = self.definition.evaluate_tick(context)
         self.cursor = data.cursor
         return data
 
@@ -68,7 +84,7 @@ def test_it_starts_the_tables_job_once(sensor: Sensor) -> None:
     assert sensor.tick().run_requests == []
     sensor.now_s += PATIENCE_S
     (request,) = sensor.tick().run_requests
-    assert (request.tags[TABLE_TAG], request.tags[SENSOR_TAG]) == ("t", "true")
+    assert (request.job_name, request.tags[TABLE_TAG], request.tags[SENSOR_TAG]) == ("t_ingest", "t", "true")
     assert "cp2-bbbbbb (IN_PROGRESS, attempt 0) has stood still" in request.tags["pinot/tick"]
     assert sensor.tick().run_requests == []
 
@@ -115,66 +131,87 @@ def test_a_run_that_works_on_is_left_alone(sensor: Sensor) -> None:
     assert stored.status is dg.DagsterRunStatus.STARTED
 
 
-def test_a_zookeeper_that_is_away_is_said_and_changes_nothing(sensor: Sensor) -> None:
+def test_a_zookeeper_that_is_away_is_said_and_changes_nothing(
+    sensor: Sensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sensor.tick()
     before = sensor.cursor
 
-    def away() -> Observation:
+    def away(*_: object) -> Any:
         raise SessionError("ZooKeeper does not answer")
 
-    sensor.look = away  # type: ignore[method-assign]
+    monkeypatch.setattr(module, "open_session_stores", away)
     sensor.now_s += PATIENCE_S
     assert sensor.tick().skip_message == "ZooKeeper does not answer"
     assert sensor.cursor == before
 
 
-class PublicationWithoutFiles:
-    """A publication of a snapshot without files; something happens while its partitions are told."""
-
-    def __init__(self, sensor: Sensor, meanwhile: Callable[[], None]) -> None:
-        self.keys = keys_of(sensor.spec)
-        self.meanwhile = meanwhile
-        ref, snapshot = SnapshotRef("k", "0"), Snapshot(1, "t", "cp1", "SYNC", "e", None, "", "", 0, ())
-        pointer = replace(sensor.seen.pointer, current_snapshot=ref)
-        sensor.seen = replace(sensor.seen, pointer=pointer, session=None, snapshot=snapshot)
-
-    def events(self, history: Any) -> PublicationWithoutFiles:
-        return self
-
-    def publications(self, history: Any) -> Iterator[dg.AssetMaterialization]:
-        yield dg.AssetMaterialization(self.keys.segments, partition="F1.csv")
-        self.meanwhile()
-
-    def event(self, key: dg.AssetKey) -> dg.AssetMaterialization:
-        return dg.AssetMaterialization(key)
-
-
-@pytest.mark.parametrize(
-    ("meanwhile", "is_told"), [("nothing", True), ("a run comes up", False), ("it is published anew", False)]
-)
-def test_an_older_snapshot_is_not_told_after_a_newer_one(
-    sensor: Sensor, monkeypatch: pytest.MonkeyPatch, meanwhile: str, is_told: bool
-) -> None:
-    def happens() -> None:
-        if meanwhile == "a run comes up":
-            started = dg.DagsterRunStatus.STARTED
-            sensor.instance.add_run(dg.DagsterRun("t_ingest", "r", tags={TABLE_TAG: "t"}, status=started))
-        if meanwhile == "it is published anew":
-            pointer = replace(sensor.seen.pointer, current_snapshot=SnapshotRef("newer", "1"))
-            sensor.seen = replace(sensor.seen, pointer=pointer)
-
-    shown = PublicationWithoutFiles(sensor, happens)
-    store = SimpleNamespace(pointer=lambda: sensor.seen.pointer)
-    monkeypatch.setattr(module, "open_session_store", lambda spec, settings: nullcontext(store))
-    monkeypatch.setattr(module, "publication", lambda *_: shown)
+def test_a_broken_table_keeps_its_cursor_and_the_others_have_their_turn(sensor: Sensor) -> None:
     sensor.tick()
-    for key, expected in ((shown.keys.segments, True), (shown.keys.snapshot, is_told)):
-        assert bool(sensor.instance.get_latest_materialization_event(key)) is expected
-    assert bool(sensor.instance.get_latest_materialization_event(shown.keys.table)) is is_told
+    kept = SessionsCursor.read(sensor.cursor or "").tables
+
+    def broken() -> Observation:
+        raise SessionError("the session cannot be read")
+
+    sensor.look = broken  # type: ignore[method-assign]
+    sensor.opened.clear()
+    assert "t: the session cannot be read" in sensor.tick().skip_message
+    assert sensor.opened == ["t", "u"]
+    assert SessionsCursor.read(sensor.cursor or "").tables == kept
+
+
+def test_a_table_that_does_not_answer_keeps_no_other_one_waiting(
+    sensor: Sensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "TABLE_S", 0.1)
+    end = threading.Event()
+    sensor.look = lambda: end.wait(60) and sensor.seen  # type: ignore[method-assign, assignment, return-value]
+    assert "t: ZooKeeper, or the staging area, does not answer" in sensor.tick().skip_message
+    assert sensor.opened == ["t", "u"]
+    assert "an earlier call still waits" in sensor.tick().skip_message
+    end.set()
+
+
+def test_a_tick_without_time_goes_on_at_the_next_one(sensor: Sensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TICK_S", 0.0)
+    for names in (["t"], ["t", "u"], ["t", "u", "t"]):
+        message = sensor.tick().skip_message
+        assert sensor.opened == names
+        assert "1 table at the next tick" in message
+
+
+def test_a_table_that_nobody_switched_on_is_left_to_those_who_drive_it(sensor: Sensor) -> None:
+    sensor.on = []
+    sensor.tick()
+    sensor.now_s += PATIENCE_S
+    assert sensor.tick().skip_message == "no table's files sensor or schedule is on"
+    assert sensor.opened == []
+
+
+def test_a_table_is_on_by_its_sensor_its_schedule_or_its_conditions(tmp_path: Path) -> None:
+    names = ("files", "timed", "conditions", "off")
+    specs = {name: write_table(tmp_path, name) for name in names}
+    settings = specs["conditions"].dagster.model_copy(update={"automation": True})
+    specs["conditions"] = replace(specs["conditions"], dagster=settings)
+    running = [("files_files", True), ("timed_schedule", True), ("off_files", False)]
+    states = [
+        SimpleNamespace(origin=SimpleNamespace(instigator_name=name)) for name, is_on in running if is_on
+    ]
+    instance = SimpleNamespace(all_instigator_state=lambda instigator_statuses: states)
+    context: Any = SimpleNamespace(instance=instance, code_location_origin=None)
+    assert module.switched_on(context, specs) == ["files", "timed", "conditions"]
+
+
+def test_the_cursor_holds_only_tables_with_something_open(sensor: Sensor) -> None:
+    sensor.tick()
+    assert [*SessionsCursor.read(sensor.cursor or "").tables] == ["t"]
+    sensor.seen = replace(sensor.seen, session=None, pointer=Pointer(epoch=5))
+    sensor.tick()
+    assert not SessionsCursor.read(sensor.cursor or "").tables
 
 
 def test_a_cursor_of_a_newer_release_is_left_to_it(sensor: Sensor) -> None:
-    newer = '{"epoch": 5, "format": 9, "needs": "7.5.0"}'
+    newer = '{"format": 9, "needs": "7.5.0"}'
     sensor.cursor = newer
     data = sensor.tick()
     assert "upgrade pinot-assets here to 7.5.0" in data.skip_message
