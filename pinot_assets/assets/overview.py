@@ -131,7 +131,7 @@ def _offline_line(spec: TableSpec, evaluations: Evaluations) -> TableLine:
         return _not_looked_at(spec)
     state = status.metadata.get("state")
     word = state.value if isinstance(state, dg.TextMetadataValue) else TableCondition.NOT_KNOWN.value
-    sentence = (status.description or "").partition("\n")[0]
+    sentence = (status.description or "").partition("\n")[0].partition("; queries see ")[0]
     command = status.metadata.get("command")
     then = f" → {command.value}" if isinstance(command, dg.TextMetadataValue) else ""
     severity = None if status.passed else Severity(status.severity.value)
@@ -149,11 +149,12 @@ def _realtime_line(spec: AnyTableSpec, evaluations: Evaluations) -> TableLine:
     severity = Severity.ERROR if is_error else Severity.WARN
     names = some([str(evaluation.check_name) for evaluation in failed])
     state = "unhealthy" if is_error else "warning"
-    return TableLine(label_of(spec), state, f"{names}; see the checks of {label_of(spec)}", severity)
+    return TableLine(label_of(spec), state, f"{state}: {names} failed; see its checks", severity)
 
 
 def _not_looked_at(spec: AnyTableSpec) -> TableLine:
-    return TableLine(label_of(spec), TableCondition.NOT_KNOWN.value, "not looked at yet", Severity.WARN)
+    state, text = TableCondition.NOT_KNOWN.value, f"{label_of(spec)} was not looked at yet"
+    return TableLine(label_of(spec), state, text, Severity.WARN)
 
 
 def _counted(lines: Sequence[TableLine]) -> str:
@@ -164,7 +165,7 @@ def _counted(lines: Sequence[TableLine]) -> str:
 def _metadata(lines: Sequence[TableLine]) -> Metadata:
     unwell = [line for line in lines if line.severity is not None]
     values: dict[str, dg.MetadataValue | str | int | float] = {ALL: _counted(lines)}
-    values |= {line.table: f"{line.state}: {line.text}" for line in unwell[:MOST_LINES]}
+    values |= {line.table: line.text for line in unwell[:MOST_LINES]}
     if len(unwell) > MOST_LINES:
         values["not listed"] = f"{plural(len(unwell) - MOST_LINES, 'table')}; `pinot-assets status` lists all"
     return values

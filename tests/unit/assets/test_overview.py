@@ -14,7 +14,7 @@ from pinot_assets.assets import overview
 from pinot_assets.assets.health import AssetEvent
 from pinot_assets.assets.keys import table_key
 from pinot_assets.assets.overview import ALL, CHECK, KEY, overview_definitions, overview_events
-from pinot_assets.assets.status import status_events
+from pinot_assets.assets.status import status_evaluation
 from pinot_assets.health.table_status import StatusReport, TableCondition
 from pinot_assets.table_spec import AnyTableSpec, TableSpec
 
@@ -48,7 +48,7 @@ def store(instance: dg.DagsterInstance, events: tuple[AssetEvent, ...]) -> tuple
 
 
 def record(instance: dg.DagsterInstance, spec: TableSpec, why: str = "") -> None:
-    store(instance, status_events(instance, spec, report(spec.name, STATES[spec.name], why)))
+    store(instance, (status_evaluation(instance, spec, report(spec.name, STATES[spec.name], why)),))
 
 
 def entries(events: tuple[AssetEvent, ...]) -> dict[str, object]:
@@ -64,7 +64,7 @@ def test_tables_that_need_a_person_come_first_and_those_that_are_well_are_counte
     events = overview_events(instance, specs, ())
     assert list(entries(events)) == [ALL, "taken_back", "torn", "new"]
     assert entries(events)[ALL] == "4 tables: 1 held, 1 failed, 1 not published, 1 up to date"
-    assert entries(events)["torn"] == "failed: torn is so; queries see all → pinot-assets torn"
+    assert entries(events)["torn"] == "torn is so → pinot-assets torn"
     (check,) = (event for event in events if isinstance(event, dg.AssetCheckEvaluation))
     assert (check.asset_key, check.passed, check.severity) == (KEY, False, dg.AssetCheckSeverity.ERROR)
 
@@ -78,13 +78,13 @@ def test_it_is_recorded_when_a_line_changes_and_not_before(
     record(instance, specs[0], " again")  # up to date as before: its newest session is no news here
     assert overview_events(instance, specs, ()) == ()
     record(instance, specs[1], " again")
-    assert entries(overview_events(instance, specs, ()))["new"].startswith("not published: new is so again")
+    assert entries(overview_events(instance, specs, ()))["new"] == "new is so again → pinot-assets new"
 
 
 def test_an_event_of_this_tick_counts_before_dagster_has_stored_it(
     instance: dg.DagsterInstance, specs: list[TableSpec]
 ) -> None:
-    fresh = status_events(instance, specs[0], report("fine", TableCondition.UP_TO_DATE))
+    fresh = (status_evaluation(instance, specs[0], report("fine", TableCondition.UP_TO_DATE)),)
     events = overview_events(instance, specs[:1], fresh)
     assert entries(events) == {ALL: "1 table: 1 up to date"}
     (check,) = (event for event in events if isinstance(event, dg.AssetCheckEvaluation))
@@ -96,7 +96,7 @@ def test_a_table_that_nothing_has_looked_at_is_not_known(
 ) -> None:
     assert entries(overview_events(instance, specs[:1], ())) == {
         ALL: "1 table: 1 not known",
-        "fine": "not known: not looked at yet",
+        "fine": "fine was not looked at yet",
     }
 
 
@@ -121,7 +121,7 @@ def test_a_realtime_table_is_as_its_checks_are(
     listed = entries(overview_events(instance, [spec], checks))
     name = overview.REALTIME_CHECKS[0].name
     line = str(listed.get(spec.name_with_type, ""))
-    assert line == (f"{state}: {name}; see the checks of {spec.name_with_type}" if state else "")
+    assert line == (f"{state}: {name} failed; see its checks" if state else "")
 
 
 def test_more_tables_than_a_page_takes_are_counted(
@@ -140,15 +140,3 @@ def test_a_person_can_run_its_check(specs: list[TableSpec], instance: dg.Dagster
     result = dg.materialize([check], instance=instance, selection=dg.AssetSelection.checks(check))
     (found,) = result.get_asset_check_evaluations()
     assert (found.check_name, found.passed, found.description) == (CHECK, False, "1 table: 1 failed")
-
-
-def test_the_first_page_of_a_table_says_what_it_is(
-    instance: dg.DagsterInstance, specs: list[TableSpec]
-) -> None:
-    record(instance, specs[3])
-    (seen,) = instance.fetch_observations(table_key(specs[3]), limit=1).records
-    observation = seen.asset_observation
-    assert observation is not None
-    shown = {name: value.value for name, value in observation.metadata.items()}
-    assert shown["status"] == "failed: torn is so; queries see all"
-    assert shown["command"] == "pinot-assets torn"
