@@ -20,7 +20,7 @@ from pinot_assets.assets.metadata import Metadata, of_checks, of_snapshot
 from pinot_assets.assets.partition_events import Event, PartitionEvents
 from pinot_assets.assets.partitions import digest
 from pinot_assets.assets.runs import ask_if_alone, driver_of
-from pinot_assets.assets.status import status_after, status_evaluation
+from pinot_assets.assets.status import status_after, status_events
 from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
@@ -161,7 +161,7 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
                 data_version=dg.DataVersion(shown.data_version),
                 tags=tags,
             )
-        yield status_evaluation(context.instance, spec, status_after(driver))
+        yield from status_events(context.instance, spec, status_after(driver))
 
     return snapshot
 

@@ -44,6 +44,24 @@ def status_evaluation(
     )
 
 
+def status_events(
+    instance: dg.DagsterInstance, spec: TableSpec, status: StatusReport
+) -> tuple[dg.AssetCheckEvaluation, dg.AssetObservation]:
+    """Return the status as an evaluation of the check `status`, and as an observation of the table.
+
+    Dagster shows the metadata of the newest observation on the table's first page, and results of checks
+    only after a click.
+    """
+    state = f"{status.state.value}: {status.sentence}"
+    metadata: Metadata = {"status": state, **({"next_step": status.do} if status.do else {})}
+    seen = {**metadata, **of_status(status, os.environ)}
+    del seen["state"]  # the entry `status` begins with it
+    return (
+        status_evaluation(instance, spec, status),
+        dg.AssetObservation(keys_of(spec).table, metadata=seen),
+    )
+
+
 def of_status(status: StatusReport, environ: Mapping[str, str]) -> Metadata:
     """Return the parts of a status; the section that says what to do is a link where the docs are served."""
     values: dict[str, dg.MetadataValue | str | int | float] = {"state": status.state.value}
