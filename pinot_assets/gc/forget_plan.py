@@ -275,7 +275,7 @@ def _grouped(listed: Iterable[ObjectInfo], kinds: Mapping[str, StagedKind | WhyK
 # --- for people and programs -------------------------------------------------------------------------
 
 
-def plan_values(plan: ForgetPlan) -> JsonObject:
+def forget_values(plan: ForgetPlan) -> JsonObject:
     """Return a plan as JSON values."""
     return {
         "table": plan.table,
@@ -297,7 +297,7 @@ def _group_values(group: StagedGroup) -> JsonObject:
     return {"what": group.what, "objects": len(group.keys), "bytes": group.size, "first": group.keys[0]}
 
 
-def plan_lines(plan: ForgetPlan) -> Iterator[tuple[str, str]]:
+def forget_lines(plan: ForgetPlan) -> Iterator[tuple[str, str]]:
     """Yield what a plan says, a label and a text for each line."""
     if plan.nodes:
         yield "removes", f"in ZooKeeper: {', '.join(plan.nodes)}"

@@ -15,7 +15,7 @@ from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural, size
 from pinot_assets.gc.forget import Forgotten, forget_plan
 from pinot_assets.gc.forget import forget as forget_table
-from pinot_assets.gc.forget_plan import ForgetPlan, plan_lines, plan_values
+from pinot_assets.gc.forget_plan import ForgetPlan, forget_lines, forget_values
 from pinot_assets.session.driver import Driver
 
 SHOWN = 3
@@ -46,14 +46,17 @@ def forget(
     console = new_console()
     with open_driver(one_table(table, tables), "forget") as driver:
         plan = forget_plan(driver)
-        shown = fields(((label, escape(text)) for label, text in plan_lines(plan)), 7)
+        shown = fields(((label, escape(text)) for label, text in forget_lines(plan)), 7)
         if dry_run:
-            show_answer(as_json, plan_values(plan) | {"forgotten": False, "notRemoved": None}, shown)
+            show_answer(as_json, forget_values(plan) | {"forgotten": False, "notRemoved": None}, shown)
             return
         for line in [] if as_json else shown:
             console.print(line)
         forgotten = Forgotten(plan, {}) if plan.is_empty else _forget(driver, plan, yes)
-    values = plan_values(forgotten.plan) | {"forgotten": not forgotten.failed, "notRemoved": forgotten.failed}
+    values = forget_values(forgotten.plan) | {
+        "forgotten": not forgotten.failed,
+        "notRemoved": forgotten.failed,
+    }
     show_answer(as_json, values, map(escape, _result_lines(forgotten)))
     raise typer.Exit(ExitCode.REFUSED if forgotten.failed else ExitCode.DONE)
 
