@@ -309,7 +309,7 @@ def forget_lines(plan: ForgetPlan) -> Iterator[tuple[str, str]]:
     if plan.segments is not None:
         entries = counted(plan.entries, "lineage entry", "lineage entries")
         stays = f"{plural(plan.segments, 'segment')}, {entries}"
-        yield "stays", f"in Pinot: the table, its schema and config, {stays}; queries answer as before"
+        yield "stays", f"in Pinot: the table, its schema and config, {stays}; queries do not change"
     for group in plan.kept:
         yield (
             "stays",
@@ -323,23 +323,23 @@ def forget_lines(plan: ForgetPlan) -> Iterator[tuple[str, str]]:
 def consequences(plan: ForgetPlan) -> Iterator[str]:
     """Yield what the table's owner loses, and what a later run would do."""
     if plan.nodes or plan.removed:
-        yield "no rollback, history, why or where of the table is possible any more"
+        yield "the snapshots are lost: no rollback, history, why or where of the table is possible any more"
     if plan.holds:
-        yield "a rollback holds changes back: that is forgotten, and a later run brings them in again"
+        yield "a rollback holds changes back: that is forgotten, and a later run publishes them"
     if plan.ours:
         yield (
-            f"a later run of {plan.table} takes {plural(plan.ours, 'segment')} in Pinot for its own again, "
-            "each with the file and version that it names, so no such file is loaded twice. Content hashes "
-            f"are gone: a file that was only touched counts as rewritten{_TOUCHED.get(plan.mode, '')}"
+            f"a later run of {plan.table} makes its ledger from the {plural(plan.ours, 'segment')} in Pinot. Each "
+            "of them names its file and version, so the run loads none of these files twice. Content hashes "
+            f"are lost: a file that was only touched counts as rewritten{_TOUCHED.get(plan.mode, '')}"
         )
         yield (
-            "to prevent a later run, turn off the table's sensors and schedule, end `watch`, or delete "
-            "the table spec"
+            "to prevent a later run, turn off the table's sensor and schedule, end `watch`, or delete the "
+            "table spec"
         )
 
 
 _TOUCHED: Final[Mapping[str, str]] = {
-    "append": ", and its rows are then there twice",
-    "swap": "; a swap builds all files and replaces the segments",
+    "append": ", and its rows are then in the table twice",
+    "swap": "; the run builds all files and replaces the segments",
 }
 """What a touched file does to a table of that mode."""

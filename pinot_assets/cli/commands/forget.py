@@ -32,12 +32,12 @@ def forget(
     """Leave pinot-assets: delete all that it stores about TABLE. The table stays in Pinot as it is.
 
     Deletes the table's nodes in ZooKeeper and its objects in the staging area: snapshots, plans, receipts,
-    rows put aside, staged tars. The segments, schema, table config and lineage stay in Pinot, so queries
-    answer as before; so do source files, and staged tars from which Pinot's servers download segments.
+    rows put aside, staged tars. Segments, schema, table config and lineage stay in Pinot, so queries do not
+    change. Source files stay, and staged tars from which Pinot's servers download segments.
 
-    Shows first what goes and what stays, and asks (with --json it cannot: add --yes or --dry-run). Takes the
-    lease of the table. Refuses while a session is open or a switch is not finished, and names the command
-    for that. Can be repeated, and ended at any time: the next call deletes what is left.
+    Shows first what it deletes and what stays, and asks (with --json it cannot: add --yes or --dry-run).
+    Takes the lease of the table. Refuses while a session is open or a switch is not finished, and names the
+    command to type. You can repeat it, and end it at any time: the next call deletes what is left.
 
     Exits 0, also when nothing is left; 2 when it refuses, or when something could not be deleted.
     """

@@ -79,8 +79,8 @@ def gc(
     repeated, and ended at any time. What queries see, what a rollback or an open session needs and what
     is not provably of this project stays, and so do source files, always.
 
-    Rows put aside go when they are older than badRowDaysToKeep of the table spec, whatever the grace time
-    is, or when their file is not published any more. Those of an open session stay.
+    Deletes rows put aside that are older than badRowDaysToKeep of the table spec, whatever the grace time
+    is, and those whose file is no longer published. Rows of an open session stay.
 
     Without TABLE, what ZooKeeper still knows of tables that Pinot does not have any more goes, too.
 

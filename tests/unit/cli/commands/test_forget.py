@@ -79,7 +79,7 @@ def test_a_dry_run_says_what_goes_and_what_stays_and_deletes_nothing() -> None:
         "removes  in s3://b/t_OFFLINE: 2 × plan, receipt or other object of a session, 1.0 KB",
         "         1 × rows put aside, 2.0 KB",
         "stays    in Pinot: the table, its schema and config, 3 segments, 1 lineage entry; "
-        "queries answer as before",
+        "queries do not change",
         f"stays    in s3://b/t_OFFLINE: 1 object, 4.0 KB, first {TAR}: "
         "segments in Pinot are downloaded from there",
         "stays    the files of the source, the table spec, and the history in Dagster",
@@ -89,11 +89,11 @@ def test_a_dry_run_says_what_goes_and_what_stays_and_deletes_nothing() -> None:
 def test_it_says_what_a_later_run_would_do() -> None:
     notes = json.loads(call("--dry-run", "--json")[0].stdout)["notes"]
     (later,) = (note for note in notes if "a later run of t" in note)
-    assert "takes 2 segments in Pinot for its own again" in later
-    assert "there twice" in later  # an append table shows a touched file twice
+    assert "makes its ledger from the 2 segments in Pinot" in later
+    assert "in the table twice" in later  # an append table shows a touched file twice
     assert any("a rollback holds changes back" in note for note in notes)
     of_sync = json.loads(call("--dry-run", "--json", plan=replace(PLAN, mode="sync"))[0].stdout)["notes"]
-    assert not any("there twice" in note for note in of_sync)
+    assert not any("in the table twice" in note for note in of_sync)
 
 
 def test_it_asks_and_no_is_an_answer() -> None:
