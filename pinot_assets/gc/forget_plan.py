@@ -328,8 +328,8 @@ def consequences(plan: ForgetPlan) -> Iterator[str]:
         yield "a rollback holds changes back: that is forgotten, and a later run publishes them"
     if plan.ours:
         yield (
-            f"a later run of {plan.table} makes its ledger from the {plural(plan.ours, 'segment')} in Pinot. Each "
-            "of them names its file and version, so the run loads none of these files twice. Content hashes "
+            f"a later run of {plan.table} makes its ledger from the {plural(plan.ours, 'segment')} in Pinot. "
+            "Each of them names its file and version, so the run loads none of these files twice. Content hashes "
             f"are lost: a file that was only touched counts as rewritten{_TOUCHED.get(plan.mode, '')}"
         )
         yield (
