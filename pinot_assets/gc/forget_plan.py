@@ -329,8 +329,8 @@ def consequences(plan: ForgetPlan) -> Iterator[str]:
     if plan.ours:
         yield (
             f"a later run of {plan.table} makes its ledger from the {plural(plan.ours, 'segment')} in Pinot. "
-            "Each of them names its file and version, so the run loads none of these files twice. Content hashes "
-            f"are lost: a file that was only touched counts as rewritten{_TOUCHED.get(plan.mode, '')}"
+            "Each of them names its file and version, so the run loads none of these files twice. Content "
+            f"hashes are lost: a file that was only touched counts as rewritten{_TOUCHED.get(plan.mode, '')}"
         )
         yield (
             "to prevent a later run, turn off the table's sensor and schedule, end `watch`, or delete the "
