@@ -47,6 +47,8 @@ def test_queries_answer_as_before_and_nothing_of_ours_is_left(real_world: Any) -
         assert (nodes_left(world), objects_left(world)) == ([], [])
         with world.driver() as driver:
             assert forget_plan(driver).is_empty
+            observed = driver.observe()
+            assert (observed.snapshot, observed.unrecorded) == (None, len(segments))
         assert queries.answers() == {broker: [rows] for broker in world.brokers}
         assert queries.failed == []
     assert world.pinot.all_segments(world.table) == segments
