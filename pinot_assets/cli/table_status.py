@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from pinot_assets.cli.first_query import FirstQuery
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.text import plural
+from pinot_assets.core.text import counted, plural
 from pinot_assets.health.status_look import facts_of
 from pinot_assets.health.table_status import SourceChanges, StatusReport, TableCondition, table_status
 from pinot_assets.session.detect.observe import (
@@ -114,6 +114,7 @@ def status_values(status: TableStatus, rows: FirstQuery) -> JsonObject:
             "at": utc_iso(snapshot.published_ms),
             "lineageEntry": snapshot.lineage_entry_id,
         },
+        "unrecordedSegments": observation.unrecorded,
         "source": {
             "listed": listing.listed,
             "new": listing.new,
@@ -160,6 +161,11 @@ def status_lines(status: TableStatus, rows: FirstQuery, now_ms: int) -> Iterator
     yield "table", f"{spec.name_with_type} ({spec.mode}): {status.state}"
     if snapshot is None:
         yield "published", "nothing yet"
+        if observation.unrecorded:
+            there = counted(
+                observation.unrecorded, "segment of pinot-assets is", "segments of pinot-assets are"
+            )
+            yield "", f"{there} in Pinot: the next run makes the ledger from them"
     else:
         files, segments = plural(len(snapshot.ledger), "file"), plural(len(snapshot.segments), "segment")
         what = f"{files}, {segments}, {plural(snapshot.rows, 'row')}"

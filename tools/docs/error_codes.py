@@ -114,6 +114,11 @@ CLASSES: Final = {
     "PlanOutdated": Meaning(
         "the world is no longer what the plan was made of; nothing was done", "make a new plan"
     ),
+    "ForgetRefused": Meaning(
+        "`pinot-assets forget` met an open session, an unfinished switch, or segments that no snapshot "
+        "knows; exit code 2",
+        "type the command that it names, then `pinot-assets forget` again",
+    ),
     "RollbackRefused": Meaning(
         "neither way back is open; says why for both", "put the former files back and run"
     ),

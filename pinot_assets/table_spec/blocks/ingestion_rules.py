@@ -161,6 +161,7 @@ _BESIDE: Final = {
     "sensorRetries": ("consistentPushMaxRetries",),
     "scheduleTimezone": ("schedule",),
     "maxBadRows": ("onBadRow",),
+    "badRowDaysToKeep": ("onBadRow",),
     "onBadRow": ("maxBadRows",),
     "sweepSeconds": (_QUEUE, "inputDirURI"),
     _QUEUE: ("sweepSeconds", "inputDirURI"),
@@ -197,6 +198,7 @@ def _other_notes(case: Case) -> Iterable[tuple[str, bool, str]]:
     lacks_avro = spec.input_format == "avro" and importlib.util.find_spec("datafusion") is None
     avro = 'needs pip install "pinot-assets[avro]" where Spark\'s executors run; here it is missing'
     limit_alone = spec.on_bad_row == "fail" and "maxBadRows" in written
+    days_alone = spec.on_bad_row == "fail" and "badRowDaysToKeep" in written
     bad_rows = f"rows that cannot be read are put aside, up to {spec.max_bad_rows} of each file"
     sweep_alone = spec.notification_queue is None and "sweepSeconds" in written
     zone_alone = spec.schedule is None and "scheduleTimezone" in written
@@ -207,6 +209,7 @@ def _other_notes(case: Case) -> Iterable[tuple[str, bool, str]]:
         ("scheduleTimezone", zone_alone, "has no effect without a schedule"),
         ("inputFormat", lacks_avro, avro),
         ("maxBadRows", limit_alone, "has no effect without onBadRow: quarantine"),
+        ("badRowDaysToKeep", days_alone, "only counts for rows that earlier runs put aside"),
         ("onBadRow", spec.on_bad_row == "quarantine", bad_rows),
         ("sweepSeconds", sweep_alone, "has no effect without notificationQueue"),
     )

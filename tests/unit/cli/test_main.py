@@ -443,6 +443,16 @@ def test_status_of_a_new_table(seen: Any) -> None:
     }
 
 
+def test_status_of_a_table_without_a_record_in_zookeeper(seen: Any) -> None:
+    seen(unrecorded=2)
+    lines = call("status", "flights").stdout.splitlines()
+    at = lines.index("published  nothing yet")
+    assert lines[at + 1].strip() == (
+        "2 segments of pinot-assets are in Pinot: the next run makes the ledger from them"
+    )
+    assert json.loads(call("status", "flights", "--json").stdout)["unrecordedSegments"] == 2
+
+
 def test_status_says_all_there_is(seen: Any) -> None:
     failures = tuple(Failure(f"{ODD}{n}", n, 0, "UNREADABLE", "[torn]") for n in range(12))
     seen(
