@@ -418,8 +418,8 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
         }
 
         @contextmanager
-        def store(*_: Any) -> Iterator[None]:
-            yield None
+        def store(*_: Any) -> Iterator[Any]:
+            yield SimpleNamespace(newest_session=lambda: None)
 
         monkeypatch.setattr(status_command, "open_session_store", store)
         monkeypatch.setattr(status_command, "load_settings", lambda: SETTINGS)
@@ -434,10 +434,12 @@ def test_status_of_a_new_table(seen: Any) -> None:
     assert shown.exit_code == 0
     lines = {line[:9].strip(): line[11:] for line in shown.stdout.splitlines()}
     assert lines == {
-        "table": "flights_OFFLINE (sync)",
+        "table": "flights_OFFLINE (sync): not published",
         "published": "nothing yet",
         "source": "0 files listed: 0 new, 0 rewritten, 0 deleted",
         "session": "none open",
+        "next": "switch on the sensor `flights_files`, or run the table once",
+        "": "pinot-assets run flights",
     }
 
 
