@@ -190,7 +190,8 @@ def _bad_rows(facts: TableFacts) -> Iterator[Orphan]:
     for orphan in over:
         days = f"they are kept for {plural(retention.days, 'day')} (badRowDaysToKeep)"
         yield replace(orphan, why=days, is_due=True)
-    yield from (orphan for orphan in aside if orphan not in over and retention.is_of_no_file(orphan.name))
+    due = {orphan.name for orphan in over}
+    yield from (one for one in aside if one.name not in due and retention.is_of_no_file(one.name))
 
 
 def _listings(facts: TableFacts) -> Iterator[Orphan]:
