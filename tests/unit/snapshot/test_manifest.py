@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from random import Random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -128,3 +129,30 @@ def test_outputs_without_an_unpacked_size_are_read() -> None:
     pq.write_table(pa.Table.from_pylist(rows), sink)
     (old,) = PublishedFiles(sink.getvalue())
     assert (old.outputs[0].unpacked_bytes, old.outputs[0].loaded_bytes) == (0, 30)
+
+
+def test_a_snapshot_stores_at_most_250_bytes_a_file() -> None:
+    """docs/scale.md says so. Hashes and entity tags do not compress: 144 bytes of a file are such."""
+    digits = Random(7)
+
+    def row(number: int) -> PublishedFile:
+        name, sha, tar = (f"{digits.getrandbits(bits):0{bits // 4}x}" for bits in (128, 256, 256))
+        uri = f"s3://lake/events/day=2026-{number % 12 + 1:02}-01/part-{number:05}-{name}.parquet"
+        segment = f"events__{sha[:16]}-{tar[:12]}__0__cp17-61f10e"
+        staged = f"s3://staging/events_OFFLINE/segments/{segment}"
+        output = Output(
+            segment,
+            digits.getrandbits(32),
+            250_000,
+            f"{staged}.tar.gz",
+            9_000_000 + number,
+            tar,
+            f"{staged}.metadata.tar.gz",
+            1_700_000_000_000 + number,
+            1_700_000_100_000 + number,
+        )
+        version = Fingerprint(8_000_000 + number, 1_700_000_000_000_000 + number, name)
+        return PublishedFile(uri, version, sha, 250_000, 0, "cp17-61f10e", (output,), sha[:12], 3.25)
+
+    stored = files_to_parquet(map(row, range(10_000)))
+    assert 150 <= len(stored) / 10_000 <= 250
