@@ -109,7 +109,7 @@ def orphans_of(facts: TableFacts) -> Iterator[Orphan]:
     if facts.ledger is not None:
         if facts.session is None:  # the next trigger ends an open session, and then deletes strays
             for name in sorted(unknown_of(facts.table, facts.lineage.visible(facts.segments), facts.ledger)):
-                why = "queries see it, and no snapshot knows it: the next trigger deletes it"
+                why = "queries see it, and it is in no snapshot: the next trigger deletes it"
                 yield Orphan(OrphanKind.STRAY, name, why)
         if facts.kept is not None:
             yield from _hidden(facts, facts.ledger | facts.kept.segments)
@@ -125,7 +125,7 @@ def orphans_of(facts: TableFacts) -> Iterator[Orphan]:
         yield from _session_objects(facts, facts.kept)
         yield from _listings(facts)
         for key in filter(_PROBE.fullmatch, facts.staged):
-            yield _object(facts, OrphanKind.PROBE, key, "left by a probe of the store that died")
+            yield _object(facts, OrphanKind.PROBE, key, "a probe of the store left it when it died")
 
 
 def _hidden(facts: TableFacts, needed: frozenset[str]) -> Iterator[Orphan]:
@@ -140,12 +140,12 @@ def _hidden(facts: TableFacts, needed: frozenset[str]) -> Iterator[Orphan]:
             if is_ours(facts.table, name) and not (of_open_session and name.startswith(of_open_session)):
                 already.add(name)
                 age_ms = facts.here_ms - entry.timestamp_ms
-                why = f"its switch was taken back (lineage entry {entry.id})"
+                why = f"its switch was reverted (lineage entry {entry.id})"
                 yield Orphan(OrphanKind.SEGMENT, name, why, age_ms=age_ms)
 
 
 def _snapshots(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
-    why = "older than what the table keeps, and no way back needs it"
+    why = "older than what the table keeps, and no rollback needs it"
     for key in sorted({header.ref.key for header in facts.expired}):
         yield _object(facts, OrphanKind.SNAPSHOT, key, why)
     for key in sorted(filter(_ROWS.fullmatch, facts.staged.keys() - kept.objects)):
@@ -181,7 +181,9 @@ def _listings(facts: TableFacts) -> Iterator[Orphan]:
     newest_us = max((facts.staged[key].mtime_us for key in keys), default=0)
     if facts.now_ms - newest_us // 1000 >= KEPT_S * 1000:
         for key in keys:
-            yield _object(facts, OrphanKind.LISTING, key, "no sweep of the files sensor went on for a day")
+            yield _object(
+                facts, OrphanKind.LISTING, key, "no sweep of the files sensor has continued for a day"
+            )
 
 
 def _object(facts: TableFacts, kind: OrphanKind, key: str, why: str) -> Orphan:
@@ -245,7 +247,7 @@ def survey(spec: TableSpec, clients: TableClients, pointer: Pointer, grace_ms: i
     if ref is not None or has_none:
         expired, kept, why = _snapshots_to_go(spec, clients, listed, pointer, session, grace_ms, now_ms)
     else:
-        expired, kept, why = (), None, "ZooKeeper knows of no snapshot, and a run may need what lies there"
+        expired, kept, why = (), None, "ZooKeeper has no snapshot, and a run may need what is staged"
     old, young = list[Orphan](), list[Orphan]()
     for orphan in orphans_of(
         TableFacts(
@@ -265,7 +267,7 @@ def survey(spec: TableSpec, clients: TableClients, pointer: Pointer, grace_ms: i
         )
     ):
         (old if orphan.age_ms is None or orphan.age_ms >= grace_ms else young).append(orphan)
-    notes = (f"nothing that is staged goes: {why}",) if why else ()
+    notes = (f"nothing that is staged is deleted: {why}",) if why else ()
     return Garbage(tuple(old), tuple(young), expired, notes)
 
 
