@@ -159,7 +159,7 @@ class Spread:
         """
         if running := runs_under_way(self.instance, self.spec):
             raise PinotAssetsError(
-                f"run {running[0].run_id} of {self.spec.name} is not finished",
+                f"run {running[0].run_id} of {self.spec.name} has not ended",
                 why="Dagster fails a step whose partition was deleted",
                 hint=f"stop the sensor {self.spec.asset_name}_files, wait for the run to end, and run this "
                 "again",

@@ -72,7 +72,7 @@ def tars_in_place(outputs: Sequence[Output], sizes: Mapping[str, int | None]) ->
     :param sizes: size by tar URI, None for a tar that is not there.
     """
     bad = [
-        f"{o.segment} has {sizes.get(o.tar_uri)} bytes staged, {o.tar_bytes} were built"
+        f"{o.segment} has {sizes.get(o.tar_uri)} bytes staged instead of {o.tar_bytes}"
         for o in outputs
         if sizes.get(o.tar_uri) != o.tar_bytes
     ]
@@ -135,7 +135,7 @@ def crc_on_servers(
     bad = [
         f"{o.segment} is not loaded on {server}"
         if crc is None
-        else f"{o.segment} has CRC {crc} on {server}, {o.crc} was built"
+        else f"{o.segment} has CRC {crc} on {server} instead of {o.crc}"
         for o, server, crc in loaded
         if crc != o.crc
     ]
@@ -146,7 +146,7 @@ def crc_on_servers(
 def crc_as_built(outputs: Sequence[Output], crcs: Mapping[str, int]) -> Finding:
     """Check that Pinot has exactly the segments that were built, by their CRCs."""
     bad = [
-        f"{o.segment} has CRC {crcs.get(o.segment)}, {o.crc} was built"
+        f"{o.segment} has CRC {crcs.get(o.segment)} instead of {o.crc}"
         for o in outputs
         if crcs.get(o.segment) != o.crc
     ]
@@ -160,7 +160,7 @@ def rows_as_built(outputs: Sequence[Output], rows: Mapping[str, Mapping[str, int
     found = sum(n for o in outputs for n in rows.get(o.segment, {}).values())
     bad = [f"{o.segment} is loaded on no server" for o in outputs if not rows.get(o.segment)]
     bad += [
-        f"{o.segment} has {plural(n, 'row')} on {server}, {o.rows:,} were built"
+        f"{o.segment} has {plural(n, 'row')} on {server} instead of {o.rows:,}"
         for o in outputs
         for server, n in rows.get(o.segment, {}).items()
         if n != o.rows

@@ -42,13 +42,13 @@ def replicas_and_crc(probe: TableProbe) -> CheckResult:
         expected += max(1, len(states))
         serving = 0
         if segment in registered and registered[segment] != crc:
-            wrong.append(f"{segment} has CRC {registered[segment]} in Pinot, {crc} was built")
+            wrong.append(f"{segment} has CRC {registered[segment]} in Pinot instead of {crc}")
         for server, state in sorted(states.items()):
             there = loaded.crcs.get(server, {}).get(segment)
             if state != "ONLINE":
                 down.append(f"{segment} is {state} on {server}")
             elif there is not None and there != crc:
-                wrong.append(f"{segment} has CRC {there} on {server}, {crc} was built")
+                wrong.append(f"{segment} has CRC {there} on {server} instead of {crc}")
             elif there is None and server in loaded.crcs:
                 down.append(f"{segment} is not loaded on {server}")
             else:

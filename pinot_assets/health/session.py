@@ -42,7 +42,7 @@ def session_progress(probe: TableProbe) -> CheckResult:
             *(_of_session(session, probe, run) if session else ()),
             *problem_if(
                 held_ms > HELD_MS,
-                f"{holder} has held the lease for {hours(held_ms)} h",
+                f"the lease has been held for {hours(held_ms)} h by {holder}",
                 "does that run still work? End it: the lease ends with its process",
             ),
         ],

@@ -40,8 +40,8 @@ def confirm(context: TriggerContext, session: Session) -> None:
     if len(names) < len(switch.names_to):
         lost = len(switch.names_to) - len(names)
         context.note(
-            f"after the switch of {session.id}, {plural(lost, 'segment')} of it were deleted or "
-            "replaced, not by pinot-assets"
+            f"{plural(lost, 'segment')} of {session.id} deleted or replaced after its switch, not "
+            "by pinot-assets"
         )
     if context.switcher().undo_delayed_starts(names):
         context.note(f"a delayed start of {session.id} hid its switch; it is visible again")

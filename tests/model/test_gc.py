@@ -178,7 +178,7 @@ def test_a_lost_pointer_keeps_all_that_a_new_ledger_is_made_of() -> None:
     gc = Gc()
     table.start(gc)
     assert gc.collected is not None
-    assert "knows of no snapshot" in gc.collected.garbage.notes[0]
+    assert "ZooKeeper has no snapshot" in gc.collected.garbage.notes[0]
     assert before == {info.key for info in table.staging.list()}
     table.start(run)
     assert kept(table)

@@ -262,7 +262,7 @@ def show_pinot(console: Console) -> None:
     named = (
         f"Pinot {look.version}"
         if look.version
-        else f"This Pinot names no version, so pinot-assets treats it as {versions.REFERENCE}"
+        else f"This Pinot names no version and is treated as {versions.REFERENCE}"
     )
     console.print(f"\n[bold]{named}[/], at {look.url}")
     table = _grid("what", "this Pinot", "so here")

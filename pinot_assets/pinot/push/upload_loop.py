@@ -53,8 +53,8 @@ def missing(pinot: PinotClient, table: str, outputs: Sequence[Output]) -> list[O
     if other := [output for output in outputs if crcs.get(output.segment, output.crc) != output.crc]:
         first = other[0]
         raise PushRefused(
-            f"{plural(len(other), 'segment')} of table {table} already exist with other content",
-            why=f"{first.segment} has CRC {crcs[first.segment]}, {first.crc} was built",
+            f"table {table} already has {plural(len(other), 'segment')} with other content",
+            why=f"{first.segment} has CRC {crcs[first.segment]} instead of {first.crc}",
             hint="names are never reused (rule R16): rename the tars, then push",
         )
     # If there is only metadata, an upload failed half way and left it.
@@ -84,7 +84,7 @@ def await_no_partial_uploads(
         pinot.delete_segments(table, left)
         if left := _not_cleaned_up(pinot, table, left):
             raise PushRefused(
-                f"{plural(len(left), 'segment')} of table {table} are left half uploaded from an "
+                f"table {table} has {plural(len(left), 'segment')} left half uploaded from an "
                 "earlier attempt",
                 why=f"{min(left)} has metadata and no place in the ideal state, and deleting it had "
                 "no effect",
@@ -283,8 +283,7 @@ class UploadLoop:
         if not said:
             if not troubles:
                 raise PushRefused(
-                    f"Pinot accepted {plural(len(absent), 'segment')} of table {self._table} but "
-                    "does not have them",
+                    f"table {self._table} lacks {plural(len(absent), 'segment')} that Pinot accepted",
                     why=f"{min(o.segment for o in absent)} is not in the ideal state with its CRC",
                     hint="push again",
                 )

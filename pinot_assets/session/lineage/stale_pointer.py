@@ -125,9 +125,9 @@ def refusal(table: str, pointer: Pointer, unknown: Set[str], newer: Sequence[Sna
         )
     return SessionError(
         f"{table} is stopped: its pointer in ZooKeeper is older than what queries see",
-        why=f"the pointer {at}; {plural(len(unknown), 'visible segment')} were published later, first "
-        f"{min(unknown)}; {kept}, and none has exactly the segments that queries see. A backup "
-        "seems to have been restored; queries see no change",
+        why=f"the pointer {at}; later sessions published {plural(len(unknown), 'visible segment')}, "
+        f"first {min(unknown)}; {kept}, and none has exactly the segments that queries see. A "
+        "backup seems to have been restored; queries see no change",
         hint="choose one:\n" + "\n".join(f"    - {way}" for way in ways),
     )
 

@@ -183,7 +183,7 @@ def risk_lines(plan: PlanReport) -> Iterator[Line]:
         )
     if planned.strays:
         strays = plural(len(planned.strays), "segment")
-        yield Line("strays", f"{strays} that are in no snapshot: deleted first", warns=True)
+        yield Line("strays", f"{strays} in no snapshot: deleted first", warns=True)
     if planned.shadow:
         yield Line("shadow table", f"{planned.shadow}, which an audit left: deleted first")
     if plan.expiring:

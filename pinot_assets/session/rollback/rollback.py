@@ -234,7 +234,7 @@ def _record_revert(
     of_target = set(target.snapshot.segments)
     if lost := of_target - there:
         context.note(
-            f"{plural(len(lost), 'segment')} of {target.snapshot.session} are missing in Pinot, "
+            f"missing in Pinot: {plural(len(lost), 'segment')} of {target.snapshot.session}, "
             f"first {min(lost)}"
         )
     taken = set(current.snapshot.segments) - of_target

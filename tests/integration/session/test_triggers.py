@@ -608,7 +608,7 @@ def test_r05_segments_that_somebody_merged_pause_sync_and_not_append(make_world:
     world.pinot.end_replace_segments(world.table, foreign)
     world.write("P3")
     if mode == "sync":
-        with pytest.raises(SwitchConflict, match="somebody else replaced"):
+        with pytest.raises(SwitchConflict, match="another program replaced"):
             world.run()
         assert world.visible == ["merged_1"]
     else:

@@ -74,7 +74,7 @@ def build(build_spec: BuildSpec, task: FileTask, source: ObjectStore, built: Bui
     read = source.stat(key)
     if read is None:
         return Failure(
-            task.file.uri, task.ordinal, build_spec.attempt, "VANISHED", "it is not there any more"
+            task.file.uri, task.ordinal, build_spec.attempt, "VANISHED", "it does not exist any more"
         )
     content = source.read(key)
     if content.startswith(b"!"):

@@ -109,7 +109,7 @@ def test_why_not_start() -> None:
     assert why_not_start(lineage, "c", "c", "x") == []
     reasons = why_not_start(lineage, "acx", "az", "x")
     assert [reason.split(":")[0] for reason in reasons] == [
-        "sources that are not there or not visible",
+        "sources that are missing or not visible",
         "outputs that are visible already",
         "entry e1 (IN_PROGRESS) overlaps",
     ]

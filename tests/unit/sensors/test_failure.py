@@ -137,7 +137,7 @@ def test_a_cursor_that_somebody_else_wrote_is_said_and_stops_no_later_notice(fai
     for cursor in ("{}", '{"format": 3, "needs": "3.0.0"}', "soon t", "-1", "1.5", "²", "9" * 5000, " "):
         failures.cursor = cursor
         said = failures.tick()
-        assert "up to where they were told is not known" in said
+        assert "which runs it had posted before is not known" in said
         assert len(said) < 300
     run_id = failures.run()
     assert failures.tick() == f"told of run {run_id} of t"
@@ -240,7 +240,7 @@ def test_a_pinot_that_is_away_is_said_and_not_an_error(
     failures.tick()
     (notice,) = failures.hook.posted
     assert notice["still_served"] is None
-    assert "what is served is not known: PINOT_ZOOKEEPER is not set" in notice["text"]
+    assert "what queries see is not known: PINOT_ZOOKEEPER is not set" in notice["text"]
     assert json.dumps(notice)
 
 

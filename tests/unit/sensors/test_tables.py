@@ -212,7 +212,7 @@ def test_a_look_that_does_not_end_is_told_once(sensor: Sensor, monkeypatch: pyte
     for event in events:
         assert isinstance(event, dg.AssetCheckEvaluation)
         assert not event.passed
-        assert "does not come to its end" in (event.description or "")
+        assert "does not end" in (event.description or "")
 
 
 def test_a_fault_of_a_look_is_told_and_stops_no_other_one(sensor: Sensor) -> None:

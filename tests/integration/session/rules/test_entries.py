@@ -343,7 +343,7 @@ def test_r03_the_entry_of_an_earlier_switch_is_not_ended_for_the_one_that_stands
     world.pinot.before("force_start_replace_segments", world.die)
     world.dies()
     world.audit()
-    with pytest.raises(SwitchConflict, match="is not the one of switch 2"):
+    with pytest.raises(SwitchConflict, match="is not the entry of switch 2"):
         world.publish()
     world.run()
     assert world.visible == ["F1", "P1"]

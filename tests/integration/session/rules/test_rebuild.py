@@ -180,7 +180,7 @@ def test_r18_without_snapshots_the_custom_maps_tell(world: Any, lost: tuple[str,
     assert world.run().result is (
         TriggerResult.STAGED if world.read_spec().mode == "swap" else TriggerResult.NOOP
     )
-    rebuilt_note = next(note for note in world.notes if "is rebuilt from" in note)
+    rebuilt_note = next(note for note in world.notes if "is made again from" in note)
     assert ("content hash of 0 is unknown" in rebuilt_note) is (lost == ("snapshots",))
     # Nothing but the file without rows is read; a swap table, whose mode nobody knows, is swapped once.
     expected = [["E1", "F1", "P1", "P2"]] if world.read_spec().mode == "swap" else [["E1"]]

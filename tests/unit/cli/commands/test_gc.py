@@ -94,12 +94,12 @@ def test_a_plan_says_what_would_go_why_and_how_large_it_is() -> None:
     assert result.exit_code == 0
     assert drivers["t"].asked == [("garbage", 24 * HOUR_MS)]
     assert result.output.splitlines() == [
-        "t: 6 things (3.0 MB) would go",
+        "t: 6 things (3.0 MB) would be deleted",
         "t:   5 × session node  0 B  beyond the newest",
         "t:     cp0, cp1, cp2 and 2 more",
         "t:   1 × staged tar  3.0 MB  no kept snapshot names it",
         "t:     segments/[a].tar.gz",
-        "t: too young to go yet: 1 thing (1.0 MB)",
+        "t: too young to be deleted: 1 thing (1.0 MB)",
         "t: a note",
     ]
 
@@ -118,14 +118,14 @@ def test_one_that_the_system_refuses_keeps_no_other_from_its_turn() -> None:
     assert result.exit_code == 1
     assert len(drivers) == 2
     first, second = json.loads(result.stdout)
-    assert (first["error"], first["why"]) == ("the system refuses", "No space left on device")
+    assert (first["error"], first["why"]) == ("the operating system refuses", "No space left on device")
     assert second["table"] == "b"
 
 
 def test_a_table_that_was_not_applied_yet_has_nothing_to_take_away() -> None:
     result, _ = call(a=PinotNotFound("no table a"), b=EMPTY)
     assert result.exit_code == 0
-    assert "a: it is not in Pinot; `pinot-assets tables apply a` puts it there" in result.stdout
+    assert "a: it is not in Pinot; `pinot-assets tables apply a` makes it" in result.stdout
 
 
 def test_what_cannot_be_looked_at_is_told_on_standard_error() -> None:
@@ -139,7 +139,7 @@ def test_apply_takes_away_and_tells_what_it_could_not() -> None:
     assert result.exit_code == 2
     assert drivers["t"].asked == [("collect", HOUR_MS // 2)]
     assert "t: gone: 5 things (0 B)" in result.output
-    assert "t: 1 could not be taken away:\nt:   segments/[a].tar.gz: access denied" in result.output
+    assert "t: 1 could not be deleted:\nt:   segments/[a].tar.gz: access denied" in result.output
 
 
 @pytest.mark.parametrize("hours", ["-1", "inf", "nan", "1e400", "soon"])
@@ -165,7 +165,7 @@ def test_values_for_other_programs() -> None:
 
 def test_nothing_to_take_away() -> None:
     result, _ = call("t", "--apply", t=Collected(EMPTY, {}))
-    assert (result.exit_code, result.output) == (0, "t: nothing to take away\n")
+    assert (result.exit_code, result.output) == (0, "t: nothing to delete\n")
 
 
 def test_without_a_name_tables_that_pinot_does_not_have_any_more() -> None:
@@ -183,7 +183,7 @@ def test_without_a_name_tables_that_pinot_does_not_have_any_more() -> None:
 def test_nodes_that_were_written_just_now_stay() -> None:
     zookeeper = left_by_a_table(FakeZooKeeper())
     result, _ = call("--apply", stores=(store_of(zookeeper),))
-    assert "too young to go yet: 1 thing" in result.output
+    assert "too young to be deleted: 1 thing" in result.output
     assert "/consistentPush/cp1" in "".join(zookeeper.nodes)
 
 

@@ -120,7 +120,7 @@ def test_rows_are_counted_by_the_frame(tmp_path: Path) -> None:
     "data", [b"Obj\x01", b"Obj\x01\x02", b"Obj\x01" + b"\xff" * 30, b"Obj\x01\x02\xff\xff\x01"]
 )
 def test_a_header_that_is_none(tmp_path: Path, data: bytes) -> None:
-    with pytest.raises(Unreadable, match="damaged or cut short"):
+    with pytest.raises(Unreadable, match="damaged or incomplete"):
         read(tmp_path, data, pa.int32())
 
 

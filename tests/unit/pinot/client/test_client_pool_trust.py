@@ -86,7 +86,7 @@ def test_an_address_that_only_the_controller_names_gets_none(ask: Any, auth: Any
         pytest.raises(PinotError, match="Pinot's credentials are not sent to evil:80") as caught,
     ):
         ask(pinot)
-    assert "ZooKeeper names no such instance" in str(caught.value.why)
+    assert "ZooKeeper has no such instance" in str(caught.value.why)
     assert "PINOT_ADDRESSES" in str(caught.value.hint)
     assert network.given == {"one:9000"}
 

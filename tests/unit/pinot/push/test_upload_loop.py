@@ -356,7 +356,7 @@ def test_a_200_is_not_believed() -> None:
         pinot.late = [lambda: pinot.segments.clear()]
 
     pinot.script = script
-    with pytest.raises(PushRefused, match="accepted but not there"):
+    with pytest.raises(PushRefused, match="lacks 1 segment"):
         push_segments(pinot, "t", [output("a")], staged=STAGED)
 
 

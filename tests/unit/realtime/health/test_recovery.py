@@ -74,7 +74,7 @@ def test_offsets_that_have_expired_are_lost() -> None:
     assert found("COMMITTING", BOTH, url=None, earliest=11).way is RecoveryWay.NONE
     consumed = found("IN_PROGRESS", BOTH, url=None, earliest=11)
     assert (consumed.way, consumed.recoverable) == (RecoveryWay.RESET, False)
-    assert "it goes on at offset 11" in consumed.why
+    assert "consumption continues at offset 11" in consumed.why
 
 
 def test_a_server_that_is_away_may_have_the_only_copy() -> None:

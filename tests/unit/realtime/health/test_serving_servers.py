@@ -42,7 +42,7 @@ def test_all_starting_while_a_segment_is_committing() -> None:
         server.live_since = NOW_MS - MINUTE_MS
     answer = servers(pinot.look())
     assert answer.severity is Severity.ERROR
-    assert "they may wait for a COMMITTING segment that nobody has, 600 s for each" in answer.message
+    assert "they may wait for a COMMITTING segment that no server has, 600 s for each" in answer.message
     assert "pauseless.download.timeoutSeconds" in answer.next_step
 
 

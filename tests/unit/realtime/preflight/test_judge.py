@@ -100,7 +100,7 @@ def test_a_table_with_neither_is_only_kept_from_losing():
         (with_table(peer_scheme="ftp"), "peer_scheme", REFUSE, "no peer scheme"),
         (with_table(replication=1), "replication", WARN, "only copy"),
         (with_table(streams=({}, {})), "one_stream", REFUSE, "2 streams"),
-        (with_table(completion_mode="DOWNLOAD"), "completion_mode", WARN, "throw their rows away"),
+        (with_table(completion_mode="DOWNLOAD"), "completion_mode", WARN, "drop their rows"),
         (with_table(dedup=True), "read_in_order", WARN, "re-ingests nothing of a dedup table"),
         (with_table(**PARTIAL), "read_in_order", WARN, "a partial upsert table"),
         (with_table(**PARTIAL, recovery_always=True), "read_in_order", WARN, "wrong rows"),
@@ -128,7 +128,7 @@ ON = replace(GOOD, held=replace(TABLE, pauseless=False))
     [
         (replace(OFF, committing=2), "pauseless_is_drained", REFUSE, "(2 now)"),
         (OFF, "pauseless_is_drained", REFUSE, "stay COMMITTING"),
-        (ON, "pauseless_is_drained", REFUSE, "half one way, half the other"),
+        (ON, "pauseless_is_drained", REFUSE, "half in one way, half in the other"),
         (replace(GOOD, held=TABLE), "pauseless_is_drained", PASS, "stays as it is"),
         (GOOD, "pauseless_is_drained", PASS, "stays as it is"),
         (
@@ -138,7 +138,7 @@ ON = replace(GOOD, held=replace(TABLE, pauseless=False))
             "3 segments",
         ),
         (with_table(OFF, peer_scheme=None), "scheme_is_not_needed", PASS, "in the deep store"),
-        (replace(OFF, peers_only=3), "scheme_is_not_needed", PASS, "not taken away"),
+        (replace(OFF, peers_only=3), "scheme_is_not_needed", PASS, "not removed"),
     ],
 )
 def test_what_must_not_be_changed_at_once(facts, rule, verdict, said):
@@ -163,7 +163,7 @@ def test_what_must_not_be_changed_at_once(facts, rule, verdict, said):
             with_cluster(segment_store={"a": STORE, "b": STORE}, data_dir=None),
             "segment_store",
             WARN,
-            "does not say where",
+            "does not report where",
         ),
         (
             with_cluster(segment_store={"a": "file:///data"}, data_dir="/data/"),

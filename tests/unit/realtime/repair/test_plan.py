@@ -209,7 +209,7 @@ def test_a_lost_commit_is_read_again_although_its_servers_still_wait_for_it() ->
 def test_a_server_that_has_just_come_back_may_have_it() -> None:
     waiting = replace(LOST, replicas=replicas(a="ONLINE>OFFLINE+", b="ONLINE>ERROR"))
     servers = (server("a", since_ms=NOW - 20_000), server("b"))
-    assert "just come back" in why_not(plan(table(waiting, consuming(), servers=servers)))
+    assert "just started" in why_not(plan(table(waiting, consuming(), servers=servers)))
 
 
 def test_what_a_server_still_builds_is_left_to_it() -> None:

@@ -95,7 +95,8 @@ def test_each_server_takes_its_part() -> None:
     five, six = (Switch(1, (), (unpacked("a", size * MB),)) for size in (5, 6))
     require_capacity(run(None, present=0, disks=disks), five)
     with pytest.raises(
-        PushRefused, match=r"12\.0 MB to come over 2 servers, 6\.0 MB each, .* s2 has 5\.0 MB free of 100"
+        PushRefused,
+        match=r"12\.0 MB would be added on 2 servers, 6\.0 MB each, .* s2 has 5\.0 MB free of 100",
     ):
         require_capacity(run(None, present=0, disks=disks), six)
     require_capacity(run(None, present=0, disks=disks, servers=("s1", "s2", "s3")), six)  # 4 MB each

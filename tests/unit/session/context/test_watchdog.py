@@ -54,7 +54,7 @@ def test_r25_a_step_without_progress_is_ended_and_the_lease_goes_first(watch: An
         hang()
     assert let_go == ["lease"]
     assert 0.2 <= time.monotonic() - began < 5
-    assert "goes on from what is stored" in str(lost.value)
+    assert "continues from what is stored" in str(lost.value)
 
 
 def test_no_handler_of_errors_takes_it_for_one(watch: Any) -> None:

@@ -56,7 +56,7 @@ def test_columns_that_are_asked_for_nulls() -> None:
     [
         ("", "not one SELECT"),
         ("SELEC", "not one SELECT"),
-        ("SELECT COUNT(*) FROM t WHERE (", "no SQL that is understood at line 1"),
+        ("SELECT COUNT(*) FROM t WHERE (", "not SQL that can be read at line 1"),
         ("DROP TABLE t", "not one SELECT"),
         ("SELECT COUNT(*) FROM t; SELECT COUNT(*) FROM t", "not one SELECT"),
         ("SET a = 1; SELECT COUNT(*) FROM t", "not one SELECT"),
@@ -96,7 +96,7 @@ def test_columns_that_are_asked_for_nulls() -> None:
         ("SELECT COUNT(*) FROM t(a)", "does not read one table"),
         ("SELECT COUNT(*) FROM ?", "does not read one table"),
         ("SELECT COUNT(*) FROM :t", "does not read one table"),
-        ("SELECT COUNT(*) FROM t WHERE t.a < 0", "names t.a, which is no column to a server: write a"),
+        ("SELECT COUNT(*) FROM t WHERE t.a < 0", "names t.a, which servers do not read as a column: write a"),
         ("SELECT t.a, COUNT(*) FROM t GROUP BY t.a", "names t.a"),
         ("SELECT a AS b, COUNT(*) FROM t WHERE b = 1 GROUP BY a", "calls a b, which is a column"),
         ("SELECT MAX(a) AS b FROM t WHERE b > 3", "calls MAX(a) b, which is a column"),

@@ -70,7 +70,7 @@ def test_moments(text, ms):
         ({"replica": "one"}, "replicas"),
         ({"check": "row_chang", "min": "-1%"}, "row_change"),
         ({"check": "empty_outputs", "severty": "warn"}, "severity"),
-        ({"check": "crc_as_built"}, "all others always hold"),
+        ({"check": "crc_as_built"}, "always makes all others"),
         ({"check": "emptied_file"}, "emptied_files"),
     ],
 )

@@ -112,7 +112,7 @@ def test_e16_swap_over_consistent_push_over_atomic_upload_over_plain(
 @pytest.mark.parametrize(
     ("consistent", "mode", "note"),
     [
-        ("true", "sync", "consistent push goes further"),
+        ("true", "sync", "consistent push includes it"),
         (None, "append", "no effect in append mode"),
         (None, "sync", None),
     ],
@@ -191,7 +191,7 @@ def test_swap_is_enough_by_itself(folder):
         ({"maxNumRecordsPerSegment": 0}, "maxNumRecordsPerSegment", "not above 0", ""),
         ({"push.mode": "URI"}, "push.mode", "none of TAR, METADATA", ""),
         ({"includeFileNamePattern": "**/*.csv"}, "includeFileNamePattern", "lacks its syntax", ""),
-        ({"includeFileNamePattern": "glob:{a"}, "includeFileNamePattern", "no path pattern", ""),
+        ({"includeFileNamePattern": "glob:{a"}, "includeFileNamePattern", "not a path pattern", ""),
         (
             {"segmentNameGenerator.type": "fixed"},
             "segmentNameGenerator.type",
@@ -237,10 +237,10 @@ def test_swap_is_enough_by_itself(folder):
         ({"snapshotsToKeep": 0}, "snapshotsToKeep", "0", ""),
         ({"settleSeconds": "-1"}, "settleSeconds", "negative", ""),
         ({"minFileAgeSec": "1.5"}, "minFileAgeSec", "whole number", ""),
-        ({"partitionGroup": "Directory"}, "partitionGroup", "none of directory", ""),
+        ({"partitionGroup": "Directory"}, "partitionGroup", "not one of directory", ""),
         ({"partitionGroup": "hash:0"}, "partitionGroup", "100000", ""),
         ({"partitionGroup": "hash:100001"}, "partitionGroup", "100000", ""),
-        ({"partitionGroup": "regex:a(b"}, "partitionGroup", "no regular expression", ""),
+        ({"partitionGroup": "regex:a(b"}, "partitionGroup", "not a regular expression", ""),
         ({"partitionGroup": "regex:ab"}, "partitionGroup", "0 groups", ""),
         ({"partitionGroup": "regex:(a)(b)"}, "partitionGroup", "2 groups", ""),
         ({"input.fs.prop.region": "${1X}"}, "input.fs.prop.region", "malformed", ""),
@@ -253,9 +253,14 @@ def test_swap_is_enough_by_itself(folder):
             "single character",
             "",
         ),
-        ({"recordReader.prop.header": ""}, "recordReader.prop.header", "names no column", "leave header out"),
+        ({"recordReader.prop.header": ""}, "recordReader.prop.header", "names no column", "remove header"),
         ({"recordReader.prop.header": " , "}, "recordReader.prop.header", "names no column", ""),
-        ({"recordReader.prop.header": "a\nb"}, "recordReader.prop.header", "cannot be taken apart", ""),
+        (
+            {"recordReader.prop.header": "a\nb"},
+            "recordReader.prop.header",
+            "cannot be split into columns",
+            "",
+        ),
         (
             {"recordReader.prop.header": "flight, carrier ,carrier"},
             "recordReader.prop.header",
@@ -431,7 +436,7 @@ def test_schedules_are_quartz_and_become_cron(folder, quartz, cron):
         (
             {"inputFormat": "json", "recordReader.prop.x": "y"},
             "recordReader.prop.x",
-            "no use with inputFormat json",
+            "no effect with inputFormat json",
         ),
         ({"sensorRetries": "true"}, "sensorRetries", "no effect"),
         (
@@ -477,7 +482,7 @@ def test_a_setting_that_the_store_does_not_have_is_refused(folder, family, schem
     block = {where: f"{scheme}://{place}/x", f"{family}.fs.prop.{name}": "${TABLE_X}"}
     (problem,) = folder.problems(block)
     assert problem.key == f"fileIngestion.{family}.fs.prop.{name}"
-    assert "is no setting of" in problem.reason
+    assert "is not a setting of" in problem.reason
     assert fix in problem.fix
 
 
@@ -500,7 +505,7 @@ def test_half_of_the_keys_of_a_store_is_refused_once(folder, scheme, names, key,
         f"fileIngestion.input.fs.prop.{key}",
         f"has no use without {lacking}",
     )
-    assert "leave all of them out" in problem.fix
+    assert "remove all of them" in problem.fix
 
 
 def test_of_a_place_that_is_not_known_here_nothing_is_said(folder):
@@ -521,7 +526,7 @@ def test_a_local_input_that_is_not_there_is_a_note_with_its_path(folder, tmp_pat
     path.rmdir()
     path.touch()
     (note,) = folder.notes(block).values()
-    assert "is no folder" in note
+    assert "is not a folder" in note
 
 
 # --- the environment -----------------------------------------------------------------------------

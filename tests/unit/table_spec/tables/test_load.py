@@ -376,7 +376,7 @@ def with_names_in_other_case(whole: JsonObject) -> None:
 def test_names_that_brokers_do_not_tell_apart_are_noted(folder):
     found = folder.notes(change=with_names_in_other_case)
     for key in ("schema.dimensionFieldSpecs[2]", "schema.metricFieldSpecs[1]"):
-        assert "differs from carrier in upper and lower case alone" in found.pop(key)
+        assert "differs from carrier only in upper and lower case" in found.pop(key)
     assert not any(key.startswith("schema") for key in found)
     folder.realtime(change=with_names_in_other_case, name="flights.yaml")
     _, problems, notes = folder.check()

@@ -139,4 +139,4 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     for file in (pipe, device):
         document, (problem,) = read_document(file)
         assert document is None
-        assert problem.reason == "is a pipe or a device and no file"
+        assert problem.reason == "is a pipe or a device, not a file"
