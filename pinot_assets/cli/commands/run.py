@@ -152,7 +152,7 @@ def report_lines(plan: PlanReport) -> Iterator[Text]:
     yield Text()
     quiet = plan.decision.step in (PlannedAction.NOTHING, PlannedAction.HELD)
     yield Text(f"→ {headline(plan)}", "dim" if quiet else "bold green")
-    yield Text("exactly this:")
+    yield Text("To run exactly this plan:")
     yield command_line(rendering.command(plan))
 
 

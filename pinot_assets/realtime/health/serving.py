@@ -65,7 +65,7 @@ def answers(state: RealtimeState) -> CheckResult:
             Severity.ERROR,
         )
     problems += problem_if(
-        silent, f"the answers of {silent} are not known", "is that broker up? Read its log"
+        silent, f"the answers are not known: {silent}", "is that broker up? Read its log"
     )
     least = min(state.queryable.values())
     return result_of(

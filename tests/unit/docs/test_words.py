@@ -43,6 +43,13 @@ PAGES: Final = [
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
+FILES: Final = [
+    *(ROOT / name for name in ("Makefile", "dagster.yaml", "workspace.yaml")),
+    *(path for path in sorted((ROOT / "tables").rglob("*")) if path.is_file()),
+    *(path for path in sorted((ROOT / "deploy").rglob("*")) if path.is_file()),
+]
+"""Files of others' formats, whose comments and texts people read."""
+
 MODULES: Final = [
     path
     for folder in ("pinot_assets", "resources", "sensors", "tools", "demos", "benchmarks")
@@ -114,6 +121,10 @@ def test_no_page_has_a_refused_word() -> None:
         *(word for page in PAGES for word in _shown(page, refused_in_page(page.read_text()))),
         *_shown(changelog, refused_in_page(unreleased(changelog.read_text()))),
     ] == []
+
+
+def test_no_file_of_an_installation_has_a_refused_word() -> None:
+    assert [word for path in FILES for word in _shown(path, refused(path.read_text()))] == []
 
 
 def test_no_module_has_a_refused_word() -> None:

@@ -276,7 +276,7 @@ def test_addresses_that_get_credentials() -> None:
     "wrong", ["http://broker:8099", "broker", "me:pw@broker:1", "::1:80", "broker:99999999"]
 )
 def test_what_is_no_such_address(wrong: str) -> None:
-    with pytest.raises(PinotAssetsError, match="PINOT_ADDRESSES holds"):
+    with pytest.raises(PinotAssetsError, match="PINOT_ADDRESSES contains"):
         load_settings({**BOTH, "PINOT_ADDRESSES": wrong})
 
 

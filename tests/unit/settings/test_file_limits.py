@@ -34,7 +34,7 @@ def test_the_environment_sets_limits() -> None:
     assert FileLimits.of_environment(said) == FileLimits(30_000, 1 << 30, 2 << 40, 512 << 20)
     assert FileLimits.of_environment({MEMORY: " "}) == FileLimits()
     for text in ("much", "0", "-1", "1.5g"):
-        with pytest.raises(PinotAssetsError, match=f"{MEMORY} is '{text}', which is no number of bytes"):
+        with pytest.raises(PinotAssetsError, match=f"{MEMORY} is '{text}', which is not a number of bytes"):
             FileLimits.of_environment({MEMORY: text})
 
 

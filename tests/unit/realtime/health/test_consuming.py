@@ -122,7 +122,7 @@ def test_a_consumer_that_says_so() -> None:
     pinot = consumed()
     name = next(iter(pinot.consuming))
     pinot.consuming[name] = {S1: ("NOT_CONSUMING", 120, None), S2: ("NOT_CONSUMING", 120, None)}
-    assert "partitions 0 stand still" in consumption(pinot.look()).message
+    assert "partitions 0 make no progress" in consumption(pinot.look()).message
     pinot.consuming[name][S2] = ("CONSUMING", 110, None)
     assert farthest(pinot.look())[0].server == S2
     assert consumption(pinot.look()).passed

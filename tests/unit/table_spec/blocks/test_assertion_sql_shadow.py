@@ -69,7 +69,7 @@ def test_counts_and_sums_of_no_rows_are_nothing_less_than_0() -> None:
         ("SELECT a FROM t", "a, which is neither aggregated nor in GROUP BY"),
         ("SELECT * FROM t", "*, which is neither"),
         ("SELECT a FROM t GROUP BY a", "has no value to query"),
-        ('SELECT AVG(a), AVG("a") FROM t', "asks twice"),
+        ('SELECT AVG(a), AVG("a") FROM t', "the same value twice"),
     ],
 )
 def test_what_a_broker_cannot_answer_of_one_table_is_refused_by_name(sql: str, reason: str) -> None:

@@ -187,7 +187,7 @@ HOSTILE_TABLES = [
     (task(definedSql="TABLE salaries"), QUERY),
     (task(sourceQuery="whatever it says"), QUERY),
     (task(rows="with a as (select amount from salaries) select * from a"), QUERY),
-    (table("segmentsConfig", "peerSegmentDownloadScheme", value="file"), "is none of the ways"),
+    (table("segmentsConfig", "peerSegmentDownloadScheme", value="file"), "is not one of the schemes"),
     (
         table("tierConfigs", value=[{"tierBackendProperties": {"dataDir": "/var/lib/pinot/other"}}]),
         OUTSIDE,
@@ -363,7 +363,7 @@ def test_a_literal_secret_is_not_applied_either(folder: Any) -> None:
     spec = load_tables(folder.path).realtime["flights"]
     config = {**spec.table_json, "task": {"taskTypeConfigsMap": {"T": {"secretKey": "hunter2"}}}}
     plan = ApplyPlan(replace(spec, table_json=config), Change("create", ()), Change("create", ()))
-    with pytest.raises(SpecError, match=r" table\.task\..*holds a literal secret") as refused:
+    with pytest.raises(SpecError, match=r" table\.task\..*contains a literal secret") as refused:
         refuse_unless_valid(plan, Untouched())
     assert "hunter2" not in str(refused.value)
 

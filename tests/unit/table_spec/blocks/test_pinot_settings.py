@@ -35,8 +35,8 @@ def task(name: str) -> tuple[str, ...]:
         (task("SegmentGenerationAndPushTask"), {}, "only one program may write a table"),
         (ENTRY, "59m", "shorter than a switch may take"),
         (ENTRY, "0d", "shorter than a switch may take"),
-        (ENTRY, "soon", "no period"),
-        (REPLACED, "1 day", "no period"),
+        (ENTRY, "soon", "not a period"),
+        (REPLACED, "1 day", "not a period"),
     ],
 )
 def test_refused(path: tuple[str, ...], value: object, reason: str) -> None:

@@ -189,7 +189,7 @@ def test_swap_is_enough_by_itself(folder):
         ({"consistentPushMaxRetries": "many"}, "consistentPushMaxRetries", "whole number", ""),
         ({"consistentPushMaxRetries": "1_0"}, "consistentPushMaxRetries", "whole number", ""),
         ({"maxNumRecordsPerSegment": 0}, "maxNumRecordsPerSegment", "not above 0", ""),
-        ({"push.mode": "URI"}, "push.mode", "none of TAR, METADATA", ""),
+        ({"push.mode": "URI"}, "push.mode", "not one of TAR, METADATA", ""),
         ({"includeFileNamePattern": "**/*.csv"}, "includeFileNamePattern", "lacks its syntax", ""),
         ({"includeFileNamePattern": "glob:{a"}, "includeFileNamePattern", "not a path pattern", ""),
         (
@@ -218,7 +218,7 @@ def test_swap_is_enough_by_itself(folder):
         ({"minServer": "new"}, "minServer", "version", ""),
         ({"desiredSegmentSize": "big"}, "desiredSegmentSize", "size", ""),
         ({"desiredSegmentSize": "0m"}, "desiredSegmentSize", "is not above 0", ""),
-        ({"onBadRow": "skip"}, "onBadRow", "is none of fail, quarantine", ""),
+        ({"onBadRow": "skip"}, "onBadRow", "is not one of fail, quarantine", ""),
         (
             {"maxBadRows": "many"},
             "maxBadRows",
@@ -227,10 +227,10 @@ def test_swap_is_enough_by_itself(folder):
         ),
         ({"maxBadRows": "101%"}, "maxBadRows", "is above 100%", ""),
         ({"maxBadRows": "-1"}, "maxBadRows", "neither a number of rows nor a percentage", ""),
-        ({"onMissingColumn": "skip"}, "onMissingColumn", "is none of null, fail", ""),
+        ({"onMissingColumn": "skip"}, "onMissingColumn", "is not one of null, fail", ""),
         ({"schedule": "${CRON}"}, "schedule", "environment", ""),
-        ({"scheduleTimezone": "Berlin"}, "scheduleTimezone", "no time zone", ""),
-        ({"scheduleTimezone": "../UTC"}, "scheduleTimezone", "no time zone", ""),
+        ({"scheduleTimezone": "Berlin"}, "scheduleTimezone", "not a time zone", ""),
+        ({"scheduleTimezone": "../UTC"}, "scheduleTimezone", "not a time zone", ""),
         ({"completenessMarker": "done/_SUCCESS"}, "completenessMarker", "plain file name", ""),
         ({"completenessMarker": ".."}, "completenessMarker", "plain file name", ""),
         ({"maxFilePartitions": 0}, "maxFilePartitions", "not above 0", ""),
@@ -418,9 +418,9 @@ def test_schedules_are_quartz_and_become_cron(folder, quartz, cron):
     ("block", "key", "text"),
     [
         ({"tableMaxNumTasks": "-1"}, "tableMaxNumTasks", "one Spark task"),
-        ({"taskMaxDataSize": "1"}, "taskMaxDataSize", "not packed"),
-        ({"taskMaxNumFiles": "3"}, "taskMaxNumFiles", "not packed"),
-        ({"hasDirectories": "true"}, "hasDirectories", "recognised"),
+        ({"taskMaxDataSize": "1"}, "taskMaxDataSize", "not combined"),
+        ({"taskMaxNumFiles": "3"}, "taskMaxNumFiles", "not combined"),
+        ({"hasDirectories": "true"}, "hasDirectories", "recognises directories"),
         ({"checkpointTTLSec": "0"}, "checkpointTTLSec", "ledger"),
         ({"push.controllerUri": "http://x"}, "push.controllerUri", "resource"),
         ({"uploadURL": "http://x"}, "uploadURL", "resource"),
@@ -430,7 +430,7 @@ def test_schedules_are_quartz_and_become_cron(folder, quartz, cron):
         ({"maxBadRows": "5"}, "maxBadRows", "no effect without onBadRow: quarantine"),
         ({"onBadRow": "quarantine", "maxBadRows": "5"}, "onBadRow", "put aside, up to 5 of each file"),
         ({"onBadRow": "quarantine"}, "onBadRow", "put aside, up to 1% of each file"),
-        ({"enableAtomicUpload": "true"}, "enableAtomicUpload", "further"),
+        ({"enableAtomicUpload": "true"}, "enableAtomicUpload", "includes it"),
         ({"ingestionMode": "sync", "consistentPushSwapEnabled": "true"}, "ingestionMode", "no effect"),
         ({"clearConsistentPushState": "true"}, "clearConsistentPushState", "once"),
         (
@@ -503,7 +503,7 @@ def test_half_of_the_keys_of_a_store_is_refused_once(folder, scheme, names, key,
     (problem,) = folder.problems(block)
     assert (problem.key, problem.reason) == (
         f"fileIngestion.input.fs.prop.{key}",
-        f"has no use without {lacking}",
+        f"has no effect without {lacking}",
     )
     assert "remove all of them" in problem.fix
 

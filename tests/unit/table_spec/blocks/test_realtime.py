@@ -68,7 +68,7 @@ def test_a_size_alone_counts_by_size_on_every_release(folder):
 def test_rows_beside_a_size_are_a_problem(folder, former):
     block = {"flushThresholdSegmentSize": "200m", **({} if former else {"flushThresholdRows": "100"})}
     found = problems(folder, block, change=lambda whole: whole["realtime"]["stream"].update(former))
-    assert "looks at the 100 rows alone" in found["realtime.flushThresholdSegmentSize"]
+    assert "uses only the 100 rows" in found["realtime.flushThresholdSegmentSize"]
     assert stream_of(load(folder, {"flushThresholdSegmentSize": "200m", "flushThresholdRows": "0"}))
 
 
@@ -121,7 +121,7 @@ def test_contradictions_name_the_other_line(folder):
     ("block", "key", "said"),
     [
         ({"pauselessConsumption": "true"}, "realtime.pauselessConsumption", "did you mean pauselessC"),
-        ({"peerSegmentDownloadScheme": "ftp"}, "realtime.peerSegmentDownloadScheme", "none of http, https"),
+        ({"peerSegmentDownloadScheme": "ftp"}, "realtime.peerSegmentDownloadScheme", "not one of http, https"),
         (
             {"pauselessConsumptionEnabled": "yes"},
             "realtime.pauselessConsumptionEnabled",
