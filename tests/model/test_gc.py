@@ -249,7 +249,7 @@ def test_a_listing_without_the_current_snapshot_proves_nothing(monkeypatch: pyte
     gc = Gc()
     table.start(gc)
     assert gc.collected is not None
-    assert f"lacks the current one, {current.key}" in gc.collected.garbage.notes[0]
+    assert f"lacks the current snapshot, {current.key}" in gc.collected.garbage.notes[0]
     assert before == {info.key for info in table.staging.list()}
 
 

@@ -97,7 +97,7 @@ def test_what_a_late_start_hid_is_shown_again_and_nothing_else_is_done(mode: str
     assert not table.pinot.visible_segments(TABLE)
     plan = planned(table)
     assert plan.decision.step is PlannedAction.FINISH
-    assert "hidden by a delayed start of ours" in plan.decision.why
+    assert "hidden by a delayed start of pinot-assets" in plan.decision.why
     report, error = run_planned(table, plan.planned.plan_basis.hash)
     assert error is None
     assert report is not None

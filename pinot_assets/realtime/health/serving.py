@@ -64,9 +64,7 @@ def answers(state: RealtimeState) -> CheckResult:
             _next_step(state),
             Severity.ERROR,
         )
-    problems += problem_if(
-        silent, f"the answers are not known: {silent}", "is that broker up? Read its log"
-    )
+    problems += problem_if(silent, f"the answers are not known: {silent}", "is that broker up? Read its log")
     least = min(state.queryable.values())
     return result_of(
         problems,

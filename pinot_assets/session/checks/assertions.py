@@ -183,9 +183,7 @@ class Servers:
             live=bool(self._sides.live),
         )
         finding = assertion_holds(assertion, answers)
-        away = [
-            f"no query was sent to {server}: {error.what}" for server, error in sorted(self._away.items())
-        ]
+        away = [f"{server} is left out: {error.what}" for server, error in sorted(self._away.items())]
         return replace(finding, message="; ".join([finding.message, *away]))
 
     def _by_each_replica(self, question: Question) -> Iterator[Tally]:

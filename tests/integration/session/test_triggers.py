@@ -443,7 +443,7 @@ def test_r05_r08_a_switch_whose_sources_went_is_made_anew(synced: Any) -> None:
     world.audit()
     old = next(s for s in world.pinot.visible_segments(world.table) if world.builder.rows[s] == ("P1",))
     world.pinot.delete_segments(world.table, [old])
-    with pytest.raises(SwitchConflict, match="have gone"):
+    with pytest.raises(SwitchConflict, match="are missing"):
         world.publish()
     world.run()
     assert world.visible == ["P1.1", "P2"]

@@ -237,7 +237,7 @@ def test_r08_a_source_that_goes_before_the_end_is_sent_makes_a_new_switch(synced
     world.audit()
     old = next(s for s in world.read_snapshot().segments if world.builder.rows[s] == ("P1",))
     world.pinot.delete_segments(world.table, [old])
-    with pytest.raises(SwitchConflict, match="have gone"):
+    with pytest.raises(SwitchConflict, match="are missing"):
         world.publish()
     assert not world.read_session().end_sent
     world.run()

@@ -52,7 +52,7 @@ def lose_a_source_before_the_end(world: Any) -> None:
     world.trigger()
     world.audit()
     expire(world, "Q")
-    with pytest.raises(SwitchConflict, match="have gone"):
+    with pytest.raises(SwitchConflict, match="are missing"):
         world.publish()
 
 

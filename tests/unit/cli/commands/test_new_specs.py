@@ -234,4 +234,4 @@ def test_a_named_file_beside_others_of_its_kind_tells_that_they_are_read_too(fol
     assert "2 with the same ending are beside or below the files that you named" in shown.stdout.replace(
         "\n", " "
     )
-    assert "of the same ending" not in call("clicks in", "--name", "all").stdout
+    assert "with the same ending" not in call("clicks in", "--name", "all").stdout

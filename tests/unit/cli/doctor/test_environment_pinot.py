@@ -138,7 +138,7 @@ def test_one_of_somebody_else_is_told_and_left_alone(show: Any) -> None:
 
 @pytest.mark.parametrize("state", [LineageState.COMPLETED, LineageState.REVERTED])
 def test_replacements_that_came_to_an_end_are_not_told(show: Any, state: LineageState) -> None:
-    assert "stand open" not in show("1.5.1", lineage=entry({"t__cp17-3fa2c1_1_0_0"}, state))
+    assert "Open segment replacements" not in show("1.5.1", lineage=entry({"t__cp17-3fa2c1_1_0_0"}, state))
 
 
 def test_a_lineage_that_cannot_be_read_takes_nothing_of_the_sheet_away(show: Any) -> None:

@@ -80,7 +80,7 @@ def test_decimals_and_structures(tmp_path: Path) -> None:
         (["null", "int", "string"], [1, "a"], TypeMismatch, "column x: dense_union"),
         ({"type": "map", "values": "int"}, [{"a": 1}], TypeMismatch, "column x: map<string"),
         ({"type": "array", "items": "int"}, [[1]], TypeMismatch, "column x: list"),
-        (["null", "row"], [None], Unreadable, "of a kind that is not known"),
+        (["null", "row"], [None], Unreadable, "of a kind that pinot-assets does not know"),
     ],
 )
 def test_what_cannot_be_read(

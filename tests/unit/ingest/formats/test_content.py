@@ -110,7 +110,7 @@ def test_a_file_that_is_packed_twice_is_called_so(
     path = write(tmp_path, gzip.compress(inner(b"a,b\n1,2\n"), mtime=0))
     with pytest.raises(Unreadable, match=f"compressed twice: inside it is {name} again"):
         list(text_blocks(path, "csv")) if input_format == "csv" else plain_file(path, input_format)
-    with pytest.raises(Unreadable, match="packed twice"):
+    with pytest.raises(Unreadable, match="compressed twice"):
         format_of(path)
 
 

@@ -131,7 +131,7 @@ def test_plain_text_gets_none_where_the_controller_speaks_tls() -> None:
     assert named.refusal("https://good:8098") is None
     refusal = named.refusal("http://good:8098")
     assert refusal is not None
-    assert "speaks TLS" in str(refusal.why)
+    assert "uses TLS" in str(refusal.why)
     assert "http://good:8098" in str(refusal.hint)
     allowed = guard(HTTPS, broker_urls=("http://good:8098",))
     assert allowed.refusal("http://good:8098") is None

@@ -121,7 +121,11 @@ def test_contradictions_name_the_other_line(folder):
     ("block", "key", "said"),
     [
         ({"pauselessConsumption": "true"}, "realtime.pauselessConsumption", "did you mean pauselessC"),
-        ({"peerSegmentDownloadScheme": "ftp"}, "realtime.peerSegmentDownloadScheme", "not one of http, https"),
+        (
+            {"peerSegmentDownloadScheme": "ftp"},
+            "realtime.peerSegmentDownloadScheme",
+            "not one of http, https",
+        ),
         (
             {"pauselessConsumptionEnabled": "yes"},
             "realtime.pauselessConsumptionEnabled",
