@@ -285,6 +285,7 @@ def test_a_staging_area_that_goes_away_is_told_with_what_was_done() -> None:
     assert isinstance(error, SourceError)
     assert re.search(
         r"done so far: 2 files built and staged; queries see what they saw before; "
-        rf"session cp2-\w+ is open \(IN_PROGRESS\); {COMMANDS['run']} continues from there with what is built",
+        rf"session cp2-\w+ is open \(IN_PROGRESS\); {COMMANDS['run']} continues from there "
+        "with what is built",
         str(error),
     )

@@ -67,8 +67,8 @@ REFUSED = [
     ),
     ({"inputDirURI": "file:///etc/ssl"}, "inputDirURI", "never read", ""),
     ({"inputDirURI": "/proc/self"}, "inputDirURI", "never read", ""),
-    ({"inputDirURI": "../.git"}, "inputDirURI", "the project's own", "roots: [project, "),
-    ({"output.segment.dir.uri": "../.git/x"}, "output.segment.dir.uri", "the project's own", "roots: ["),
+    ({"inputDirURI": "../.git"}, "inputDirURI", "belongs to the project", "roots: [project, "),
+    ({"output.segment.dir.uri": "../.git/x"}, "output.segment.dir.uri", "belongs to the project", "roots: ["),
     ({"inputDirURI": "/srv/lake"}, "inputDirURI", "outside", "roots: [project, /srv/lake"),
     (
         {"output.segment.dir.uri": "/srv/lake"},

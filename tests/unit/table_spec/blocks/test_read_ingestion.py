@@ -181,8 +181,8 @@ def test_swap_is_enough_by_itself(folder):
             "output.segment.dir.uri is missing",
             "output.segment.dir.uri: ",
         ),
-        ({"inputFormat": "thrift"}, "inputFormat", "none of csv, json, parquet, avro, orc", ""),
-        ({"rollbackWindow": "never"}, "rollbackWindow", "none of keepUntilSwitch, pinotDefault", ""),
+        ({"inputFormat": "thrift"}, "inputFormat", "not one of csv, json, parquet, avro, orc", ""),
+        ({"rollbackWindow": "never"}, "rollbackWindow", "not one of keepUntilSwitch, pinotDefault", ""),
         ({"consistentPushEnabled": "yes"}, "consistentPushEnabled", "neither true nor false", ""),
         ({"consistentPushMaxRetries": "-1"}, "consistentPushMaxRetries", "negative", ""),
         ({"consistentPushMaxRetries": "2147483648"}, "consistentPushMaxRetries", "above", ""),
@@ -196,9 +196,9 @@ def test_swap_is_enough_by_itself(folder):
             {"segmentNameGenerator.type": "fixed"},
             "segmentNameGenerator.type",
             "same segment name",
-            "leave it out",
+            "remove it",
         ),
-        ({"segmentNameGenerator": "inputFile"}, "segmentNameGenerator", "same segment name", "leave it out"),
+        ({"segmentNameGenerator": "inputFile"}, "segmentNameGenerator", "same segment name", "remove it"),
         ({"inputDirURI": "hdfs://bucket/in"}, "inputDirURI", "scheme", "s3://"),
         ({"inputDirURI": "s3://"}, "inputDirURI", "no bucket", "s3://"),
         ({"inputDirURI": ""}, "inputDirURI", "empty", ""),
@@ -245,12 +245,12 @@ def test_swap_is_enough_by_itself(folder):
         ({"partitionGroup": "regex:(a)(b)"}, "partitionGroup", "2 groups", ""),
         ({"input.fs.prop.region": "${1X}"}, "input.fs.prop.region", "malformed", ""),
         ({"recordReader.prop.delimeter": ";"}, "recordReader.prop.delimeter", "csv reader", ""),
-        ({"recordReader.prop.delimiter": "||"}, "recordReader.prop.delimiter", "single character", ""),
-        ({"recordReader.prop.delimiter": "é"}, "recordReader.prop.delimiter", "single character", ""),
+        ({"recordReader.prop.delimiter": "||"}, "recordReader.prop.delimiter", "single ASCII character", ""),
+        ({"recordReader.prop.delimiter": "é"}, "recordReader.prop.delimiter", "single ASCII character", ""),
         (
             {"recordReader.prop.quoteCharacter": ""},
             "recordReader.prop.quoteCharacter",
-            "single character",
+            "single ASCII character",
             "",
         ),
         ({"recordReader.prop.header": ""}, "recordReader.prop.header", "names no column", "remove header"),
@@ -282,7 +282,7 @@ def test_swap_is_enough_by_itself(folder):
         (
             {"recordReader.prop.header": "carrier", "recordReader.prop.delimiter": "||"},
             "recordReader.prop.delimiter",
-            "single character",
+            "single ASCII character",
             "",
         ),
         (
@@ -353,7 +353,7 @@ def test_avro_by_spark_fails_without_spark_avro_and_the_note_says_how_to_give_it
 
 @pytest.mark.parametrize("change", [with_functions, with_filter])
 def test_pinots_own_functions_bring_spark_in_unless_the_engine_is_written_otherwise(folder, change):
-    assert "files are read by Spark" in folder.notes(change=change)["fileIngestion"]
+    assert "Spark reads the files" in folder.notes(change=change)["fileIngestion"]
     (problem,) = folder.problems({"engine": "arrow"}, change=change)
     assert problem.key == "fileIngestion.engine"
     assert "transformConfigs and filterConfig" in problem.reason

@@ -131,7 +131,7 @@ def test_contradictions_name_the_other_line(folder):
             "realtime.pauselessConsumptionEnabled",
             "neither true nor false",
         ),
-        ({"disasterRecoveryMode": "NEVER"}, "realtime.disasterRecoveryMode", "none of DEFAULT, ALWAYS"),
+        ({"disasterRecoveryMode": "NEVER"}, "realtime.disasterRecoveryMode", "not one of DEFAULT, ALWAYS"),
         ({"flushThresholdRows": -1}, "realtime.flushThresholdRows", "is negative"),
         ({"flushThresholdTime": "soon"}, "realtime.flushThresholdTime", "is not a period"),
         ({"flushThresholdTime": {"a": 1}}, "realtime.flushThresholdTime", "more than a single value"),

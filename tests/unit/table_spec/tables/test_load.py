@@ -153,7 +153,7 @@ def _rename(whole: JsonObject, name: str) -> None:
         (lambda w: w.update(tabel={}), "tabel", "not a key"),
         (lambda w: w.pop("table"), "", "table is missing"),
         (lambda w: w.pop("schema"), "", "schema is missing"),
-        (lambda w: w.update(schemaFile="x.json"), "schemaFile", "beside schema"),
+        (lambda w: w.update(schemaFile="x.json"), "schemaFile", "used together with schema"),
         (lambda w: (w.pop("schema"), w.update(schemaFile="x.json")), "schemaFile", "not a file"),
         (lambda w: w["table"].update(tableType="REALTIME"), "table.tableType", "consuming"),
         (lambda w: w["table"].update(isDimTable=True), "table.isDimTable", "dimension"),

@@ -53,7 +53,7 @@ def test_everything_that_a_policy_says(tmp_path: Path) -> None:
     [
         ("variables: []\nendpoint: []", 2, "did you mean endpoints?"),
         ("\n\nroots: /data", 3, "roots: []"),
-        ("variables:\n  - TABLE_*\n  - 7", 3, "is no text"),
+        ("variables:\n  - TABLE_*\n  - 7", 3, "is not a text"),
         ("endpoints:\n- minio:9000", 2, "kafka://host[:port], or loopback"),
         ("ambientCredentials:\n- everywhere", 2, "loopback or provider"),
         ("allowCode: yes", 1, "neither true nor false"),
