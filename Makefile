@@ -25,7 +25,7 @@ $(DONE): requirements.lock pyproject.toml
 	@$(PYTHON) -m venv $(VENV) || { \
 	  echo "The virtual environment could not be made. On Debian and Ubuntu, install the package python3-venv."; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock || { \
-	  echo "The dependencies could not be installed. Check the network and the disk, then run make again: it goes on from there."; exit 1; }
+	  echo "The dependencies could not be installed. Check the network and the disk, then run make again: it continues from there."; exit 1; }
 	@rm -rf build
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
@@ -45,7 +45,7 @@ test: check ## Run all tests, integration included, after the static checks
 test-all: check ## The same, and what takes too long for every landing: tests/slow, tests/pauseless (40 minutes)
 	@$(BIN)/pytest $(SPREAD) --maxfail=20 --override-ini='norecursedirs=tests/ui tests/clouds tests/helm .* __pycache__'
 
-mutants: $(DONE) ## Plant 60 defects, one at a time, and count how many of them the tests find (hours; goes on where it was stopped)
+mutants: $(DONE) ## Plant 60 defects, one at a time, and count how many of them the tests find (hours; continues where it was stopped)
 	@PYTHONPATH=tests $(BIN)/python -m mutants $(ARGS)
 
 oracle: $(DONE) ## Compare 500 generated tables with Pinot's own builder, byte for byte (ten minutes)

@@ -25,7 +25,7 @@ NAME = "scale"
 
 
 class InMemoryTable:
-    """Stands where the session machine does, and publishes whatever lies in the source."""
+    """Takes the place of the session machine, and publishes whatever is in the source."""
 
     def __init__(self, spec: TableSpec) -> None:
         self.spec = spec
@@ -64,7 +64,7 @@ class InMemoryTable:
         self.snapshot = Snapshot(self._seq + 1, f"{NAME}_OFFLINE", "cp1", "SYNC", "", None, "", "", 0, files)
 
     def report_to(self, progress: Progress) -> None:
-        """Nobody: there is nothing to wait for."""
+        """Return at once: there is nothing to wait for."""
 
     def _published(self) -> dict[str, PublishedFile]:
         """Of the files listed, those that are published as they are listed."""

@@ -94,7 +94,7 @@ def median_ratio(above: Sequence[float], below: Sequence[float]) -> float:
 
 
 def rounds(count: int, what: str) -> Iterator[int]:
-    """Numbers of so many rounds; each is told on stderr as it begins, for those who wait."""
+    """Numbers of so many rounds; stderr names each as it begins, for those who wait."""
     for number in range(count):
         TELL.print(f"{time.strftime('%H:%M:%S')} {what}: round {number + 1} of {count}")
         yield number

@@ -34,7 +34,7 @@ from pinot_assets.snapshot.receipt import Output
 SEGMENTS = 2_000
 ROUNDS = 2
 COMPUTED = 6_150
-"""Segments of the largest push that is told of in public."""
+"""Segments of the largest push that was ever published."""
 LARGE_BYTES = 10_000_000
 LARGE_SEGMENTS = 4
 DEADLINE_S = 20.0

@@ -2,7 +2,7 @@
 
 `make bench-sensor`. A process lists a bucket (pages of ListObjectsV2 from 127.0.0.1) with the
 product's client and does nothing else. Another one does what the sensor does at its ticks: lists a stretch,
-keeps it, goes on at the next one, puts the parts together at the end, and finds that nothing has changed: the
+keeps it, continues at the next one, joins the parts at the end, and finds that nothing has changed: the
 sweep of which nearly all days consist, and the last line's. A third finds changes: it reads the ledger, too,
 compares, makes the picture of partitions and decides. What Dagster itself costs is `make bench-dagster`'s.
 """

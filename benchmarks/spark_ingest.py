@@ -105,7 +105,7 @@ def pinots_context(job: JsonObject) -> SparkContext:
 
 
 def application(name: str, job: JsonObject) -> None:
-    """One Spark application: what it cost in all, and what it cost from when its Spark stood."""
+    """One Spark application: what it cost in all, and what it cost after its Spark had started."""
     begun = psutil.Process().create_time()
     if name == "ours":
         local_context("bench", CORES)

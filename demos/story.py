@@ -347,7 +347,7 @@ def push_plainly(
 
 
 class _Files:
-    """Stands in for the staging area: files by URI."""
+    """A stand-in for the staging area: files by URI."""
 
     def __init__(self, paths: Mapping[str, Path]) -> None:
         self._paths = paths

@@ -216,12 +216,15 @@ def _in_red(item: tuple[str, str]) -> dg.Definitions:
         group_name=name.removesuffix("_realtime"),
         kinds={"pinot", "table"},
         description="**This table is left out, because its table spec is wrong.** What queries see stays as "
-        f"it is. The other tables of this code location go on.\n\n{listed}\n\nCorrect the file, "
-        "look with `pinot-assets tables validate`, then reload the code location.",
+        f"it is. The other tables of this code location work as before.\n\n{listed}\n\nCorrect the "
+        "file, check it with `pinot-assets tables validate`, then reload the code location.",
     )
 
     @dg.asset_check(
-        asset=key, name=CHECK, blocking=False, description="The table spec can be used. Reads nothing."
+        asset=key,
+        name=CHECK,
+        blocking=False,
+        description="Passes when the table spec can be used. Reads nothing.",
     )
     def check() -> dg.AssetCheckResult:
         return dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.ERROR, description=listed)
@@ -247,7 +250,7 @@ def left_out_sensor(left_out: Iterable[LeftOut], taken: Collection[str] = ()) ->
         asset_selection=dg.AssetSelection.assets(*(dg.AssetKey([name]) for name in listed)),
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Shows tables whose table spec is wrong in red; starts nothing.",
+        description="Reports tables whose table spec is wrong; starts nothing.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         told = (context.cursor or "").split()
@@ -264,7 +267,7 @@ def left_out_sensor(left_out: Iterable[LeftOut], taken: Collection[str] = ()) ->
             if f"{name}:{marks[name]}" not in told
         ]
         return dg.SensorResult(
-            skip_reason=dg.SkipReason(f"left out, as their checks say: {', '.join(listed)}"),
+            skip_reason=dg.SkipReason(f"left out, because their table specs are wrong: {', '.join(listed)}"),
             cursor=" ".join(f"{name}:{mark}" for name, mark in marks.items()),
             asset_events=failed,
         )

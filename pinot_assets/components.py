@@ -24,7 +24,7 @@ SPEC_FILE = "table.yaml"
 
 
 class PinotTableParams(BaseModel):
-    """What `dg scaffold` may be told."""
+    """The parameters of `dg scaffold`."""
 
     table_type: TableType = Field(default=TableType.OFFLINE, description="OFFLINE or REALTIME.")
 

@@ -36,8 +36,8 @@ STAND_INS: Final = {
     "’": "'",
     **dict.fromkeys(map(chr, range(0x2800, 0x2900)), "*"),
 }
-"""What stands for a character of ours where it cannot be shown; braille are the pictures of a spinner. What
-rich draws by itself (an ellipsis, a spinner) has stand-ins of the same width."""
+"""Replacements for our characters that cannot be shown; braille are the pictures of a spinner. What rich
+draws itself (an ellipsis, a spinner) has stand-ins of the same width."""
 
 ASCII_STAND_INS: Final = "pinot_assets.stand_ins"
 """Name of the error handler of `str.encode` that writes them, and other characters as escapes."""

@@ -71,7 +71,7 @@ def connect(
         client = _client(hosts, access, session_s)
     except ValueError as error:
         raise SessionError(
-            f"{hosts} is no address of ZooKeeper",
+            f"{hosts} is not an address of ZooKeeper",
             why=str(error),
             hint="write host:port[,host:port…][/chroot], in PINOT_ZOOKEEPER",
         ) from None
@@ -102,7 +102,7 @@ def answered() -> Iterator[None]:
         yield
     except NoAuthError as error:
         raise SessionError(
-            "ZooKeeper does not let this run in",
+            "ZooKeeper refuses the access of this run",
             why="the table's nodes belong to another user",
             hint="set PINOT_ZOOKEEPER_USER and PINOT_ZOOKEEPER_PASSWORD to those of the runs before",
         ) from error
@@ -110,7 +110,7 @@ def answered() -> Iterator[None]:
         raise SessionError(
             "ZooKeeper does not answer",
             why=type(error).__name__,
-            hint="is it up? What was stored stays stored: run the table again once it is",
+            hint="is it up? What is stored is kept: run the table again when ZooKeeper is up",
         ) from error
 
 
@@ -153,7 +153,7 @@ def _check_tls(hosts: str, tls: Tls) -> None:
         f"ZooKeeper at {hosts} and this machine do not trust each other",
         why=refusals[0],
         hint="check PINOT_ZOOKEEPER_CA_BUNDLE, PINOT_ZOOKEEPER_CLIENT_CERT, and that the server's "
-        "certificate holds the name used here",
+        "certificate contains the name used here",
     )
 
 
@@ -208,9 +208,9 @@ def require_cluster(client: KazooClient, cluster: str) -> None:
     if others:
         why = f"it has {' and '.join(others)}"
         fix = f"set PINOT_CLUSTER to {' or '.join(others)}"
-        fix += ", whichever the controller belongs to" if len(others) > 1 else ""
+        fix += ", the one of the controller" if len(others) > 1 else ""
     else:
-        why = f"/{cluster}/PROPERTYSTORE does not exist, and it has no other cluster of Pinot's"
+        why = f"/{cluster}/PROPERTYSTORE does not exist, and ZooKeeper has no other cluster of Pinot"
         fix = (
             "check the address and the chroot in PINOT_ZOOKEEPER, and set PINOT_CLUSTER to the controller's "
             "controller.helix.cluster.name"

@@ -65,8 +65,8 @@ def object_store_defaults(s3: S3Resource) -> dict[str, str]:
     for field, name in _KEYS.items():
         if values[name] and not isinstance(values[name], dg.EnvVar):
             raise SpecError(
-                f"`{field}` of the resource `s3` holds a secret",
-                why="resources are shown in Dagster's UI",
+                f"`{field}` of the resource `s3` contains a secret",
+                why="Dagster's UI shows resources",
                 hint="give it as dg.EnvVar('NAME'), and set NAME where Dagster and the executors run",
             )
     if not s3.use_ssl:
@@ -100,5 +100,5 @@ def _refuse_unknown(s3: S3Resource) -> None:
     endpoint = s3.endpoint_url
     if endpoint and not isinstance(endpoint, dg.EnvVar) and urlsplit(endpoint).username:
         raise SpecError(
-            "`endpoint_url` of the resource `s3` holds credentials", hint="give keys as dg.EnvVar"
+            "`endpoint_url` of the resource `s3` contains credentials", hint="give keys as dg.EnvVar"
         )

@@ -16,9 +16,9 @@ class PinotResource(ClusterFields, dg.ConfigurableResource):  # type: ignore[typ
     """A Pinot cluster and its ZooKeeper.
 
     Left empty, the environment decides (`ClusterFields` names its variables),
-    and without it the local stack, if the profile is `local`. With one field set, the fields alone count:
-    half of them and half of the environment's would be a cluster that nobody meant. Secrets are given as
-    `dg.EnvVar`; ones that are written out are refused.
+    and without it the local stack, if the profile is `local`. With one field set, only the fields count:
+    half of them and half of the environment's would be a cluster that the user did not mean. Secrets are
+    given as `dg.EnvVar`; secrets in plain text are refused.
     """
 
     profile: str = Field(
@@ -34,8 +34,8 @@ class PinotResource(ClusterFields, dg.ConfigurableResource):  # type: ignore[typ
             value = getattr(self, name)
             if value and not isinstance(value, dg.EnvVar):
                 raise PinotAssetsError(
-                    f"`{name}` of the resource `pinot` holds a secret",
-                    why="resources are shown in Dagster's UI",
+                    f"`{name}` of the resource `pinot` contains a secret",
+                    why="Dagster's UI shows resources",
                     hint="give it as dg.EnvVar('NAME'), and set NAME where Dagster runs",
                 )
         return super().get_resource_definition()

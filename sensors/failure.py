@@ -54,9 +54,9 @@ def failure_sensor(
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
         instance, known = context.instance, FailureCursor.read(context.cursor or "")
         if known is None:
-            message = "from now on, failed runs are told to the webhook"
+            message = "from now on, the sensor posts failed runs to the webhook"
             if context.cursor:
-                message += "; up to where they were told is not known: the cursor was "
+                message += "; which runs it had posted before is not known: the cursor was "
                 message += repr(context.cursor[:100])
                 context.log.warning(message)
             newest = instance.fetch_run_status_changes(dg.DagsterEventType.RUN_FAILURE, limit=1).records
@@ -78,7 +78,9 @@ def failure_sensor(
                     break
                 posted.append(what)
             cursor = afterwards
-        return _skip(f"told of {', '.join(posted)}" if posted else "no run of a table has failed", cursor)
+        return _skip(
+            f"posted the failure of {', '.join(posted)}" if posted else "no run of a table has failed", cursor
+        )
 
     return sensor
 

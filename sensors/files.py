@@ -52,7 +52,7 @@ def files_sensor(spec: TableSpec) -> dg.SensorDefinition:
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
         began = time.monotonic()
         if running := runs_under_way(context.instance, spec):
-            return _skip(f"paused: run {running[0].run_id} of {spec.name} is under way", context.cursor)
+            return _skip(f"paused: run {running[0].run_id} of {spec.name} has not ended", context.cursor)
         try:
             cursor, now_s = FilesCursor.read(context.cursor or ""), int(time.time())
         except NeedsNewerRelease as error:
@@ -63,7 +63,7 @@ def files_sensor(spec: TableSpec) -> dg.SensorDefinition:
             if hints:
                 cursor = cursor.restless  # until the listing that they start is complete
             elif hints is not None and queue and (rest := cursor.rests_s(spec, now_s)) > 0:
-                return _skip(f"no message of changes, the next sweep is in {rest} s", context.cursor)
+                return _skip(f"no message about changes, the next sweep is in {rest} s", context.cursor)
             kept, left_s = KeptParts(staging.store), max(LOOK_S - (time.monotonic() - began), LISTING_S + 5)
             looked = looking.look(left_s, kept, staging, pinot.settings, cursor, now_s, hints or ())
         except PinotAssetsError as error:
@@ -93,7 +93,7 @@ def files_sensor(spec: TableSpec) -> dg.SensorDefinition:
         if not tick.launch:
             return _skip(tick.message, after.text, ended)
         if running:
-            paused = f"paused: run {running[0].run_id} of {spec.name} has come up meanwhile"
+            paused = f"paused: run {running[0].run_id} of {spec.name} has started meanwhile"
             return _skip(paused, after.not_launched(cursor).text, ended)
         request = sensor_trigger_of(context.instance, spec, tick.message)
         return dg.SensorResult(run_requests=[request], cursor=after.text, asset_events=ended)
@@ -157,7 +157,7 @@ class _Looking:
             return self._patience.wait_for(looked, seconds)
         except Late as late:
             raise SourceError(
-                f"{spec.name} cannot be looked at",
+                f"{spec.name} cannot be checked",
                 why=f"{self._asked} does not answer ({late})",
                 hint=LATE_HINT,
             ) from None
@@ -168,7 +168,7 @@ def _receive(queue: SqsHints, log: logging.Logger) -> tuple[str, ...] | None:
     try:
         return queue.receive()
     except PinotAssetsError as error:
-        log.warning(f"{error}; sweeps go on as without it")
+        log.warning(f"{error}; sweeps continue without it")
         return None
 
 
@@ -177,12 +177,12 @@ def _forget(kept: KeptParts, queue: SqsHints | None, sweep: CompleteListing, log
     try:
         kept.drop(sweep.parts)
     except PinotAssetsError as error:
-        log.warning(f"parts of the listing stay in the staging area: {error}")
+        log.warning(f"parts of the listing are left in the staging area: {error}")
     try:
         if queue is not None and sweep.hints:
             queue.delete(sweep.hints)
     except PinotAssetsError as error:
-        log.warning(f"messages stay in the queue and wake another sweep: {error}")
+        log.warning(f"messages stay in the queue and start another sweep: {error}")
 
 
 def _skip(

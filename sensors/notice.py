@@ -78,7 +78,7 @@ def minimal(run: dg.DagsterRun, table: str, base_url: str, why: str) -> JsonObje
     :param why: why it failed.
     """
     return {
-        "text": f"{table}: run {run.run_id} failed; nothing more can be said of it: {_shorten(why)}",
+        "text": f"{table}: run {run.run_id} failed; no more is known about it: {_shorten(why)}",
         "table": table,
         "run_id": run.run_id,
         "run_url": _run_url(run, base_url),
@@ -102,7 +102,7 @@ def of_table(observation: Observation) -> JsonObject:
         return {"text": "nothing was published before", "session": open_session, "snapshot": None}
     published, rows = utc_text(snapshot.published_ms), plural(snapshot.rows, "row")
     return {
-        "text": f"still served: {snapshot.session} with {rows}, published {published}",
+        "text": f"still published: {snapshot.session} with {rows}, published {published}",
         "session": open_session,
         "snapshot": {
             "session": snapshot.session,
@@ -121,7 +121,7 @@ def of_stream_table() -> JsonObject:
 
 def without_table(reason: str) -> JsonObject:
     """Return what replaces `of_table` if ZooKeeper or the staging area fails, perhaps the run's own cause."""
-    return {"text": f"what is served is not known: {_shorten(reason)}", "session": None, "snapshot": None}
+    return {"text": f"what queries see is not known: {_shorten(reason)}", "session": None, "snapshot": None}
 
 
 def _run_url(run: dg.DagsterRun, base_url: str) -> str | None:
@@ -196,7 +196,7 @@ class Webhook:
                 raise NoticeRefused("the webhook refused a notice", why=why)
         # Raised outside the handler: some of httpx's errors contain the URL, and Dagster shows causes.
         raise PinotAssetsError(
-            "the webhook did not take a notice, which is kept",
+            "the webhook did not accept a notice, which is kept",
             why=why,
             hint=f"check {URL_VARIABLE}; the next tick tries again",
         )

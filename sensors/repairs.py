@@ -34,9 +34,9 @@ from pinot_assets.table_spec import RealtimeTableSpec, label_of
 
 REPAIR = "realtime_repair"
 TICK_S = 30.0
-"""Seconds of a tick in which it comes to further tables."""
+"""Seconds of a tick in which it starts with further tables."""
 TABLE_S = 15.0
-"""Seconds for which a tick waits for one table. What it asks goes on meanwhile, and no second time."""
+"""Seconds for which a tick waits for one table. Its request continues meanwhile, and is not repeated."""
 
 
 def repairs_sensor(specs: Sequence[RealtimeTableSpec]) -> dg.SensorDefinition | None:
@@ -54,7 +54,7 @@ def repairs_sensor(specs: Sequence[RealtimeTableSpec]) -> dg.SensorDefinition | 
         job_name=f"pinot_{REPAIR}",
         minimum_interval_seconds=INTERVAL_S,
         default_status=dg.DefaultSensorStatus.STOPPED,
-        description="Repairs REALTIME tables whose checks fail, at most so many steps at a look as "
+        description="Repairs REALTIME tables whose checks fail, with at most as many steps at a time as "
         f"`repairLimit` allows: {limits}.",
     )
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
@@ -81,7 +81,7 @@ def _look_in_time(
     try:
         return patience.wait_for(lambda: view_of(spec.name, settings), TABLE_S)
     except Late as late:
-        return blind(f"the look at {spec.name_with_type} does not come to its end ({late})", LATE_HINT)
+        return blind(f"the look at {spec.name_with_type} does not end ({late})", LATE_HINT)
 
 
 def _repair(
@@ -99,7 +99,7 @@ def _repair(
         job_name=f"pinot_{REPAIR}", statuses=UNDER_WAY, tags={TABLE_TAG: label_of(spec)}
     )
     if running := instance.get_runs(under_way, limit=1):
-        return f"{message}; run {running[0].run_id} repairs already", None
+        return f"{message}; run {running[0].run_id} already repairs it", None
     if holder:  # a run could not get the lease and would fail
         return f"{message}; not repaired, as {holder} works on the table", None
     return f"{message}; {due_repair}", repair_request(spec, due_repair)

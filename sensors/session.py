@@ -39,9 +39,9 @@ from pinot_assets.table_spec import TableSpec
 
 INTERVAL_S = 30
 TICK_S = 30.0
-"""Seconds of a tick in which it comes to further tables; the next tick goes on behind the last one."""
+"""Seconds of a tick in which it starts with further tables; the next tick continues after the last one."""
 TABLE_S = 5.0
-"""Seconds for which a tick waits for one table. What it asks goes on meanwhile, and no second time."""
+"""Seconds for which a tick waits for one table. Its request continues meanwhile, and is not repeated."""
 
 
 def sessions_sensor(specs: Sequence[TableSpec]) -> dg.SensorDefinition:
@@ -54,8 +54,8 @@ def sessions_sensor(specs: Sequence[TableSpec]) -> dg.SensorDefinition:
         jobs=[table_job(spec) for spec in specs],
         minimum_interval_seconds=INTERVAL_S,
         default_status=dg.DefaultSensorStatus.STOPPED,
-        description="Goes on with sessions whose driver died, of tables whose files sensor or schedule is "
-        "on, or that use automation conditions. It never spends a retry.",
+        description="Continues sessions whose driver died, of tables whose files sensor or schedule is on, "
+        "or that use automation conditions. It never spends a retry.",
     )
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
         budget = Budget(TICK_S)
@@ -98,7 +98,7 @@ def switched_on(context: dg.SensorEvaluationContext, specs: Mapping[str, TableSp
 
 
 class _Visit:
-    """What one tick does with the tables that it comes to."""
+    """What one tick does with the tables that it visits."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class _Visit:
         self._said: list[str] = []
 
     def table(self, spec: TableSpec, store: SessionStore) -> None:
-        """Come to one table: start a run for its session, mark a dead run as failed, or leave it alone."""
+        """Visit one table: start a run for its session, mark a dead run as failed, or leave it alone."""
         name, instance = spec.asset_name, self._context.instance
         before = self.cursor.tables.get(name, "")
         self.cursor = replace(self.cursor, after=name)
@@ -160,7 +160,7 @@ class _Visit:
             f"; {plural(tables - self._visited, 'table')} at the next tick" if tables > self._visited else ""
         )
         if not self._said:
-            return f"no session is open of {plural(self._visited, 'table')}{later}"
+            return f"none of {plural(self._visited, 'table')} has an open session{later}"
         return some(self._said, 10, "; ") + later
 
 

@@ -2,7 +2,7 @@
 
 At each tick it asks ZooKeeper which tables changed since it last looked: one question for the pointer and one
 for the lease of each. Changed tables and those whose `healthIntervalSec` has passed are looked at by turns,
-within a time budget. A look that is slow goes on beside the others, and is recorded when it ends. What the
+within a time budget. A look that is slow continues beside the others, and is recorded when it ends. What the
 command line or another Dagster published is recorded as well. No run starts here, so the sensor is on by
 default.
 
@@ -52,7 +52,7 @@ QUICK_S = 2.0
 LOOK_S = default_sensor_grpc_timeout() - TICK_S - 5
 """Seconds after which a look counts as not ending. If a server is silent, clients give up after a minute."""
 LATE_HINT = (
-    "is it up, and does the network let requests through? Where a look takes longer by itself, set "
+    "is it up, and does the network allow requests? If a look takes longer, set "
     "DAGSTER_SENSOR_GRPC_TIMEOUT_SECONDS for code server and daemon (docs/scale.md)"
 )
 
@@ -66,8 +66,9 @@ def tables_sensor(specs: Sequence[AnyTableSpec]) -> dg.SensorDefinition:
         asset_selection=dg.AssetSelection.assets(KEY, *map(table_key, specs)),
         minimum_interval_seconds=INTERVAL_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Looks at each table when it changed, and every `healthIntervalSec`; shows its status, "
-        "its health checks, and what was published outside Dagster. Reads only; starts nothing.",
+        description="Looks at each table when it has changed, and every `healthIntervalSec`. Shows its "
+        "status, its health checks, and what was published outside Dagster. Reads only; starts "
+        "nothing.",
     )
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
         tick = _TablesTick(context.instance, pinot.settings, context.cursor or "")
@@ -82,7 +83,7 @@ def tables_sensor(specs: Sequence[AnyTableSpec]) -> dg.SensorDefinition:
 
 @dataclass(slots=True)
 class _TablesTick:
-    """One tick, while it goes on.
+    """One tick, while it runs.
 
     :ivar last: the table that was looked at last.
     :ivar said: what each look found, by table.
@@ -168,7 +169,7 @@ class _Rounds:
     def _record(self, tick: _TablesTick) -> None:
         """Take the looks that have ended, and those that last too long, into the tick."""
         for name in self._calls.give_up(LOOK_S):
-            why = f"the look at {name} does not come to its end (not within {LOOK_S:.0f} s)"
+            why = f"the look at {name} does not end (not within {LOOK_S:.0f} s)"
             self._tell(tick, name, blind_view(self.specs[name], why, LATE_HINT))
         for name, view in self._calls.collect().items():
             if isinstance(view, Exception):
@@ -181,7 +182,7 @@ class _Rounds:
         tick.said[name] = "" if _is_well(view) else f"{name}: {view_text(view)}"
         shown = view.shown if isinstance(view, OfflineView) else None
         if isinstance(spec, TableSpec) and shown is not None and not _show_published(tick, spec, shown):
-            self.marks[name] = ""  # the next tick goes on with it
+            self.marks[name] = ""  # the next tick continues with it
         tick.events += recorded(tick.instance, spec, view)
 
 

@@ -59,7 +59,7 @@ class Release:
 
     @property
     def has_placeholder(self) -> bool:
-        """Whether the repository's address is one that nobody can have (RFC 2606)."""
+        """Whether the repository's address is one that cannot exist (RFC 2606)."""
         host = urlsplit(self.repository).hostname or ""
         return re.search(r"(^|\.)example(\.(com|net|org))?$", host) is not None
 

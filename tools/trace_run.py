@@ -68,7 +68,7 @@ class Trace:
         for path, effect in self.modules.items():
             yield f"{lengths[path]:4} {path.relative_to(PACKAGE)} ({effect})"
         end = f"{len(lengths)} modules, the longest of {max(lengths.values(), default=0)} lines"
-        yield end if self._switched else f"{end}; it did not come to a switch"
+        yield end if self._switched else f"{end}; it did not switch"
 
 
 def _effect(method: str, args: tuple[object, ...]) -> str:

@@ -60,8 +60,8 @@ class TableChoice(Generic[S]):
             return spec
         near = difflib.get_close_matches(name, self._names, n=1, cutoff=0.6)
         raise SpecError(
-            f"{name} is no table of this job",
-            why=f"it knows {some(sorted(self.specs), 5)}",
+            f"{name} is not a table of this job",
+            why=f"the job knows {some(sorted(self.specs), 5)}",
             hint=f"did you mean {near[0]}?" if near else "reload the code location if its spec is new",
         )
 
@@ -83,7 +83,7 @@ class TableChoice(Generic[S]):
             raise SpecError(
                 f"{context.job_name} was launched for {' and '.join(sorted(specs))}",
                 why="its config, its partition and its tag pinot/table name different tables",
-                hint="choose the partition anew; the launchpad writes the others",
+                hint="choose the partition again; the launchpad then writes the config and the tag",
             )
         return next(iter(specs.values()))
 
@@ -91,7 +91,7 @@ class TableChoice(Generic[S]):
 def claim(context: dg.OpExecutionContext, spec: AnyTableSpec) -> None:
     """Tag the run with its table, so that later runs of the table wait for it.
 
-    The lease stands behind this. Without this check, a run that has not taken the lease yet would fail.
+    The lease protects the table in any case. Without this check, a run that has not taken it yet would fail.
 
     :raises PinotAssetsError: another run of the table works already, or the run is one of a backfill.
     """
@@ -99,7 +99,7 @@ def claim(context: dg.OpExecutionContext, spec: AnyTableSpec) -> None:
     if BACKFILL_ID_TAG in context.run.tags:
         raise PinotAssetsError(
             f"{context.job_name} does not act on {label} in a backfill",
-            why="it changes what queries see, and each table wants a decision of its own",
+            why="it changes what queries see, so each table needs its own decision",
             hint=f"launch it for the partition {label} alone",
         )
     if TABLE_TAG not in context.run.tags:
@@ -107,10 +107,10 @@ def claim(context: dg.OpExecutionContext, spec: AnyTableSpec) -> None:
     for run in runs_under_way(context.instance, spec):
         if run.run_id != context.run.run_id and run.status not in TO_START:
             raise PinotAssetsError(
-                f"{label} is being worked on",
+                f"another run works on {label}",
                 why=f"run {run.run_id} ({run.job_name}) has not ended, and this run did not wait for it",
-                hint=f"launch it again with the partition {label}: it then waits for runs of the table's "
-                "jobs in the queue. Assets that were picked by hand have to end first",
+                hint=f"launch it again with the partition {label}: it then waits in the queue for runs of "
+                "the table's jobs. A run of assets that you picked by hand has to end first",
             )
 
 
@@ -151,13 +151,15 @@ def _job(
 ) -> dg.JobDefinition:
     name = f"pinot_{operation}"
     table = dg.Field(
-        str, default_value="", description="The table; with a partition, the partition is the table."
+        str,
+        default_value="",
+        description="The table. If a partition is chosen, the partition names the table.",
     )
     op = dg.op(name=f"{name}_op", out={}, description=description, config_schema={TABLE: table, **config})(
         act
     )
     return dg.GraphDefinition(name, node_defs=[op]).to_job(
-        description=f"{description} The partition is the table.",
+        description=f"{description} The partition names the table.",
         tags=tags,
         executor_def=dg.in_process_executor,
         config=dg.PartitionedConfig(

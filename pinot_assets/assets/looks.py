@@ -120,7 +120,7 @@ def table_health(spec: TableSpec) -> dg.AssetChecksDefinition:
     def look_once(instance: dg.DagsterInstance, pinot: PinotResource) -> Iterator[AssetEvent]:
         return recorded(instance, spec, look_at_offline(spec, pinot.settings))
 
-    what = f"What should hold of {spec.name} at any time. Reads only, and takes no lease."
+    what = f"Checks the health of {spec.name}. Reads only, and takes no lease."
     return health_checks(spec, (STATUS, *CHECKS), what, look_once)
 
 
@@ -137,5 +137,5 @@ def health_job(tables: TableChoice[AnyTableSpec]) -> dg.JobDefinition:
         context.log.info(view_text(view))
         yield from recorded(context.instance, spec, view)
 
-    what = "One look at the health of a table: its status and each of its checks. Changes nothing."
+    what = "Reads the health of a table once: its status and each of its checks. Changes nothing."
     return location_job("health", what, tables, look_once)

@@ -72,7 +72,7 @@ def _rollback(driver: Driver, config: JsonMapping, log: dg.DagsterLogManager) ->
     for line in shown:
         log.info(line)
     if config["dry_run"]:
-        return "only shown, as dry_run wants it"
+        return "nothing was done: dry_run is set"
     snapshot = driver.rollback(config["to"], way)
     counted = driver.count(snapshot)
     for answer in counted:
@@ -97,23 +97,24 @@ def _gc(driver: Driver, config: JsonMapping, log: dg.DagsterLogManager) -> str:
         return "\n\n".join(lines(garbage(driver, grace_ms), None))
     collected = collect(driver, grace_ms, lambda _done, _total: None)
     for name, why in collected.failed.items():
-        log.warning(f"{name} could not be taken away: {why}")
+        log.warning(f"{name} could not be deleted: {why}")
     return "\n\n".join(lines(collected.garbage, collected))
 
 
 _ROLLBACK = _JobWork(
     "rollback",
-    "Back to a kept snapshot: the one before, or the one that the config names. By one revert, or by "
-    "publishing its staged segments again: the log shows it. What was taken back stays out until `resume`. "
-    "Acts as it is launched; with `dry_run: true` it only shows what it would do.",
+    "Takes the table back to a kept snapshot: the one before, or the one that the config names. The "
+    "log shows how: by one revert, or by publishing the staged segments of the snapshot again. "
+    "Until `resume`, runs do not bring back what was taken out. The job acts when it is launched; "
+    "with `dry_run: true` it only shows what it would do.",
     lambda observed: observed.snapshot.session if observed.snapshot else "",
     _rollback,
     {
         "to": dg.Field(
             str,
             default_value="",
-            description="Number or session of a kept snapshot (`pinot-assets snapshots` lists them); "
-            "empty is the one before the current one.",
+            description="Number or session of a kept snapshot (`pinot-assets snapshots` lists them). If "
+            "empty: the one before the current one.",
         ),
         "dry_run": dg.Field(
             bool, default_value=False, description="Only show in the log what would be done."
@@ -122,28 +123,28 @@ _ROLLBACK = _JobWork(
 )
 _RESUME = _JobWork(
     "resume",
-    "Let in again what a rollback holds back; the next trigger takes it.",
+    "Ends the hold of a rollback: the next trigger publishes again what was held back.",
     lambda observed: observed.pointer.hold.key if observed.pointer.hold else "",
     _resume,
 )
 _CLEAR = _JobWork(
     "clear",
-    "Drop the unfinished session; what is published stays.",
+    "Drops the unfinished session. What is published stays.",
     lambda observed: observed.session.id if observed.session else "",
     _clear,
 )
 
 _GC = _JobWork(
     "gc",
-    "Take away what nothing needs any more: old snapshots, staged tars, sessions, segments, nodes. Only says "
-    "what would go and why, unless the config says `apply`. Like rollback, resume and clear it also "
-    "tells Dagster of what was published outside it since the last look.",
+    "Deletes what nothing needs any more: old snapshots, staged tars, sessions, segments, nodes. "
+    "Without `apply` it only shows what would be deleted, and why. Like rollback, resume and clear, "
+    "it also reports to Dagster what was published outside of Dagster since the last look.",
     lambda observed: observed.snapshot.session if observed.snapshot else "",
     _gc,
     {
         "apply": dg.Field(bool, default_value=False, description="Take it away."),
         "grace_hours": dg.Field(
-            float, default_value=float(GRACE_HOURS), description="What is younger stays."
+            float, default_value=float(GRACE_HOURS), description="What is younger is kept."
         ),
     },
 )
@@ -156,7 +157,8 @@ def _act_once(context: dg.OpExecutionContext, operation: _JobWork, driver: Drive
     meant = context.run.tags.get(TARGET_TAG, target)
     if meant != target:
         return (
-            f"{meant or 'nothing'} was to be acted on, and {target or 'nothing'} stands now: nothing is done"
+            f"the config was meant for {meant or 'nothing'}, and the table now has "
+            f"{target or 'nothing'}: nothing is done"
         )
     context.instance.add_run_tags(context.run.run_id, {TARGET_TAG: target})
     return operation.act(driver, context.op_config or {}, context.log)
@@ -193,9 +195,9 @@ def plan_job(tables: TableChoice[TableSpec]) -> dg.JobDefinition:
 
     return location_job(
         "plan",
-        "What a run of a table would do now: files, segments, rows, room, and what cannot be undone. "
-        "Changes nothing and takes no lease; the plan is in the run's log and on the asset "
-        "`<table>/snapshot`.",
+        "Shows what a run of a table would do now: files, segments, rows, room in the staging area, "
+        "and what cannot be undone. Changes nothing and takes no lease. The plan is in the run's "
+        "log and on the asset `<table>/snapshot`.",
         tables,
         plan,
     )
@@ -211,7 +213,7 @@ def lines_of(plan: PlanReport) -> Iterator[str]:
         yield from _labelled(part(plan))
     for mode, builds, removes, remark in mode_lines(plan):
         yield f"mode {mode}: builds {builds}, removes {removes}" + (f" ({remark})" if remark else "")
-    yield f"exactly this: {command(plan)}"
+    yield f"to run exactly this plan: {command(plan)}"
 
 
 def _labelled(lines: Iterable[Line]) -> Iterator[str]:

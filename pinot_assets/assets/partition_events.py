@@ -159,8 +159,8 @@ class Spread:
         """
         if running := runs_under_way(self.instance, self.spec):
             raise PinotAssetsError(
-                f"run {running[0].run_id} of {self.spec.name} is under way",
-                why="Dagster fails a step whose partition has gone",
+                f"run {running[0].run_id} of {self.spec.name} has not ended",
+                why="Dagster fails a step whose partition was deleted",
                 hint=f"stop the sensor {self.spec.asset_name}_files, wait for the run to end, and run this "
                 "again",
             )
@@ -176,7 +176,7 @@ def open_spread(spec: TableSpec) -> Iterator[Spread]:
         os.environ["DAGSTER_HOME"] = str(default_home() / "dagster")
     if not os.environ.get("DAGSTER_HOME"):
         raise PinotAssetsError(
-            "no Dagster instance to talk to",
+            "there is no Dagster instance to write to",
             why="DAGSTER_HOME is not set, and `pinot-assets dev` has not run here",
             hint="export DAGSTER_HOME=<the folder of its dagster.yaml>",
         )

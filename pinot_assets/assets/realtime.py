@@ -81,7 +81,7 @@ def realtime_health(spec: RealtimeTableSpec) -> dg.AssetChecksDefinition:
         looked = view_of(spec.name, pinot.settings)
         return [*observations(spec, looked), *evaluations(instance, spec, looked.answers)]
 
-    what = f"What should hold of {spec.name_with_type} at any time. Reads only."
+    what = f"Checks the health of {spec.name_with_type}. Reads only."
     return health_checks(spec, CHECKS, what, look_at)
 
 
@@ -129,7 +129,7 @@ class OperationInputs:
     @contextmanager
     def open(self) -> Iterator[TableOperation]:
         """Yield the table. If Pinot stops answering, the client's error lists the effects so far."""
-        again = "the same job looks at the table first and does what is left"
+        again = "launch the same job: it looks at the table first and does what is left"
         with RealtimePinot(self.settings.pinot) as client, recording(client, again) as pinot:
             yield TableOperation(self.settings, pinot, self.table, open_deep_store(pinot), self.log.info)
 
@@ -167,14 +167,16 @@ def _repair(work: OperationInputs) -> str:
             plan = preview_repair(table.read(), remembered, limits)
             _tell(work.log, plan)
             if plan.all_well:
-                return "nothing to mend"
-            return f"{plural(len(plan.steps), 'step')} would be done; only shown, as apply is not set"
+                return "nothing to repair"
+            return (
+                f"{plural(len(plan.steps), 'step')} would be done; nothing was done, because apply is not set"
+            )
         with table.hold(work.run) as lease:
             plan, outcomes = table.repair(lease, limits).round()
     _tell(work.log, plan)
     if failed := [f"{one.step}: {one.result}; {one.text}" for one in outcomes if not one.helped]:
         raise dg.Failure("\n".join(failed), allow_retries=False)
-    return "nothing to mend" if plan.all_well and not outcomes else f"{plural(len(outcomes), 'step')} done"
+    return "nothing to repair" if plan.all_well and not outcomes else f"{plural(len(outcomes), 'step')} done"
 
 
 def _tell(log: dg.DagsterLogManager, plan: RepairPlan) -> None:
@@ -196,8 +198,8 @@ def _drain(goal: Goal, work: OperationInputs) -> str:
     if table_settings(work.spec.table_json).pauseless is not (goal is Goal.ON):
         value = "true" if goal is Goal.ON else "false"
         raise SpecDrift(
-            f"{work.spec.path} does not want pauseless consumption {goal}",
-            hint=f"write pauselessConsumptionEnabled: {value} there, reload, and run it again",
+            f"{work.spec.path} does not set pauseless consumption {goal}",
+            hint=f"write pauselessConsumptionEnabled: {value} into it, reload, and run the job again",
         )
     with work.open() as table, table.hold(work.run) as lease:
         change = PauselessChange(
@@ -212,7 +214,7 @@ def _drain(goal: Goal, work: OperationInputs) -> str:
         last = change.run(goal)
     if last.do is not Do.DONE:
         raise dg.Failure(
-            f"pauseless consumption is not {goal} yet: {last.do}, {last.why}; run it again to go on",
+            f"pauseless consumption is not {goal} yet: {last.do}, {last.why}; run the job again to continue",
             allow_retries=False,
         )
     return last.why
@@ -228,9 +230,9 @@ def _rebalance(work: OperationInputs) -> str:
             _, judged = preview_rebalance(table.pinot, table.read, table.table, request)
             for one in judged.objections:
                 work.log.warning(f"{one.name}: {one.message} → {one.next_step}")
-            guard = "it would be refused" if judged.refused else "nothing speaks against it"
+            guard = "Pinot's rebalance would be refused" if judged.refused else "no rule refuses it"
             would = f"{plural(len(judged.moves), 'segment')} would move"
-            return f"{would}; {guard}; only shown, as apply is not set"
+            return f"{would}; {guard}; nothing was done, because apply is not set"
         with table.hold(work.run) as lease:
             if work.config["upload_first"]:
                 for _ in table.repair(lease).rounds(_UPLOAD_ROUNDS):
@@ -260,8 +262,8 @@ def _restart(work: OperationInputs) -> str:
                 work.log.info(f"would be deleted: {segment.name}")
             for said in (*restart.refusals, *restart.warnings):
                 work.log.warning(said)
-            would = f"{plural(len(restart.going), 'segment')} would go"
-            return f"{would}; only shown, as confirm does not name the table"
+            would = f"{plural(len(restart.going), 'segment')} would be deleted"
+            return f"{would}; nothing was done, because confirm does not name the table"
         with table.hold(work.run) as lease:
             deleted = Restart(table.pinot, table.read, lease, table.tell).run(named)
     return f"read again from the stream: {plural(len(deleted), 'segment')} deleted"
@@ -271,15 +273,15 @@ def _drill(work: OperationInputs) -> str:
     """:raises PinotAssetsError: the config does not name the table, or the environment lacks a command."""
     if not _is_confirmed(work):
         raise PinotAssetsError(
-            f"no drill on {work.table}",
-            why="confirm does not name it",
-            hint="repeat the table's name there, if it is one that may be broken",
+            f"the drill on {work.table} was not started",
+            why="confirm does not name the table",
+            hint="repeat the table's name there, if it is a table that may break",
         )
     said = {name: os.environ.get(name, "") for name in (BREAK, MEND, LOAD_FROM_PEERS)}
     if missing := [name for name in (BREAK, MEND) if not said[name]]:
         raise PinotAssetsError(
-            f"no drill on {work.table}",
-            why=f"{' and '.join(missing)} of the code location's environment not set",
+            f"the drill on {work.table} was not started",
+            why=f"the code location's environment does not set {' and '.join(missing)}",
             hint="set the commands that make the deep store unwritable and undo it",
         )
     seconds = work.config["seconds"]
@@ -302,46 +304,48 @@ def _drill(work: OperationInputs) -> str:
 
 
 _PATIENCE = dg.Field(
-    float, default_value=3600.0, description="Seconds; what is unfinished then goes on with the next run."
+    float, default_value=3600.0, description="Seconds. The next run continues what is unfinished then."
 )
-_CONFIRM = dg.Field(str, default_value="", description="The table's name once more: yes, do it.")
+_CONFIRM = dg.Field(str, default_value="", description="The table's name once more, to confirm.")
 OPERATIONS = (
     Operation(
         "preflight",
-        "Look whether what the table spec switches on would hold; fails where a rule refuses. Reads only.",
+        "Checks whether what the table spec turns on would work. Fails where a rule refuses. Reads only.",
         _preflight,
     ),
     Operation(
         "repair",
-        "Mend what can be mended now: upload, finish, reset, re-ingest, each read back. Without `apply` the "
-        "plan is only shown in the log.",
+        "Repairs what can be repaired now: upload, finish, reset, re-ingest; each step is read "
+        "back. Without `apply` the log only shows the plan.",
         _repair,
         {
             "apply": dg.Field(bool, default_value=False, description="Do it."),
-            "limit": dg.Field(int, default_value=USUAL_LIMITS.steps, description="At most so many steps."),
+            "limit": dg.Field(
+                int, default_value=USUAL_LIMITS.steps, description="The most steps that are done."
+            ),
         },
     ),
     Operation(
         "pauseless_enable",
-        "Preflight, drain, switch pauseless consumption on, and watch the first commits.",
+        "Preflight, drain, turn pauseless consumption on, and watch the first commits.",
         partial(_drain, Goal.ON),
         {"patience": _PATIENCE},
     ),
     Operation(
         "pauseless_disable",
-        "Drain, switch pauseless consumption off, and watch the first commits.",
+        "Drain, turn pauseless consumption off, and watch the first commits.",
         partial(_drain, Goal.OFF),
         {"patience": _PATIENCE},
     ),
     Operation(
         "rebalance",
-        "Pinot's rebalance, refused where rows that only servers have might go. Without `apply`, what would "
-        "move and what speaks against it are only shown in the log.",
+        "Runs Pinot's rebalance, and refuses it where rows could be lost that only servers have. "
+        "Without `apply` the log only shows what would move and which rules refuse it.",
         _rebalance,
         {
             "apply": dg.Field(bool, default_value=False, description="Do it."),
             "upload_first": dg.Field(
-                bool, default_value=False, description="Mend first: what only servers have is uploaded."
+                bool, default_value=False, description="Repair first: upload what only servers have."
             ),
             "options": dg.Field(
                 dg.Map(str, str),  # type: ignore[no-untyped-call]
@@ -353,23 +357,26 @@ OPERATIONS = (
     ),
     Operation(
         "restart_from",
-        "Delete lost segments and all later ones of their partitions, and read them again in order: the last "
-        "resort of dedup and partial upsert tables. Without `confirm`, what would go is only shown.",
+        "Deletes lost segments and all later ones of their partitions, and consumes them again in "
+        "order: the last resort for dedup and partial upsert tables. Without `confirm` the log only "
+        "shows what would be deleted.",
         _restart,
         {
-            "segments": dg.Field([str], description="Lost segments, by their whole names."),
+            "segments": dg.Field([str], description="Names of lost segments, in full."),
             "confirm": _CONFIRM,
         },
     ),
     Operation(
         "drill",
-        "Take the deep store from a TEST table for a while, and show what that does: by the commands in "
-        f"{BREAK} and {MEND}.",
+        "Makes the deep store of a TEST table unwritable for a while, and shows the effect. The "
+        f"commands are in {BREAK} and {MEND}.",
         _drill,
         {
             "confirm": _CONFIRM,
             "seconds": dg.Field(
-                float, default_value=60.0, description="How long it is watched, before and in the outage."
+                float,
+                default_value=60.0,
+                description="How long the table is watched, before the outage and in it.",
             ),
         },
     ),

@@ -72,8 +72,8 @@ def _table_job(name: str, table: str, keys: TableKeys) -> UnresolvedAssetJobDefi
             "dagster/retry_on_asset_or_op_failure": "false",
             "dagster/retry_strategy": "FROM_FAILURE",
         },
-        description=f"One trigger of {table}: build what changed, gate it, switch to it. "
-        f"Choose the partition `{ALL_FILES}`; any other does the same.",
+        description=f"One trigger of {table}: build what changed, audit it, switch to it. Choose the "
+        f"partition `{ALL_FILES}`; any other partition does the same.",
     )
 
 
@@ -235,5 +235,5 @@ def wait_out(parent: str, store: SessionStore, note: Callable[[str], None], cloc
         return holder is None or holder.run != parent
 
     if not ask_if_let_go():
-        note(f"waiting for the lease of run {parent}, which this one goes on for")
+        note(f"waiting for the lease of run {parent}, which this run continues")
         poll_until(Deadline(clock, store.waits.lease + SLACK_S), 1, ask_if_let_go, bool)

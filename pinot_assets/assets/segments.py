@@ -59,7 +59,7 @@ def file_partitions(spec: TableSpec) -> dg.DynamicPartitionsDefinition:
 def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:
     """Return the asset of the source's files, which the files sensor, each run and people observe."""
     where = spec.ingestion.input_dir_uri
-    what = f"Files of {where} as they lie there. Only observed, so Dagster counts them as missing."
+    what = f"Files in {where}. They are only observed, so Dagster counts them as missing."
 
     @dg.multi_observable_source_asset(  # type: ignore[untyped-decorator]
         name=f"{spec.asset_name}_source_files",
@@ -108,9 +108,9 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
         pool=pool_of(spec),
         **asset_attributes(
             spec,
-            "Every file built into segments by Spark and staged, hidden; `snapshot` switches to them, and"
-            f" `{job_name(spec)}` does both. Materializing any partition triggers the table: whatever"
-            " is new, rewritten or deleted is taken together.",
+            "Spark builds every file into segments and stages them, hidden. `snapshot` switches to "
+            f"them, and `{job_name(spec)}` does both. Materializing any partition triggers the "
+            "table: the run takes all new, rewritten and deleted files together.",
             "spark",
             "pinot",
         ),
@@ -120,7 +120,7 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
     ) -> Iterator[Event | dg.AssetCheckEvaluation | dg.MaterializeResult[None]]:
         driver = driver_of(context, spec, push)
         if (earlier := _same_trigger(context, spec)) is not None:
-            context.log.info(f"run {earlier} of the same request has triggered {spec.name}: once is enough")
+            context.log.info(f"run {earlier} of the same request has triggered {spec.name} already")
             waiting = driver.observe().session is not None
         else:
             # Tag the run when the build begins: if it dies, a person first looks for its session.
@@ -169,8 +169,8 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
         name=GATE,
         blocking=True,
         pool=pool_of(spec),
-        description="Every file is built, every replica of every staged segment is as it was built, and what "
-        "`audit:` in the table spec asks for holds.",
+        description="Passes when every file is built, every replica of every staged segment is as it was "
+        "built, and what `audit:` in the table spec requires is true.",
     )
     def consistent_push(
         context: dg.AssetCheckExecutionContext, push: ConsistentPushResource
@@ -189,12 +189,14 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
             still = served(observation.snapshot)
             if observation.session is None and driver.given_up() is None:
                 # A person ran the check. Passing is safe: `snapshot` has nothing to switch to.
-                return dg.AssetCheckResult(passed=True, description=f"nothing is staged to be gated: {still}")
+                return dg.AssetCheckResult(
+                    passed=True, description=f"nothing is staged, so there is nothing to audit: {still}"
+                )
             session, findings = driver.audit()
         except Exception as error:
             # An exception would record no evaluation, so an error of the gate counts as a shut gate.
             if not isinstance(error, PinotAssetsError):
-                context.log.exception("the gate broke")
+                context.log.exception("the gate failed")
             said = str(error) if isinstance(error, PinotAssetsError) else repr(error)
             return dg.AssetCheckResult(passed=False, description=f"{said}. The gate stays shut")
         failed = [f for f in findings if not f.passed]

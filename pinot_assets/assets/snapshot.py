@@ -199,7 +199,7 @@ def gate_again(instance: dg.DagsterInstance, shown: Publication, failed: int) ->
         check_name=GATE,
         passed=not warnings,
         severity=dg.AssetCheckSeverity.WARN if warnings else dg.AssetCheckSeverity.ERROR,
-        description="; ".join(warnings) or "passed, and switched to",
+        description="; ".join(warnings) or "passed, and switched",
         metadata=of_checks(checks),
         target_materialization_data=checked_materialization(instance, segments),
         blocking=True,

@@ -77,12 +77,12 @@ def broker_tally(question: Question, result: QueryResult) -> Tally:
     :raises PinotError: it does not have the shape of the question, lacks groups, or a value is not a number.
     """
     if not question.keys and len(result.rows) != 1:
-        raise PinotError(f"a broker answered with {len(result.rows):,} rows, where one was asked for")
+        raise PinotError(f"a broker answered with {len(result.rows):,} rows instead of one")
     if question.keys and not question.limited and len(result.rows) >= MOST_GROUPS:
         raise _groups_left_out("a broker", len(result.rows))
     width = len(question.keys) + len(question.aggregates)
     if any(len(row) != width for row in result.rows):
-        raise PinotError(f"a broker answered with rows of another shape, where {width} values were asked for")
+        raise PinotError(f"a broker's rows do not have {width} values")
     return {
         tuple(row[place] for place in question.key_places): tuple(
             _broker_value(value, fold)
@@ -104,7 +104,7 @@ def _broker_value(value: JsonValue, fold: str) -> float:
     with suppress(ValueError):
         if isinstance(value, str | int | float):
             return float(value)
-    raise PinotError(f"a broker answered {str(value)[:80]!r}, which is no number")
+    raise PinotError(f"a broker answered {str(value)[:80]!r}, which is not a number")
 
 
 def joined(question: Question, *parts: Tally) -> Tally:
@@ -158,7 +158,7 @@ def as_expected(assertion: Assertion, tallies: Sequence[Tally], live: Tally | No
 
 def nothing_live(assertion: Assertion) -> Finding:
     """Return the finding before a first switch, when there is no live answer to compare with."""
-    return _finding(assertion, 0, [], "answers: nothing is live yet to be compared with")
+    return _finding(assertion, 0, [], "answers: nothing is published yet to compare with")
 
 
 def assertion_unanswered(assertion: Assertion, why: str) -> Finding:
@@ -190,9 +190,9 @@ def _require_shape(question: Question, table: DataTable) -> None:
     width = len(question.keys) + len(question.aggregates)
     if len(table.columns) != width:
         names = ", ".join(name for name, _ in table.columns)
-        raise PinotError(f"a server answered with {names}, where {width} values were asked for")
+        raise PinotError(f"a server answered with {names} instead of {width} values")
     if not question.keys and len(table.rows) != 1:
-        raise PinotError(f"a server answered with {len(table.rows):,} rows, where one was asked for")
+        raise PinotError(f"a server answered with {len(table.rows):,} rows instead of one")
     if table.groups_cut or (question.keys and len(table.rows) >= MOST_GROUPS):
         raise _groups_left_out("a server", len(table.rows))
 

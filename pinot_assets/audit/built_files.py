@@ -50,7 +50,7 @@ def rows_as_read(receipts: Collection[Receipt]) -> Finding:
     more = [f"{aside:,} were put aside"] if aside else []
     more += [f"{filtered:,} were filtered out"] if filtered else []
     silent = sum(r.rows > 0 for r in receipts) - sum(r.rows > 0 for r, _, _ in counts)
-    more += [f"of {plural(silent, 'file')} no count is known"] if silent else []
+    more += [f"the row count of {plural(silent, 'file')} is not known"] if silent else []
     files = tuple(r.uri for r, _, _ in wrong)  # a file that lost all of its rows may have no segment
     return replace(finding, message="; ".join([finding.message, *more]), files=files)
 
@@ -111,8 +111,10 @@ def empty_outputs(receipts: Collection[Receipt], bound: EmptyOutputs | None) -> 
     bad = [f"{base_name(receipt.uri)} has none" for receipt in read if not receipt.rows]
     finding = finding_of("empty_outputs", len(read), bad, "files have rows")
     if bad and (bound is None or bound.severity == "warn"):
-        why = "audit: does not ask for empty_outputs" if bound is None else "its severity is warn"
-        finding = replace(finding, message=f"{finding.message}; allowed, since {why}", severity=Severity.WARN)
+        why = "audit: does not list empty_outputs" if bound is None else "its severity is warn"
+        finding = replace(
+            finding, message=f"{finding.message}; allowed, because {why}", severity=Severity.WARN
+        )
     return replace(finding, of_data=bound is not None)
 
 
@@ -195,7 +197,7 @@ Lost = Mapping[str, Mapping[str, Cut]]
 """Values that were cut, by the URI of the file and the name of the column."""
 
 _REASONS: Final = (
-    ("cut_at_nul", "error", "held a NUL and lost what follows it", "the files"),
+    ("cut_at_nul", "error", "contained a NUL and lost what follows it", "the files"),
     (
         "cut_at_max_length",
         "warn",
@@ -225,7 +227,7 @@ def cut_values(lost: Lost, bounds: Collection[CutCheck]) -> Iterator[Finding]:
             continue
         total = sum(count for _, _, count in counts)
         severity = said.get(check, usual)
-        fix = f"; keep the gate open with `- check: {check}`, `severity: warn`, or mend {what}"
+        fix = f"; keep the gate open with `- check: {check}`, `severity: warn`, or correct {what}"
         message = f"{plural(total, 'value')} {how}: {some(columns_cut, between='; ')}"
         message += "" if severity == "warn" else fix
         yield Finding(check, False, 0, total, message, severity=Severity(severity.upper()), of_data=True)

@@ -72,7 +72,7 @@ def tars_in_place(outputs: Sequence[Output], sizes: Mapping[str, int | None]) ->
     :param sizes: size by tar URI, None for a tar that is not there.
     """
     bad = [
-        f"{o.segment} has {sizes.get(o.tar_uri)} bytes staged, built {o.tar_bytes}"
+        f"{o.segment} has {sizes.get(o.tar_uri)} bytes staged instead of {o.tar_bytes}"
         for o in outputs
         if sizes.get(o.tar_uri) != o.tar_bytes
     ]
@@ -135,7 +135,7 @@ def crc_on_servers(
     bad = [
         f"{o.segment} is not loaded on {server}"
         if crc is None
-        else f"{o.segment} has CRC {crc} on {server}, built {o.crc}"
+        else f"{o.segment} has CRC {crc} on {server} instead of {o.crc}"
         for o, server, crc in loaded
         if crc != o.crc
     ]
@@ -146,7 +146,7 @@ def crc_on_servers(
 def crc_as_built(outputs: Sequence[Output], crcs: Mapping[str, int]) -> Finding:
     """Check that Pinot has exactly the segments that were built, by their CRCs."""
     bad = [
-        f"{o.segment} has CRC {crcs.get(o.segment)}, built {o.crc}"
+        f"{o.segment} has CRC {crcs.get(o.segment)} instead of {o.crc}"
         for o in outputs
         if crcs.get(o.segment) != o.crc
     ]
@@ -160,7 +160,7 @@ def rows_as_built(outputs: Sequence[Output], rows: Mapping[str, Mapping[str, int
     found = sum(n for o in outputs for n in rows.get(o.segment, {}).values())
     bad = [f"{o.segment} is loaded on no server" for o in outputs if not rows.get(o.segment)]
     bad += [
-        f"{o.segment} has {plural(n, 'row')} on {server}, built {o.rows:,}"
+        f"{o.segment} has {plural(n, 'row')} on {server} instead of {o.rows:,}"
         for o in outputs
         for server, n in rows.get(o.segment, {}).items()
         if n != o.rows
@@ -172,7 +172,7 @@ def rows_as_built(outputs: Sequence[Output], rows: Mapping[str, Mapping[str, int
 
 def sources_unchanged(segments_from: Sequence[str], visible: frozenset[str]) -> Finding:
     """Check that every segment that will be replaced is still there and visible (rules R5, R8)."""
-    bad = [f"{name} is gone or hidden" for name in segments_from if name not in visible]
+    bad = [f"{name} is missing or hidden" for name in segments_from if name not in visible]
     return finding_of("sources_unchanged", len(segments_from), bad, "segments to be replaced are in place")
 
 
@@ -229,8 +229,8 @@ def row_change(bound: RowChange, counts: Mapping[str, RowsSeen]) -> Finding:
     allowed = f"{least} to {most}"
     name = f"row_change of {bound.of} ({allowed})"
     if not judged:
-        what = "no published file is rewritten" if bound.of == "file" else "nothing is live yet"
-        return Finding(name, True, 0, 0, f"{what}: no change to be judged")
+        what = "no published file is rewritten" if bound.of == "file" else "nothing is published yet"
+        return Finding(name, True, 0, 0, f"{what}: there is no change to judge")
     said = some(bad, between="; ") if bad else row_words(RowsSeen(expected, found))
     message, severity = f"{said}, where {allowed} is allowed", Severity(bound.severity.upper())
     return Finding(name, not bad, expected, found, message, severity=severity, of_data=True)
@@ -239,7 +239,7 @@ def row_change(bound: RowChange, counts: Mapping[str, RowsSeen]) -> Finding:
 def row_words(rows: RowsSeen) -> str:
     """Return the change in words, with its percentage if there were rows."""
     share = f" ({rows.percent:+.3g}%)" if rows.now else ""
-    return f"goes from {rows.now:,} to {rows.after:,} rows{share}"
+    return f"changes from {rows.now:,} to {rows.after:,} rows{share}"
 
 
 MOST_PERCENT: Final = 90
@@ -302,7 +302,7 @@ def shrunk_files(rewritten: Collection[Rewritten], bound: Loss | None) -> Findin
 
 def vanished_columns(rewritten: Collection[Rewritten], bound: Loss | None) -> Finding:
     """Check that no column with values in a file's published version is null in all rows of the new one."""
-    unknown = " (what its published version had is not known)"
+    unknown = " (the row count of its published version is not known)"
     bad = [
         (file, f"has no value in {', '.join(file.vanished)}{unknown if file.former is None else ''}")
         for file in rewritten
@@ -319,7 +319,9 @@ def shrunk_table(table: str, counts: RowsSeen, bound: Loss | None, cause: str = 
     :param cause: how the table spec contributed, "" if it did not.
     """
     bad = [f"{table} {row_words(counts)}"] if _shrinks(counts) else []
-    good = f"rows of the table's last snapshot are kept or replaced, of which {100 - MOST_PERCENT}% must be"
+    good = (
+        f"rows of the table's last snapshot are kept or replaced; at least {100 - MOST_PERCENT}% have to be"
+    )
     finding = finding_of("shrunk_table", counts.now, bad, good, found=min(counts.now, counts.after))
     return _allowed_by("shrunk_table", finding, cause, bound)
 
@@ -374,5 +376,5 @@ def _allowed_by(name: LossName, finding: Finding, cause: str, bound: Loss | None
         message = f"{text}; allowed by {word} in audit:"
         return replace(finding, message=message, severity=Severity.WARN, of_data=True)
     where = "in the table spec or at the source" if cause else "at the source"
-    message = f"{text}; repair what is wrong {where}, or allow it with - {word} in audit: of the table spec"
+    message = f"{text}; correct it {where}, or allow it with - {word} in audit: of the table spec"
     return replace(finding, message=message, of_data=True)

@@ -14,7 +14,7 @@ from pinot_assets.table_spec.yaml.writer import in_line
 
 _OFFLINE: Final = Template(
     """\
-# What Pinot is told of the table, and where its files lie. `pinot-assets tables validate` checks it,
+# The table in Pinot, and where its files are. `pinot-assets tables validate` checks this file,
 # `pinot-assets tables apply` makes the table; docs/tables.md describes every key.
 schema:
   schemaName: $name
@@ -64,8 +64,8 @@ fileIngestion:
 
 _REALTIME: Final = Template(
     """\
-# What Pinot is told of the table, and which stream feeds it. `pinot-assets tables validate` checks it,
-# `pinot-assets tables apply` looks whether it would hold and makes the table, whose topic must be there.
+# The table in Pinot, and which stream feeds it. `pinot-assets tables validate` checks this file,
+# `pinot-assets tables apply` runs the preflight and makes the table, whose topic must exist.
 # docs/tables.md describes every key, docs/guides/realtime.md what to look at before.
 schema:
   schemaName: $name

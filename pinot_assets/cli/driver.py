@@ -28,7 +28,7 @@ from pinot_assets.table_spec import TableSpec
 def open_driver(spec: TableSpec, command: str) -> Iterator[Driver]:
     """Yield the driver of a table for a command; release its lease and close its connections at the end."""
     settings, log = load_settings(), new_log("spark")
-    with saying("what was done so far is stored, run it again to go on"), _progress() as progress:
+    with saying("what was done so far is stored; run it again to continue"), _progress() as progress:
         progress.begin(RunPhase.CONNECT)
         with open_clients(spec, settings, SparkOnDemand(progress.starting_spark, log)) as clients:
             driver = Driver(spec, clients, f"pinot-assets {command}", progress, user_here())

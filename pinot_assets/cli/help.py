@@ -1,4 +1,4 @@
-"""How `--help` shows commands: `-h` works like `--help`, and a flag stands without the type of its value."""
+"""How `--help` shows commands: `-h` works like `--help`, and a flag has no type of value."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
         ),
         "scaffold": Entry(
             "commands.scaffold:scaffold",
-            "Write the files of a project: workspace.yaml, dagster.yaml, a sample table, the schema for "
-            "editors.",
+            "Write the files of a project: workspace.yaml, dagster.yaml, a sample table, the schema "
+            "for editors.",
         ),
         "local": Entry("commands.local:app", "A real Pinot with its ZooKeeper on this machine."),
         "tables": Entry("commands.new_specs:app", "Table specs: check them, apply them to Pinot."),
@@ -42,11 +42,11 @@ PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
         ),
         "run": Entry(
             "commands.run:run",
-            "Bring TABLE up to its files: build what changed, gate it, switch to it at one instant.",
+            "Publish the files of TABLE: build what changed, audit it, and switch to it at one instant.",
         ),
         "watch": Entry(
             "commands.watch:watch",
-            "Look at tables every so often, and run those whose files have changed and are ready.",
+            "Look at tables again and again, and run those whose files have changed and are ready.",
         ),
         "status": Entry(
             "commands.status:status",
@@ -55,7 +55,7 @@ PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
         ),
         "session": Entry("commands.session:app", "The consistent-push sessions of a table."),
     },
-    "Ask what was published": {
+    "Show what was published": {
         "query": Entry("commands.query:query", "Run SQL at a broker of Pinot and show its rows."),
         "snapshots": Entry(
             "commands.snapshots:snapshots",
@@ -67,19 +67,19 @@ PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
         ),
         "diff": Entry(
             "commands.snapshots:diff",
-            "Show what lies between two published states of TABLE: files, segments, rows.",
+            "Show the difference between two published states of TABLE: files, segments, rows.",
         ),
         "why": Entry(
             "commands.snapshots:why",
-            "Tell where SEGMENT comes from: its file and version, who published it, and what the audit "
-            "found.",
+            "Show where SEGMENT comes from: its file and version, who published it, and what the "
+            "audit found.",
         ),
         "where": Entry(
             "commands.snapshots:where",
-            "Tell which segments of TABLE hold FILE, in each version that was published.",
+            "Show which segments of TABLE have the rows of FILE, in each version that was published.",
         ),
     },
-    "Go back, clear up": {
+    "Go back, delete what is left over": {
         "rollback": Entry(
             "commands.snapshots:rollback",
             "Take TABLE back to a kept snapshot, at one instant: the one before, or any that `snapshots` "
@@ -87,11 +87,11 @@ PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
         ),
         "resume": Entry(
             "commands.snapshots:resume",
-            "Let in again what a rollback of TABLE holds back.",
+            "End the hold of a rollback of TABLE: the next run publishes again what was held back.",
         ),
         "gc": Entry(
             "commands.gc:gc",
-            "Take away what nothing needs any more: old snapshots, staged tars, sessions, segments, nodes.",
+            "Delete what nothing needs any more: old snapshots, staged tars, sessions, segments, nodes.",
         ),
         "forget": Entry(
             "commands.forget:forget",
@@ -107,7 +107,7 @@ PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
         ),
         "realtime": Entry(
             "realtime.group:app",
-            "REALTIME tables: check, watch and mend them, switch pauseless consumption, rebalance.",
+            "REALTIME tables: check, watch and repair them, turn pauseless consumption on or off, rebalance.",
         ),
     },
     "Dagster and monitoring": {
@@ -117,12 +117,12 @@ PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
         ),
         "down": Entry(
             "commands.local:down_with_ui",
-            "Stop the Dagster UI and the local stack; their data stay.",
+            "Stop the Dagster UI and the local stack. Their data are kept.",
         ),
         "metrics": Entry(
             "commands.metrics:metrics",
-            "Serve numbers of tables for Prometheus: sessions, files, ages, audit results, health, "
-            "REALTIME tables.",
+            "Serve the metrics of tables to Prometheus: sessions, files, ages, audit results, "
+            "health, REALTIME tables.",
         ),
         "partitions": Entry(
             "commands.partitions:app",
@@ -167,12 +167,13 @@ def _program(
     log_format: Annotated[
         LogFormat | None,
         typer.Option(
-            help=f"What a run writes on standard error: text, or JSON lines. {LOG_FORMAT} sets it, too.",
+            help=f"What a run writes on standard error: text, or JSON lines (default: ${LOG_FORMAT}, else "
+            "text).",
             callback=_set_log_format,
         ),
     ] = None,
 ) -> None:
-    """What may stand before a command."""
+    """Options before the command."""
 
 
 def main() -> None:

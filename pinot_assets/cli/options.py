@@ -66,7 +66,7 @@ TablesOption = Annotated[
         "--tables", help="Directory of the table specs (default: $PINOT_ASSETS_TABLES, else tables)."
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON for other programs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 Newest = Annotated[int, typer.Option("--newest", min=1, help="How many to show.")]

@@ -210,9 +210,9 @@ def of_system(error: PinotAssetsError | OSError) -> PinotAssetsError:
         return error
     name = f"{error.filename} " if error.filename else ""
     return PinotAssetsError(
-        f"the system refuses {name}".rstrip(),
+        f"the operating system refuses {name}".rstrip(),
         why=error.strerror or str(error),
-        hint="check the name, the rights and the disk",
+        hint="check the name, the permissions and the disk",
     )
 
 
@@ -238,6 +238,6 @@ def _with_json(app: typer.Typer) -> int:
         ended = ExitCode.INTERRUPTED
     if ended in _INTERRUPTED:  # standard error already has the line for people
         show_json(
-            {"error": interrupts.SAID, "why": None, "hint": "run it again to go on", "exit": int(ended)}
+            {"error": interrupts.SAID, "why": None, "hint": "run it again to continue", "exit": int(ended)}
         )
     return ended if isinstance(ended, int) else ExitCode.DONE

@@ -35,7 +35,7 @@ class ConsoleProgress:
             TextColumn("{task.description}"),
             BarColumn(bar_width=20, table_column=Column(no_wrap=True)),
             TimeElapsedColumn(table_column=Column(no_wrap=True)),
-            # Only this column goes on in a second line where the terminal is narrow.
+            # Only this column continues in a second line where the terminal is narrow.
             TextColumn("{task.fields[how_far]}", table_column=Column(no_wrap=False)),
             console=console,
             transient=True,

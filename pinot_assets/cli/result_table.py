@@ -19,7 +19,7 @@ _NARROWEST: Final = 8
 class ResultColumn:
     """One column.
 
-    :ivar is_number: whether values stand at the right edge.
+    :ivar is_number: whether values are aligned to the right.
     """
 
     name: str

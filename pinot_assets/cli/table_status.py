@@ -191,7 +191,7 @@ def status_lines(status: TableStatus, rows: FirstQuery, now_ms: int) -> Iterator
             yield "", f"[red]{escape(session.last_error)}[/]"
     if (hold := observation.hold).files or hold.removals:
         held = f"{plural(len(hold.files), 'file version')}, {plural(len(hold.removals), 'removal')}"
-        yield "held back", f"{held} after a rollback; `pinot-assets resume {spec.name}` lets them in"
+        yield "held back", f"{held} after a rollback; `pinot-assets resume {spec.name}` ends the hold"
     if observation.holder is not None:
         yield "lease", f"held by {escape(str(observation.holder))}"
     if status.report.do:

@@ -1,7 +1,7 @@
 """Print to the terminal safely: the text may come from file names, Pinot or ZooKeeper.
 
-A terminal of any width shows whole words: a long line goes on below its own text. In a pipe or a file, lines
-stay whole. Where only ASCII can be shown, our marks have stand-ins (`printable.STAND_INS`).
+A terminal of any width shows whole words: a long line continues below its own text. In a pipe or a file,
+lines stay whole. Where only ASCII can be shown, our marks have stand-ins (`printable.STAND_INS`).
 
 With `--json`, standard output is JSON only, for other programs, and a command asks no question.
 """
@@ -58,7 +58,7 @@ _LONGEST_LABEL: Final = 32
 
 
 def wrapped(text: Text, width: int) -> Text:
-    """Return the text with line breaks between words; a line goes on below its text, right of its label.
+    """Return the text with line breaks between words; a line continues below its text, right of its label.
 
     A word that fits no line stays whole where it is, and so does a command: people copy both.
 
@@ -92,7 +92,7 @@ def _wrapped_line(line: Text, width: int) -> Iterable[Text]:
 def fit_output(environment: Mapping[str, str]) -> None:
     """Let standard output and error show stand-ins for what their encoding does not have.
 
-    Python takes the locale C for UTF-8 (PEP 538, 540); what is told to be C gets ASCII here.
+    Python takes the locale C for UTF-8 (PEP 538, 540); with the locale C, this shows ASCII.
     """
     locale = environment.get("LC_ALL") or environment.get("LANG")
     is_plain = locale in ("C", "POSIX") and not environment.get("PYTHONIOENCODING")
@@ -148,4 +148,4 @@ def unanswered(hint: str = DRY_RUN) -> PinotAssetsError:
 
     :param hint: which options answer the question.
     """
-    return PinotAssetsError("with --json nobody is asked", hint=hint)
+    return PinotAssetsError("with --json the command asks no question", hint=hint)

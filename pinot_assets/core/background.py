@@ -1,4 +1,4 @@
-"""Calls that run beside the caller: a slow one is collected later, and the others go on meanwhile."""
+"""Calls that run beside the caller: a slow one is collected later, and the others continue meanwhile."""
 
 from __future__ import annotations
 

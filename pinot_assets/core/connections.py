@@ -242,12 +242,12 @@ class PinotConnection:
                 ) from None
             if parts.username is not None or parts.password is not None:
                 raise SpecError(
-                    f"the address of Pinot at {parts.hostname} holds credentials",
+                    f"the address of Pinot at {parts.hostname} contains credentials",
                     hint="set PINOT_USER and PINOT_PASSWORD, or PINOT_TOKEN, in the environment instead",
                 )
             if origin_of(url) is None:
                 raise PinotAssetsError(
-                    f"not an http address: {url}", hint="write http://host:port or https://host:port"
+                    f"{url} is not an http address", hint="write http://host:port or https://host:port"
                 )
 
     @property
@@ -303,8 +303,8 @@ class Waits:
         if not 0 < self.pinot_write < self.lease:
             raise SpecError(
                 f"a write to Pinot may take {self.pinot_write:g} s, and the lease lasts {self.lease:g} s",
-                why="a run that lost its lease must not have a call under way for long (rule R2)",
-                hint="let the lease last longer than the longest write",
+                why="a run that lost its lease must not wait long for a call (rule R2)",
+                hint="set the lease longer than the longest write",
             )
 
     def timeouts(self) -> Timeouts:

@@ -103,7 +103,7 @@ class _Recorded:
 
 _START = "lineage entry {subject} opened for {segments}"
 _REVERT = "lineage entry {subject} reverted"
-_UPLOAD = "an upload to the deep store of {subject} asked for"
+_UPLOAD = "an upload to the deep store of {subject} requested"
 WORDS: Final[Mapping[str, str]] = {
     "start_replace_segments": _START,
     "force_start_replace_segments": _START,
@@ -114,23 +114,23 @@ WORDS: Final[Mapping[str, str]] = {
     "delete_segments": "{segments} deleted",
     "put_schema": "schema {subject} written",
     "delete_schema": "schema {subject} deleted",
-    "create_table": "table {subject} made",
+    "create_table": "table {subject} created",
     "update_table": "config of table {subject} written",
     "delete_table": "table {subject} deleted",
     "update_realtime_config": "config of table {subject} written",
     "pause": "{subject} paused",
-    "resume": "{subject} set going again",
-    "force_commit": "a commit of what {subject} consumes asked for",
+    "resume": "{subject} resumed",
+    "force_commit": "a commit of what {subject} consumes requested",
     "rebalance": "a rebalance of {subject} started",
     "delete_from": "{segments} of {subject} and all later ones deleted",
-    "run_validation": "a validation of {subject} asked for",
-    "run_validation_with": "a validation of {subject} asked for",
+    "run_validation": "a validation of {subject} requested",
+    "run_validation_with": "a validation of {subject} requested",
     "upload_to_deep_store": _UPLOAD,
     "force_upload_to_deep_store": _UPLOAD,
     "reset_replica": "a replica of {subject} reset",
-    "server_uploads": "an upload by a server of {subject} asked for",
-    "server_uploads_committed": "an upload by a server of {subject} asked for",
-    "reingest": "segment {subject} asked to be read from its stream again",
+    "server_uploads": "an upload by a server of {subject} requested",
+    "server_uploads_committed": "an upload by a server of {subject} requested",
+    "reingest": "a new consumption of segment {subject} requested",
     "write_segment": "metadata of a segment of {subject} written",
 }
 """Every method that changes something, and the words for its effect."""

@@ -37,7 +37,7 @@ def write_new(target: Path, text: str, look: Callable[[Path], None] = lambda _: 
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     if os.path.lexists(target):
-        raise FileExistsError(f"{target} is there already")
+        raise FileExistsError(f"{target} exists already")
     half = target.with_name(f".{uuid4().hex}.tmp")
     try:
         with half.open("x", encoding="utf-8") as file:

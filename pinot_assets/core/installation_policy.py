@@ -148,8 +148,8 @@ class Policy:
         if name not in FOR_SPECS and is_own_variable(name):
             own = name.partition("_")[2] or name
             return PolicyRefusal(
-                f"refers to {name}, which is this installation's own and which no table spec may read",
-                f"put what the table needs into a variable of its own, for example TABLE_{own}",
+                f"refers to {name}, which belongs to this installation and which no table spec may read",
+                f"set what the table needs in its own variable, for example TABLE_{own}",
             )
         return self._refusal(
             "variables",
@@ -190,7 +190,7 @@ class Policy:
             lambda allowed: PROVIDER in allowed if url is None else _among(url, allowed),
             shown,
             f"would send this machine's own credentials{where}",
-            "give the table keys of its own (TABLE_… variables), or ",
+            "give the table its own keys (TABLE_… variables), or ",
         )
 
     def refuses_path(self, path: str) -> PolicyRefusal | None:
@@ -201,14 +201,14 @@ class Policy:
         real = os.path.realpath(path)
         if _touches_never_read(os.path.normpath(path)) or _touches_never_read(real):
             return PolicyRefusal(
-                "lies in, or holds, a folder of the system that is never read as data", "move the files"
+                "is in, or contains, a folder of the system that is never read as data", "move the files"
             )
         return self._refusal(
             "roots",
             lambda layer: layer.roots,
             lambda allowed: any(_within(real, root) for root in self._folders(allowed)),
             real,
-            "lies outside the folders that table specs may use here",
+            "is outside the folders that table specs may use here",
         )
 
     def refuses_data(self, path: str) -> PolicyRefusal | None:
@@ -229,7 +229,7 @@ class Policy:
                 is_data or any(_within(real, os.path.realpath(root)) for root in allowed if root != PROJECT)
             ),
             real,
-            "is the project's own and no data (a dot-file or dot-folder, settings, keys, a database)",
+            "belongs to the project and is not data (a dot-file or dot-folder, settings, keys, a database)",
             "keep data elsewhere, or ",
         )
 

@@ -111,8 +111,8 @@ class Marks:
         release = self.needs or "a newer release"
         raise NeedsNewerRelease(
             f"{what} is of format {self.format}, which this release of pinot-assets does not know",
-            why=f"it was written for pinot-assets {release}; this is {version('pinot-assets')}, "
-            f"which knows formats up to {NEWEST}",
+            why=f"it needs pinot-assets {release}; this is {version('pinot-assets')}, which knows "
+            f"formats up to {NEWEST}",
             hint=f"upgrade pinot-assets here to {release}, or let only the release that wrote it work on "
             "this table; nothing was changed (docs/upgrading.md)",
         )
@@ -201,7 +201,7 @@ def plain(value: object, number: int | None = None) -> JsonValue:
         }
         return values | said | dict(value.kept)
     if is_dataclass(value):
-        raise TypeError(f"{type(value).__name__} is not stored")
+        raise TypeError(f"{type(value).__name__} cannot be stored")
     if isinstance(value, Mapping):
         return {key: plain(item, number) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):

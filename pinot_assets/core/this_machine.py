@@ -228,7 +228,7 @@ def find_java() -> Java:
         executable = Path(java_home) / "bin" / "java"
         if not os.access(executable, os.X_OK):
             raise LocalStackError(
-                f"JAVA_HOME is {java_home}, which holds no Java",
+                f"JAVA_HOME is {java_home}, which has no Java",
                 why=f"{executable} is not an executable file",
                 hint="unset JAVA_HOME to use the java on PATH, or point it at a JDK",
             )
@@ -260,7 +260,7 @@ def _major_version(executable: Path) -> int:
         # Before its error the JVM prints the options that it takes from the environment.
         lines = [line for line in text.strip().splitlines() if not line.startswith("Picked up ")]
         why = lines[0] if lines else "it printed nothing"
-        raise LocalStackError(f"{executable} does not tell its version", why=why, hint=_INSTALL)
+        raise LocalStackError(f"{executable} does not show its version", why=why, hint=_INSTALL)
     return int(match.group(1))
 
 

@@ -54,12 +54,12 @@ class ByteLimit:
     @property
     def why(self) -> str:
         """Return why something larger is refused."""
-        return f"it is larger than {self.bytes // MIB:,} MiB, which is the most that is read of {self.what}"
+        return f"it is larger than {self.bytes // MIB:,} MiB, the most that is read of {self.what}"
 
     @property
     def hint(self) -> str:
         """Return what to do if something larger is correct."""
-        return f"if it should be so large, set {self.variable} to more MiB"
+        return f"if it has to be so large, set {self.variable} to more MiB"
 
 
 def _number(variable: str, default: int, highest: int, unit: str) -> int:
@@ -168,7 +168,7 @@ def read_json(text: str | bytes) -> JsonValue:
     most = most_values()
     signs = map(text.count, ",[{") if isinstance(text, str) else map(text.count, b",[{")
     if sum(signs) > most:
-        raise ValueError(f"it has more than {most:,} values; if it should, set {VALUES_VARIABLE} to more")
+        raise ValueError(f"it has more than {most:,} values; if it needs them, set {VALUES_VARIABLE} to more")
     try:
         value = json.loads(text)
     except RecursionError:
@@ -267,7 +267,7 @@ def fitting(value: T) -> T:
     kind: type = type(value)
     for name, check in _checks(kind):
         if not check(getattr(value, name)):
-            raise ValueError(f"{name} is not what it should be")
+            raise ValueError(f"{name} has the wrong type or value")
     return value
 
 

@@ -147,12 +147,12 @@ PERCENTILE: Final = re.compile(r"percentile(?:est|tdigest|kll|rawest|rawtdigest|
 _REFUSED: Final = {
     "runs code on Pinot's servers": "groovy",
     "reads another table": "lookup insubquery inpartitionedsubquery",
-    "makes or takes the values of another query": "idset inidset",
+    "makes or uses the values of another query": "idset inidset",
     "sets options of the query": "option set",
     "makes a server wait": "sleep",
     "gives another value each time": "rand",
     "makes as many values of one as its windows overlap": "datetimeconvertwindowhop",
-    "is Pinot's own, for the inside of a query": """
+    "belongs to Pinot itself, for the inside of a query": """
         scalar range reqid starttime endtime brokerid cid queryengine stageid workerid timeseriesbucket
         timeseriesaggregate pinotchildaggexprmax pinotchildaggexprmin pinotparentaggexprmax
         pinotparentaggexprmin
@@ -180,7 +180,7 @@ _SLASH: Final = re.compile(r'\\.|"(?:\\.|[^"\\])*"|(/)', re.DOTALL)
 def _no_pattern(text: str) -> None:
     """Refuse a pattern in a JSON path, or in another argument of JSON_MATCH or TEXT_MATCH."""
     if _PATTERN_WITHIN.search(text):
-        raise ExpressionRefused("holds a pattern", "write REGEXP_LIKE() by itself")
+        raise ExpressionRefused("holds a pattern", "write REGEXP_LIKE() without them")
 
 
 _few_wildcards: Final = partial(check_wildcards, sign="*")
@@ -189,7 +189,7 @@ _few_wildcards: Final = partial(check_wildcards, sign="*")
 def _lucene(text: str) -> None:
     """Refuse patterns, and too many wildcards, in a query of TEXT_MATCH."""
     if any(match[1] for match in _SLASH.finditer(text)):
-        raise ExpressionRefused("holds a pattern between slashes", "write REGEXP_LIKE(), or \\/ for a slash")
+        raise ExpressionRefused("has a pattern between slashes", "write REGEXP_LIKE(), or \\/ for a slash")
     _few_wildcards(text)
 
 
@@ -198,7 +198,7 @@ def _check_sketch(call: FunctionCall) -> None:
     for argument in call.arguments[1:]:
         text = literal_text(argument)
         if text is None and literal_number(argument) is None:
-            raise ExpressionRefused(f"gives {call.name}() a setting that is no literal", "write its value")
+            raise ExpressionRefused(f"gives {call.name}() a setting that is not a literal", "write its value")
         if any(float(number) > MOST_ENTRIES for number in re.findall("[0-9]+", text or "")):
             raise ExpressionRefused(
                 f"asks {call.name}() for more than {MOST_ENTRIES:,} entries", "write a smaller number"
@@ -272,7 +272,7 @@ COSTS_OF_PINOT: Final = costs.Dialect(
 )
 
 
-_INSTEAD: Final = "use functions that Pinot itself has for one row, and its aggregations"
+_INSTEAD: Final = "use functions that Pinot has for one row, and its aggregations"
 _CLAUSES: Final = frozenset(("where", "group", "having", "order", "limit", "offset"))
 """Words that may follow the table's name."""
 _BEFORE_PARENTHESIS: Final = words(
@@ -317,7 +317,7 @@ def check_question(text: str) -> None:
     refuse_reference(text)
     tokens = [END, *read_tokens(text, PINOT), END, END]
     if _OPTIONS.search(text):
-        raise ExpressionRefused("has option( in a text, where Pinot looks for options of the query, too")
+        raise ExpressionRefused("has option( in a text, which Pinot also reads as an option of the query")
     if tokens[1].name != "select":
         raise ExpressionRefused("is not one SELECT")
     calls: list[str] = []  # the function of each open parenthesis
@@ -332,7 +332,7 @@ def check_question(text: str) -> None:
                 raise ExpressionRefused("does not read one table by its name")
             has_table = True
         elif token.text == ";" and token.kind == "sign":
-            raise ExpressionRefused("has a ;, behind which another statement could stand", "leave it out")
+            raise ExpressionRefused("has a ;, after which another statement could follow", "remove it")
         elif token.text == "(" and token.kind == "sign":
             calls.append(_called(tokens, place))
         elif token.text == ")" and token.kind == "sign" and calls:
@@ -374,9 +374,9 @@ def _check_word(tokens: list[Token], place: int) -> None:
     if "." in (before.text, after.text):
         return
     if (token.name == "select" and place > 1) or token.name in ("table", "values"):
-        raise ExpressionRefused("asks for a query in a query")
+        raise ExpressionRefused("has a query in a query")
     if token.name in _WITHOUT_PARENTHESES and after.text != "(":
         raise ExpressionRefused(
-            f"calls {token.text}, which is a function to Pinot",
+            f"calls {token.text}, which Pinot reads as a function",
             f'for a column of that name, write "{token.text}"',
         )

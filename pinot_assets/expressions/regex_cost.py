@@ -67,14 +67,14 @@ def check_pattern(pattern: str, most_loose: int = MOST_LOOSE) -> None:
     if piece.loose > most_loose:
         raise ExpressionRefused(
             f"has more than {most_loose} repetitions that may end at several places",
-            "let a character follow each that it does not match: [^,]*, instead of .*,",
+            "after each, write a character that it does not match: [^,]*, instead of .*,",
         )
 
 
 def check_wildcards(pattern: str, sign: str = "%") -> None:
     """Refuse a pattern of LIKE, or a similar one, with too many wildcards: each may match at many places.
 
-    :param sign: the wildcard that stands for any text.
+    :param sign: the wildcard that matches any text.
     :raises ExpressionRefused: it has too many of them, or is too long.
     """
     if len(pattern) > MOST_LENGTH:
@@ -119,7 +119,7 @@ class _PatternReader:
             raise ExpressionRefused("repeats a repetition")
         least, most = _times(match)
         if most is not None and most < least:
-            raise ExpressionRefused("repeats something at most less often than at least")
+            raise ExpressionRefused("repeats something with a maximum below its minimum")
         if max(least, most or 0) > _MOST_TIMES:
             raise ExpressionRefused(f"repeats something more than {_MOST_TIMES:,} times", "write * or +")
         if most == least:
@@ -184,7 +184,7 @@ class _PatternReader:
         if self._sees("?"):
             if (match := _GROUP.match(self.pattern, self.place)) is None:
                 raise ExpressionRefused(
-                    "looks ahead or behind, or has a group that is not known here",
+                    "looks ahead or behind, or has a group that pinot-assets does not know",
                     "write a group as (…) or (?:…)",
                 )
             self.place = match.end()

@@ -143,7 +143,7 @@ _REFUSED: Final = {
         aes_encrypt curdate current_date current_time current_timestamp current_timezone localtime
         localtimestamp monotonically_increasing_id now rand randn random randstr shuffle uniform uuid
     """,
-    "tells of the machine and the run, not of the row": """
+    "depends on the machine and the run, not on the row": """
         current_catalog current_database current_path current_schema current_user input_file_block_length
         input_file_block_start input_file_name session_user spark_partition_id user version
     """,
@@ -161,7 +161,7 @@ _REFUSED: Final = {
         tuple_intersection_agg_integer tuple_sketch_agg_double tuple_sketch_agg_integer tuple_union_agg_double
         tuple_union_agg_integer var_pop var_samp variance
     """,
-    "makes rows, where each row stays one": """
+    "makes several rows of one": """
         collations explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer
         python_worker_logs range sql_keywords stack variant_explode variant_explode_outer
     """,
@@ -235,7 +235,7 @@ COSTS_OF_SPARK: Final = costs.Dialect(
 
 _CALLED_BY_GRAMMAR: Final = frozenset(("try_cast", "timestampadd", "timestampdiff"))
 """Written like a call, but not on Spark's list of functions; these compute with values only."""
-_INSTEAD: Final = "use functions of Spark SQL that make one value of one row, always the same one"
+_INSTEAD: Final = "use functions of Spark SQL that make one value of one row, and always the same value"
 _OPERATORS: Final = words(
     """
     all and any as at between both case collate comment day days distinct div else end escape false for from
@@ -289,7 +289,7 @@ def check_spark_expression(text: str) -> None:
             calls.pop()
         elif token.text == ":" and not before.is_value and before.text not in (":", ")", "]"):
             # This is no cast (`::`), member of a variant or type of a structure: no value is before it.
-            raise ExpressionRefused("has a parameter, which nothing fills in", "write the value")
+            raise ExpressionRefused("has a parameter, which has no value here", "write the value")
         elif token.kind == "word":
             _check_word(tokens, place, calls[-1] if calls else "")
         elif token.is_value and (before.kind in ("number", "quoted") or _closes(before)):
@@ -334,7 +334,7 @@ def _check_word(tokens: list[Token], place: int, call: str) -> None:
         return  # a member of a structure
     if token.name in _MOVES and after.text not in ("(", "."):
         raise ExpressionRefused(
-            f"asks for {token.text}, which {REFUSED[token.name]}", "put the name of a column into backquotes"
+            f"uses {token.text}, which {REFUSED[token.name]}", "put the name of a column into backquotes"
         )
     # After the keyword FROM or TABLE a value begins; after a column of that name, an operator does.
     is_operand = (after.is_value and after.name not in _OPERATORS) or after.text == "("
@@ -356,6 +356,6 @@ def _closes(token: Token) -> bool:
 
 def _no_expression(one: Token, other: Token) -> ExpressionRefused:
     return ExpressionRefused(
-        f"is no expression: nothing joins {one.text[:40]} and {other.text[:40]}",
+        f"is not an expression: nothing joins {one.text[:40]} and {other.text[:40]}",
         "write one expression, as in SELECT",
     )

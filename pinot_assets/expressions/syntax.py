@@ -51,7 +51,7 @@ def refuse_reference(text: str) -> None:
     """
     if "${" in text:
         raise ExpressionRefused(
-            "holds ${, which would be replaced by a variable of the environment and could become table data",
+            "contains ${, which a variable of the environment would replace and so become table data",
             "write the value; for the two characters, concat('$', '{')",
         )
 
@@ -188,22 +188,20 @@ def _check_comment(comment: str) -> None:
     inner = comment[2:-2] if comment.startswith("/*") else comment[2:]
     if inner.startswith("+") or "/*" in inner or "*/" in inner or "\\" in inner:
         raise ExpressionRefused(
-            "has a comment that is a hint, or that ends elsewhere for other parsers", "leave it out"
+            "has a comment that is a hint, or that ends at another place for other parsers", "remove it"
         )
 
 
 def _strange(text: str, place: int) -> ExpressionRefused:
     char = text[place]
     if text.startswith(("/*", "//"), place):
-        return ExpressionRefused(
-            f"has {text[place : place + 2]} without an end, or no comment", "leave it out"
-        )
+        return ExpressionRefused(f"has {text[place : place + 2]} without an end, or no comment", "remove it")
     if char == ";":
-        return ExpressionRefused("has a ;, behind which another statement could stand", "leave it out")
+        return ExpressionRefused("has a ;, after which another statement could follow", "remove it")
     if char in "'\"`":
         return ExpressionRefused(f"has a {char} that is not closed")
     if char.isascii() and char.isprintable():
-        return ExpressionRefused(f"has a {char}, which is no part of an expression here")
+        return ExpressionRefused(f"has a {char}, which cannot be part of an expression here")
     return ExpressionRefused(
         f"has the character U+{ord(char):04X} outside of a text", "put names into quotes"
     )

@@ -224,16 +224,16 @@ def lines(garbage: Garbage, collected: Collected | None) -> Iterator[str]:
     gone = garbage.old if collected is None else collected.removed
     failed = {} if collected is None else collected.failed
     if gone:
-        yield f"{_sum(gone)} would go" if collected is None else f"gone: {_sum(gone)}"
+        yield f"{_sum(gone)} would be deleted" if collected is None else f"gone: {_sum(gone)}"
         yield from _groups(gone)
     elif not failed:
-        yield "nothing to take away"
+        yield "nothing to delete"
     if garbage.young:
-        yield f"too young to go yet: {_sum(garbage.young)}"
+        yield f"too young to be deleted: {_sum(garbage.young)}"
     if garbage.bad_rows.objects:
         yield _kept_in_words(garbage.bad_rows)
     if failed:
-        yield f"{len(failed):,} could not be taken away:"
+        yield f"{len(failed):,} could not be deleted:"
     for name, why in [*failed.items()][:SHOWN]:
         yield f"  {name}: {why}"
     yield from garbage.notes

@@ -169,7 +169,7 @@ def _refuse_open(table: str, session: Session | None) -> None:
 
 
 def _refuse_unfinished(table: str, lineage: Lineage) -> None:
-    """Refuse while an entry of ours is IN_PROGRESS: it hides segments, and nobody would end or revert it."""
+    """Refuse while an entry of ours is IN_PROGRESS: it hides segments, and after a forget no run ends or reverts it."""
     for entry in lineage.in_state(LineageState.IN_PROGRESS):
         if ours_of(table, entry.segments_from | entry.segments_to):
             raise ForgetRefused(
@@ -182,7 +182,7 @@ def _refuse_unfinished(table: str, lineage: Lineage) -> None:
 
 
 def _stray_notes(table: str, clients: TableClients, pointer: Pointer, visible: Set[str]) -> Iterator[str]:
-    """Refuse if queries see strays: nobody would delete them any more. Yield why that is not known."""
+    """Refuse if queries see strays: after a forget no run deletes them. Yield why that is not known."""
     if pointer.current_snapshot is None:
         return  # what is visible is all there is: an earlier `forget` ended here, or the pointer was lost
     try:

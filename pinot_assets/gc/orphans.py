@@ -115,7 +115,7 @@ def orphans_of(facts: TableFacts) -> Iterator[Orphan]:
     if facts.ledger is not None:
         if facts.session is None:  # the next trigger ends an open session, and then deletes strays
             for name in sorted(unknown_of(facts.table, facts.lineage.visible(facts.segments), facts.ledger)):
-                why = "queries see it, and no snapshot knows it: the next trigger deletes it"
+                why = "queries see it, and it is in no snapshot: the next trigger deletes it"
                 yield Orphan(OrphanKind.STRAY, name, why)
         if facts.kept is not None:
             yield from _hidden(facts, facts.ledger | facts.kept.segments)
@@ -132,7 +132,7 @@ def orphans_of(facts: TableFacts) -> Iterator[Orphan]:
         yield from _bad_rows(facts)
         yield from _listings(facts)
         for key in filter(PROBE.fullmatch, facts.staged):
-            yield _object(facts, OrphanKind.PROBE, key, "left by a probe of the store that died")
+            yield _object(facts, OrphanKind.PROBE, key, "a probe of the store left it when it died")
 
 
 def _hidden(facts: TableFacts, needed: frozenset[str]) -> Iterator[Orphan]:
@@ -147,12 +147,12 @@ def _hidden(facts: TableFacts, needed: frozenset[str]) -> Iterator[Orphan]:
             if is_ours(facts.table, name) and not (of_open_session and name.startswith(of_open_session)):
                 already.add(name)
                 age_ms = facts.here_ms - entry.timestamp_ms
-                why = f"its switch was taken back (lineage entry {entry.id})"
+                why = f"its switch was reverted (lineage entry {entry.id})"
                 yield Orphan(OrphanKind.SEGMENT, name, why, age_ms=age_ms)
 
 
 def _snapshots(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
-    why = "older than what the table keeps, and no way back needs it"
+    why = "older than what the table keeps, and no rollback needs it"
     for key in sorted({header.ref.key for header in facts.expired}):
         yield _object(facts, OrphanKind.SNAPSHOT, key, why)
     for key in sorted(filter(SNAPSHOT_ROWS.fullmatch, facts.staged.keys() - kept.objects)):
@@ -201,7 +201,9 @@ def _listings(facts: TableFacts) -> Iterator[Orphan]:
     newest_us = max((facts.staged[key].mtime_us for key in keys), default=0)
     if facts.now_ms - newest_us // 1000 >= KEPT_S * 1000:
         for key in keys:
-            yield _object(facts, OrphanKind.LISTING, key, "no sweep of the files sensor went on for a day")
+            yield _object(
+                facts, OrphanKind.LISTING, key, "no sweep of the files sensor has continued for a day"
+            )
 
 
 def _object(facts: TableFacts, kind: OrphanKind, key: str, why: str) -> Orphan:
@@ -267,7 +269,7 @@ def survey(spec: TableSpec, clients: TableClients, pointer: Pointer, grace_ms: i
     if ref is not None or has_none:
         expired, kept, why = _snapshots_to_go(spec, clients, listed, pointer, session, grace_ms, now_ms)
     else:
-        expired, kept, why = (), None, "ZooKeeper knows of no snapshot, and a run may need what lies there"
+        expired, kept, why = (), None, "ZooKeeper has no snapshot, and a run may need what is staged"
     days, has_bad_rows = spec.ingestion.bad_row_days_to_keep, any(is_bad_rows(info.key) for info in listed)
     in_use = versions_in_use(staging, pointer) if has_bad_rows else None
     old, young = list[Orphan](), list[Orphan]()
@@ -290,7 +292,7 @@ def survey(spec: TableSpec, clients: TableClients, pointer: Pointer, grace_ms: i
         )
     ):
         (old if orphan.may_go(grace_ms) else young).append(orphan)
-    notes = (f"nothing that is staged goes: {why}",) if why else ()
+    notes = (f"nothing that is staged is deleted: {why}",) if why else ()
     kept_rows = KeptBadRows.of(days, listed, {orphan.name for orphan in old}, now_ms)
     return Garbage(tuple(old), tuple(young), expired, notes, kept_rows)
 

@@ -53,8 +53,8 @@ def quota_room(allowed: int, used: int, next_switch: int) -> Room:
         allowed,
         allowed - used,
         max(next_switch, int(allowed * RESERVE)),
-        "raise quota.storage in the table spec and apply it (`pinot-assets tables apply`): "
-        "a switch needs room for old and new segments at once",
+        "raise quota.storage in the table spec and apply it (`pinot-assets tables apply`): during a "
+        "switch the table has the old and the new segments at once",
     )
 
 
@@ -66,7 +66,7 @@ def staging_room(path: str, total: int, free: int, next_switch: int) -> Room:
         total,
         free,
         STAGING_RESERVE + next_switch,
-        "free some space there, or move output.segment.dir.uri",
+        "free some space there, or change output.segment.dir.uri",
     )
 
 
@@ -145,13 +145,13 @@ def enough_room(rooms: Sequence[Room], not_known: Mapping[str, str]) -> CheckRes
         reasons = "; ".join(f"{where}: {why}" for where, why in not_known.items())
         return replace(unknown("", reasons, "look again when it answers"), numbers=numbers)
     problems += [
-        CheckProblem(f"not known of {where}: {why}", "look again when it answers")
+        CheckProblem(f"the space of {where} is not known: {why}", "look again when it answers")
         for where, why in not_known.items()
     ]
     good = (
-        f"tightest is {tightest.where} with {megabytes(tightest.free)} left"
+        f"the least is left at {tightest.where}: {megabytes(tightest.free)}"
         if tightest
-        else "no quota is set, and nobody tells of a disk"
+        else "no quota is set, and no disk reports its space"
     )
     return result_of(
         problems,

@@ -48,7 +48,7 @@ def unreferenced(
     }
 
 
-@check("No segment, session node or pile of tars that nothing refers to.")
+@check("There is no segment, session node or large amount of tars that nothing refers to.")
 def orphans(probe: TableProbe) -> CheckResult:
     """Nothing of ours is left that no snapshot, no open session and no way back needs."""
     table, referenced, later_ones = probe.spec.name, probe.referenced(), probe.published_later()
@@ -73,14 +73,14 @@ def orphans(probe: TableProbe) -> CheckResult:
         [
             *problem_if(
                 later,
-                f"queries see {plural(len(later), 'segment')} that ZooKeeper's pointer is too old for "
-                f"({some(later)})",
-                f"was a backup restored? {run}: it finds their snapshot, or says what to choose",
+                f"queries see {plural(len(later), 'segment')} of a later snapshot than ZooKeeper's "
+                f"pointer names ({some(later)})",
+                f"was a backup restored? {run}: it finds their snapshot, or shows what to choose",
                 Severity.ERROR,
             ),
             *problem_if(
                 shown,
-                f"queries see {plural(len(shown), 'segment')} that no snapshot knows ({some(shown)})",
+                f"queries see {plural(len(shown), 'segment')} that are in no snapshot ({some(shown)})",
                 f"{run}: every trigger deletes them first"
                 if referenced.has_ledger
                 else f"{run}: it makes the ledger from them; after `pinot-assets forget {table}`, delete the "
@@ -90,7 +90,8 @@ def orphans(probe: TableProbe) -> CheckResult:
             *problem_if(
                 hidden,
                 f"{plural(len(hidden), 'hidden segment')} of no open session ({some(hidden)})",
-                f"`pinot-assets gc {table}` says which of them may go; POST /segments/{table}_OFFLINE/delete",
+                f"`pinot-assets gc {table}` shows which of them may be deleted; POST "
+                f"/segments/{table}_OFFLINE/delete",
             ),
             *problem_if(
                 nodes,
@@ -100,15 +101,16 @@ def orphans(probe: TableProbe) -> CheckResult:
             ),
             *problem_if(
                 too_many,
-                f"{plural(len(too_many), 'staged object')} ({megabytes(useless)}) of no use "
-                f"({some(too_many)})",
-                "let fewer snapshots be kept (snapshotsToKeep, snapshotDaysToKeep) and run "
-                f"`pinot-assets gc {table}`: a rollback reaches only what is kept",
+                f"{plural(len(too_many), 'staged object')} ({megabytes(useless)}) that nothing "
+                f"refers to ({some(too_many)})",
+                "keep fewer snapshots (snapshotsToKeep, snapshotDaysToKeep) and run `pinot-assets "
+                f"gc {table}`: a rollback reaches only what is kept",
             ),
         ],
         expected=0,
         found=len(later) + len(shown) + len(hidden) + len(nodes) + len(too_many),
-        good=f"no segment or node too many; {megabytes(useless)} of superseded tars are tolerated",
+        good=f"there is no segment or node that nothing refers to; {megabytes(useless)} of superseded "
+        "tars are tolerated",
         numbers={
             "segments_visible": len(shown),
             "segments_hidden": len(hidden),
@@ -120,7 +122,7 @@ def orphans(probe: TableProbe) -> CheckResult:
     )
 
 
-@check("Every tar of the snapshot and of the way back is in the staging area.")
+@check("Every tar of the snapshot, and of a rollback, is in the staging area.")
 def staged_tars(probe: TableProbe) -> CheckResult:
     """Every tar of the ledger and of the way back is in the staging area, with its size (rule R9)."""
     staged, tars = probe.staged(), probe.referenced().tars
@@ -128,8 +130,8 @@ def staged_tars(probe: TableProbe) -> CheckResult:
     missing = [name for name, size in sizes.items() if size is None]
     torn = [name for name, size in sizes.items() if size not in (None, tars[name].tar_bytes)]
     again = (
-        "restore them from a backup, or build every file anew: set consistentPushSwapEnabled: true and "
-        f"run {probe.spec.name} once; until then Pinot's deep store holds the only copy"
+        "restore them from a backup, or build every file again: set consistentPushSwapEnabled: true "
+        f"and run {probe.spec.name} once; until then Pinot's deep store has the only copy"
     )
     good = len(tars) - len(missing) - len(torn)
     return result_of(
@@ -140,6 +142,6 @@ def staged_tars(probe: TableProbe) -> CheckResult:
         ],
         expected=len(tars),
         found=good,
-        good=f"{good} of {len(tars):,} tars that are in use are there in their size",
+        good=f"{good} of {len(tars):,} tars that are in use are in the staging area, with their sizes",
         numbers={"tars_missing": len(missing), "tars_torn": len(torn)},
     )

@@ -42,13 +42,13 @@ def replicas_and_crc(probe: TableProbe) -> CheckResult:
         expected += max(1, len(states))
         serving = 0
         if segment in registered and registered[segment] != crc:
-            wrong.append(f"{segment} has CRC {registered[segment]} in Pinot, built {crc}")
+            wrong.append(f"{segment} has CRC {registered[segment]} in Pinot instead of {crc}")
         for server, state in sorted(states.items()):
             there = loaded.crcs.get(server, {}).get(segment)
             if state != "ONLINE":
                 down.append(f"{segment} is {state} on {server}")
             elif there is not None and there != crc:
-                wrong.append(f"{segment} has CRC {there} on {server}, built {crc}")
+                wrong.append(f"{segment} has CRC {there} on {server} instead of {crc}")
             elif there is None and server in loaded.crcs:
                 down.append(f"{segment} is not loaded on {server}")
             else:
@@ -62,12 +62,16 @@ def replicas_and_crc(probe: TableProbe) -> CheckResult:
         [
             *problem_if(
                 lost,
-                f"{plural_are(len(lost), 'published segment')} served by no replica ({some(lost)})",
-                f"upload segments/{gone[0]}.tar.gz and its like from the staging area again: "
-                f"POST /v2/segments?tableName={table}&tableType=OFFLINE"
+                f"no replica serves {plural(len(lost), 'published segment')} ({some(lost)})",
+                (
+                    f"upload segments/{gone[0]}.tar.gz and the others from the staging area again: POST "
+                    f"/v2/segments?tableName={table}&tableType=OFFLINE"
+                )
                 if gone
-                else "look at the servers' logs; "
-                f"POST /segments/{table}_OFFLINE/reset loads broken ones again",
+                else (
+                    f"read the servers' logs; POST /segments/{table}_OFFLINE/reset loads broken segments "
+                    "again"
+                ),
                 Severity.ERROR,
             ),
             *problem_if(
@@ -98,7 +102,7 @@ def replicas_and_crc(probe: TableProbe) -> CheckResult:
     )
 
 
-@check("No lineage entry is open but the open session's; none hides the snapshot.")
+@check("Only the open session has an open lineage entry, and no entry hides the snapshot.")
 def lineage_clean(probe: TableProbe) -> CheckResult:
     """Only the open session's entry is open, and no entry hides what is published."""
     table, now_ms = probe.spec.name, probe.now_ms
@@ -119,15 +123,19 @@ def lineage_clean(probe: TableProbe) -> CheckResult:
                 hidden,
                 f"{len(hidden):,} published segments are hidden from queries ({some(hidden)}) "
                 f"by {_tell(table, hiding, now_ms)}",
-                "a merge or rollup task on this table? Turn it off, then run the table once as a swap"
+                (
+                    "does a merge or rollup task run on this table? Turn it off, then run the table "
+                    "once as a swap"
+                )
                 if any(e.state is LineageState.COMPLETED for e in hiding)
-                else f"run {table}: the next trigger ends it again without deleting them",
+                else f"run {table}: the next trigger ends the entry again without deleting them",
                 Severity.ERROR,
             ),
             *problem_if(
                 foreign,
-                f"{len(foreign):,} open entries of somebody else: {_tell(table, foreign, now_ms)}",
-                "let their owner end or revert them; they are never forced away from here",
+                f"{len(foreign):,} open entries that pinot-assets did not start: "
+                f"{_tell(table, foreign, now_ms)}",
+                "ask their owner to end or revert them; pinot-assets never does",
             ),
             *problem_if(
                 stray,
@@ -138,8 +146,8 @@ def lineage_clean(probe: TableProbe) -> CheckResult:
             ),
             *problem_if(
                 kept_too_long,
-                f"the switch of the open session waits for {waits_h} h",
-                f"run {table}: it opens the entry anew before Pinot gives it up",
+                f"the switch of the open session has waited for {waits_h} h",
+                f"run {table}: it opens the entry again before Pinot deletes its segments",
             ),
         ],
         expected=0,
@@ -196,34 +204,36 @@ def rollback_window(probe: TableProbe) -> CheckResult:
         good = "nothing is published yet" if current is None else "there is no snapshot before this one"
         return answer(f"{good}: there is nothing to go back to")
     if session is not None and session.mode is Mode.ROLLBACK:
-        return answer(f"{current.session} is being taken back by {session.id}")
+        return answer(f"{session.id} is rolling {current.session} back")
     if session is not None and session.gate_open:
         # Right before its end, it deletes what the former switch replaced (`rollbackWindow`).
-        return answer(f"{session.id} is being switched to: then a way leads back from it")
-    again = f"by the tars of kept snapshots (`pinot-assets snapshots {table}`)"
+        return answer(f"{session.id} is switching: a revert is possible after it")
+    again = f"by publishing the tars of kept snapshots again (`pinot-assets snapshots {table}`)"
     entry = lineage.get(current.lineage_entry_id)
     switched_ms = entry.timestamp_ms if entry else current.published_ms
     until_ms = switched_ms + probe.revert_window_ms()
     age = hours(probe.now_ms - switched_ms)
     if probe.now_ms > until_ms:
-        return answer(f"the switch is {age} h old: no way back but {again}")
+        return answer(f"the switch is {age} h old: a rollback is only possible {again}")
     if entry is None and set(before.segments) <= set(current.segments):
-        return answer(f"Pinot forgets a switch that replaced nothing early: no way back but {again}")
+        return answer(
+            f"Pinot forgets a switch that replaced nothing early: a rollback is only possible {again}"
+        )
     if entry is not None and before_switch(table, current, entry) != set(before.segments):
-        return answer(f"the newest switch was a way back itself: another one goes {again}")
+        return answer(f"the newest switch was a rollback itself: another one is possible {again}")
     others = Lineage(tuple(e for e in lineage if not belongs_to_session(table, e, session)))
     if reasons := why_not_revert(others, segments, current.lineage_entry_id):
         lost = CheckProblem(
-            f"the switch of {current.session} cannot be reverted though it is only {age} h old: "
+            f"the switch of {current.session} cannot be reverted, although it is only {age} h old: "
             + "; ".join(reasons),
-            f"the way back goes {again}, as long as they lie there",
+            f"a rollback is possible {again}, while the tars are staged",
         )
         return answer("", problems=[lost])
     taken = plural(len(set(current.segments) - set(before.segments)), "segment")
-    ended = f", when session {session.id} has ended" if session is not None else ""
+    ended = f", after session {session.id} has ended" if session is not None else ""
     return answer(
-        f"`pinot-assets rollback {table}` takes back {current.session} ({taken}) "
-        f"until {utc_text(until_ms)}{ended}",
+        f"`pinot-assets rollback {table}` reverts {current.session} ({taken}) until "
+        f"{utc_text(until_ms)}{ended}",
         left=hours(until_ms - probe.now_ms),
     )
 

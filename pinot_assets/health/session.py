@@ -29,7 +29,7 @@ HELD_MS = 24 * HOUR_MS
 """How long a lease may be held: a driver that hangs keeps its heartbeat (rule R25)."""
 
 
-@check("An open session gets on and has retries left.")
+@check("An open session makes progress and has retries left.")
 def session_progress(probe: TableProbe) -> CheckResult:
     """The open session has not failed, is worked on and not too old; no lease is held for too long."""
     session, holder, now_ms = probe.session(), probe.holder(), probe.now_ms
@@ -43,7 +43,7 @@ def session_progress(probe: TableProbe) -> CheckResult:
             *problem_if(
                 held_ms > HELD_MS,
                 f"the lease has been held for {hours(held_ms)} h by {holder}",
-                "does that run still work? End it: the lease goes with its process",
+                "does that run still work? End it: the lease ends with its process",
             ),
         ],
         expected=max_retries,
@@ -69,10 +69,10 @@ def _of_session(session: Session, probe: TableProbe, run: str) -> Iterator[Check
     if session.trouble_since_ms:
         yield from problem_if(
             has_lasted(session.trouble_since_ms, now_ms),
-            f"{session.id} has had trouble for {hours(now_ms - session.trouble_since_ms)} h that should "
-            f"have passed by itself: {session.last_error}",
-            f"see to the cause; {probe.spec.name} is tried again every 15 minutes where its sensors or a "
-            "watch run, and spends no retry",
+            f"{session.id} has had trouble for {hours(now_ms - session.trouble_since_ms)} h that "
+            f"time alone should have mended: {session.last_error}",
+            f"remove the cause; sensors or a watch try {probe.spec.name} again every 15 minutes, "
+            "without spending a retry",
             Severity.ERROR,
         )
     elif session.failures is not None or audit_failed:
@@ -82,14 +82,13 @@ def _of_session(session: Session, probe: TableProbe, run: str) -> Iterator[Check
         yield CheckProblem(text, _way_on(session, most, run))
     elif probe.holder() is None and idle_ms > IDLE_MS:
         yield CheckProblem(
-            f"{session.id} stands in {session.state.value} and nobody has worked on it for "
-            f"{hours(idle_ms)} h",
-            f"its driver died: {run}, it goes on from what is stored",
+            f"{session.id} is in {session.state.value}, and no run has worked on it for {hours(idle_ms)} h",
+            f"its driver died: {run}, which continues from what is stored",
         )
     yield from problem_if(
         age_ms > OLDEST_MS,
         f"{session.id} has been open for {hours(age_ms)} h",
-        f"`pinot-assets status {probe.spec.name}` says why; then {run}",
+        f"`pinot-assets status {probe.spec.name}` shows why; then {run}",
     )
 
 
@@ -99,19 +98,19 @@ def _good(session: Session | None) -> str:
     if session.trouble_since_ms:
         since = utc_text(session.trouble_since_ms)
         return f"{session.id} has had trouble that may pass since {since}: {session.last_error}"
-    return f"{session.id} is in {session.state.value} and gets on"
+    return f"{session.id} is in {session.state.value} and makes progress"
 
 
 def _way_on(session: Session, most: int, run: str) -> str:
     audit = session.audit
     if session.failures is None and audit is not None and audit.waits:
         if audit.of_data:
-            return f"repair the files, or change what `audit:` asks for, then {run}: no retry is spent"
-        by_itself = "sensors and `watch` do it by themselves"
-        return f"see to what it names, then {run} ({by_itself}): nothing is built again"
+            return f"correct the files, or change `audit:` in the table spec, then {run}: no retry is spent"
+        by_itself = "sensors and `watch` do so, too"
+        return f"correct what it names, then {run} ({by_itself}): nothing is built again"
     if session.retry_count < most:
-        return f"repair the files or take them away, then {run}: only they are built again"
+        return f"correct the files or delete them, then {run}: only they are built again"
     return (
-        f"repair the files, raise consistentPushMaxRetries (now {most}), then {run}: "
-        "without a retry left it starts over and builds every file again"
+        f"correct the files, raise consistentPushMaxRetries (now {most}), then {run}: without a "
+        "retry left it starts over and builds every file again"
     )

@@ -15,7 +15,7 @@ from pinot_assets.core.check_result import (
     result_of,
     some,
 )
-from pinot_assets.core.text import duration, plural_are
+from pinot_assets.core.text import duration, plural
 from pinot_assets.health.check import check
 from pinot_assets.health.table_probe import TableProbe
 from pinot_assets.session.values.state import utc_text
@@ -25,14 +25,17 @@ OFTEN = 2
 """Number of attempts after which a file that still fails will not succeed by itself."""
 
 
-@check("Every listed file is published as it is listed, and no other.")
+@check("Every listed file is published as it is listed, and no other file is.")
 def snapshot_equals_source(probe: TableProbe) -> CheckResult:
     """Every listed file is published in the version that is listed, and no other.
 
     A table in mode append keeps what is no longer listed.
     """
     table, difference = probe.spec.name, probe.difference()
-    run = f"run {table} (`pinot-assets run {table}`); if it just ran, `pinot-assets status {table}` says why"
+    run = (
+        f"run {table} (`pinot-assets run {table}`); if it has just run, `pinot-assets status {table}` "
+        "shows why"
+    )
     extra = difference.extra if probe.spec.mode != "append" else ()
     parts = (("missing", difference.missing), ("stale", difference.stale), ("extra", extra))
     same = difference.listed - len(difference.waiting)
@@ -46,7 +49,7 @@ def snapshot_equals_source(probe: TableProbe) -> CheckResult:
             *problem_if(
                 difference.held,
                 f"{difference.held} held back by a rollback",
-                f"`pinot-assets resume {table}` lets in what the rollback took back",
+                f"`pinot-assets resume {table}` ends the hold",
             ),
         ],
         expected=difference.listed,
@@ -62,7 +65,7 @@ def snapshot_equals_source(probe: TableProbe) -> CheckResult:
     )
 
 
-@check("Snapshot and waiting changes are younger than dagster.freshnessHours.")
+@check("The snapshot and the waiting changes are younger than dagster.freshnessHours.")
 def freshness(probe: TableProbe) -> CheckResult:
     """Neither the published snapshot nor an unpublished change is older than the table's owner promised.
 
@@ -77,19 +80,23 @@ def freshness(probe: TableProbe) -> CheckResult:
     oldest = min(waiting, key=lambda uri: waiting[uri], default=None)
     change_h = hours(probe.now_ms - max(waiting[oldest], published_ms or 0)) if oldest is not None else 0.0
     age = f"published {snapshot_h} h ago" if published_ms is not None else "nothing is published yet"
-    change = f"oldest of {len(waiting):,} waiting changes {change_h} h" if waiting else "no change waits"
+    change = (
+        f"the oldest of {len(waiting):,} waiting changes has waited {change_h} h"
+        if waiting
+        else "no change waits"
+    )
     promised = f"{limit_hours or 0:g} h promised"
     return result_of(
         [
             *problem_if(
                 limit_hours is not None and change_h > limit_hours,
                 f"{base_name(oldest or '')} has waited {change_h} h to be published, {promised}",
-                f"run {table}; if it runs and fails, `pinot-assets status {table}` says why",
+                f"run {table}; if the run fails, `pinot-assets status {table}` shows why",
             ),
             *problem_if(
                 limit_hours is not None and snapshot_h > limit_hours,
                 f"what queries see was published {snapshot_h} h ago, {promised}",
-                "has the source had no new file? Ask who delivers it, or raise dagster.freshnessHours",
+                "has the source had no new file? Ask who delivers the files, or raise dagster.freshnessHours",
             ),
         ],
         expected=limit_hours or 0,
@@ -120,13 +127,13 @@ def failing_files(probe: TableProbe) -> CheckResult:
     return result_of(
         problem_if(
             keep,
-            f"{plural_are(len(keep), 'file')} failing again and again: {some(described)}",
-            f"repair {base_name(keep[0]) if keep else ''} or take it away, "
-            f"then run {probe.spec.name}; skipFileIfFailToInitReader leaves unreadable files out",
+            f"{plural(len(keep), 'file')} failed again and again: {some(described)}",
+            f"correct {base_name(keep[0]) if keep else ''} or delete it, then run {probe.spec.name}; "
+            "skipFileIfFailToInitReader leaves unreadable files out",
         ),
         expected=0,
         found=len(keep),
-        good="no file keeps failing" + (f"; {once} failed once" if once else ""),
+        good="no file fails again and again" + (f"; {once} failed once" if once else ""),
         numbers={
             "files_failing": len(reason),
             "most_attempts": max((times[uri] for uri in reason), default=0),
@@ -161,7 +168,7 @@ def lasts(answer: CheckResult, since_ms: int, now_ms: int) -> CheckResult:
         answer.expected,
         answer.found,
         f"{answer.message}; {so_long(since_ms, now_ms)}",
-        f"see to the cause ({answer.next_step}); sensors and `watch` look again by themselves",
+        f"remove the cause ({answer.next_step}); sensors and `watch` then look again",
         Severity.ERROR,
         known=False,
         since_ms=since_ms,
@@ -174,5 +181,5 @@ def seen_again(since_ms: int, now_ms: int, summary: str) -> CheckResult:
     :param summary: what this look found of the files.
     """
     after = duration((now_ms - since_ms) / 1000)
-    message = f"the table can be looked at again since {utc_text(now_ms)}, after {after}: {summary}"
+    message = f"the table could be read again at {utc_text(now_ms)}, after {after}: {summary}"
     return CheckResult(NAME, True, 0, 0, message, known=False)

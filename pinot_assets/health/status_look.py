@@ -31,7 +31,9 @@ def status_from(probe: TableProbe) -> StatusReport:
     except PinotAssetsError as error:
         return unknown_status(probe.spec.name, error.reason, error.hint or "look again when it answers")
     except Exception as error:
-        return unknown_status(probe.spec.name, repr(error), "a fault of the status itself: please report it")
+        return unknown_status(
+            probe.spec.name, repr(error), "this is a fault of the status itself: please report it"
+        )
     return table_status(facts, probe.now_ms)
 
 

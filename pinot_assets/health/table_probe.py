@@ -242,9 +242,9 @@ class TableProbe:
         for info in store.list():
             if len(staged) == MOST_OBJECTS:
                 raise SourceError(
-                    f"{store.uri} holds more than {MOST_OBJECTS} objects",
-                    why="a look does not list more",
-                    hint="let fewer snapshots be kept, and `pinot-assets gc` the table",
+                    f"{store.uri} has more than {MOST_OBJECTS} objects",
+                    why="the status does not list more",
+                    hint="keep fewer snapshots, and run `pinot-assets gc` for the table",
                 )
             staged[info.key] = info.fingerprint.size
         return staged

@@ -35,7 +35,7 @@ class TableCondition(StrEnum):
     RUNNING = "running"
     """A run holds the lease. Dagster shows its runs itself, and here what the table is beside them."""
     UNFINISHED = "unfinished"
-    """A session is open, and nobody works on it."""
+    """A session is open, and no run works on it."""
     HELD = "held"
     """A rollback holds files or removals back."""
     WAITING = "waiting"
@@ -146,7 +146,7 @@ class StatusReport:
 
 def unknown_status(table: str, why: str, do: str) -> StatusReport:
     """Return the status of a table that cannot be read."""
-    return StatusReport(table, TableCondition.NOT_KNOWN, f"{table} is not known: {why}", "", do)
+    return StatusReport(table, TableCondition.NOT_KNOWN, f"the status of {table} is not known: {why}", "", do)
 
 
 def table_status(facts: StatusFacts, now_ms: int) -> StatusReport:
@@ -183,9 +183,9 @@ def _failed(facts: StatusFacts, now_ms: int) -> StatusReport | None:
         return StatusReport(
             table,
             TableCondition.FAILED,
-            f"{table} failed: trouble that should pass by itself has not, {lasts}: {session.last_error}",
+            f"{table} failed: the trouble has lasted {lasts}: {session.last_error}",
             seen,
-            "see to the cause; sensors and `watch` try again by themselves, or try it at once",
+            "remove the cause; sensors and `watch` then try again, or try again at once",
             run,
             "pinotassetstroublelasts",
             session.trouble_since_ms,
@@ -199,7 +199,7 @@ def _failed(facts: StatusFacts, now_ms: int) -> StatusReport | None:
             f"{table} failed: {len(facts.failures):,} of {files} could not be built, first "
             f"{base_name(first.uri)} ({first.code}: {first.reason})",
             seen,
-            "repair these files or take them away, then run the table; what is built is kept",
+            "correct these files or delete them, then run the table; what is built is kept",
             run,
             "pinotassetssessionfailed",
             session.attempt_started_ms,
@@ -210,7 +210,7 @@ def _failed(facts: StatusFacts, now_ms: int) -> StatusReport | None:
             TableCondition.FAILED,
             f"{table} failed: the gate is shut, so nothing was switched: {session.audit.summary}",
             seen,
-            "see what the gate found, repair it, then run the table",
+            "see what the audit found, correct it, then run the table",
             f"pinot-assets session show {table}",
             "pinotassetsgateshut",
             session.audit.at_ms,
@@ -221,7 +221,7 @@ def _failed(facts: StatusFacts, now_ms: int) -> StatusReport | None:
             TableCondition.FAILED,
             f"{table} failed: {session.id} was given up: {session.last_error}",
             seen,
-            "repair its files or take them away, then run the table",
+            "correct its files or delete them, then run the table",
             run,
             "pinotassetsfilesleftout",
             session.done_ms,
@@ -232,13 +232,13 @@ def _failed(facts: StatusFacts, now_ms: int) -> StatusReport | None:
 def _held(facts: StatusFacts, _: int) -> StatusReport | None:
     if not facts.is_held:
         return None
-    number = f"{plural(facts.held, 'file')} of the source" if facts.held else "what was taken back"
+    number = f"{plural(facts.held, 'file')} of the source" if facts.held else "what was taken out"
     return StatusReport(
         facts.table,
         TableCondition.HELD,
         f"{facts.table} is held by a rollback, which keeps {number} out",
         seen_by_queries(facts.snapshot),
-        "is the reason for the rollback gone? Let it in again",
+        "has the reason for the rollback passed? End the hold",
         f"pinot-assets resume {facts.table}",
         "pinotassetsheldback",
         facts.snapshot.published_ms if facts.snapshot else 0,
@@ -251,7 +251,7 @@ def _never_published(facts: StatusFacts, _: int) -> StatusReport | None:
     waits = f"{plural(facts.changes.new, 'file')} of the source" if facts.changes.new else "the source"
     what = f"{waits} {'waits' if facts.changes.new <= 1 else 'wait'} for a first run"
     if facts.holder is not None:
-        what = f"its first run is under way, by {facts.holder}"
+        what = f"its first run has begun, by {facts.holder}"
     elif facts.session is not None:
         what = f"its first session {facts.session.id} is open"
     return StatusReport(
@@ -259,7 +259,7 @@ def _never_published(facts: StatusFacts, _: int) -> StatusReport | None:
         TableCondition.NOT_PUBLISHED,
         f"{facts.table} was never published: {what}",
         seen_by_queries(None),
-        "" if facts.holder else f"switch on the sensor `{facts.table}_files`, or run the table once",
+        "" if facts.holder else f"turn on the sensor `{facts.table}_files`, or run the table once",
         "" if facts.holder else f"pinot-assets run {facts.table}",
         "pinotassetschangewaits",
     )
@@ -272,12 +272,12 @@ def _waiting(facts: StatusFacts, now_ms: int) -> StatusReport | None:
     if stands(session) or passes(facts.failures):
         state, since = TableCondition.TRIED_AGAIN, session.trouble_since_ms or session.attempt_started_ms
         what = f"has had trouble that may pass {so_long(since, now_ms)}: {session.last_error}"
-        do = "sensors and `watch` try again by themselves, or try it at once"
+        do = "sensors and `watch` try again, or try again at once"
     else:
         state = TableCondition.UNFINISHED
         since = max(session.created_ms, session.attempt_started_ms, session.switch_ms)
         what = f"waits: {session.id} is open in {session.state.value}, and no run works on it"
-        do = "the sensor pinot_sessions goes on with it, or go on at once"
+        do = "the sensor pinot_sessions continues it, or continue it at once"
     return StatusReport(
         table,
         state,
@@ -296,7 +296,7 @@ def _behind(facts: StatusFacts, _: int) -> StatusReport | None:
         return None
     # Without the age: Dagster and other stores show this sentence later, too.
     since = f" since {utc_text(changes.since_ms)}" if changes.since_ms else ""
-    works = f"; a run is under way, by {facts.holder}" if facts.holder else ""
+    works = f"; a run has begun, by {facts.holder}" if facts.holder else ""
     return StatusReport(
         facts.table,
         TableCondition.WAITING,

@@ -204,7 +204,7 @@ def _fetch(build_spec: BuildSpec, uri: str, local: Path) -> tuple[Fingerprint, s
             return before, sha256
     raise SourceChanged(
         f"{uri} changed while it was read, twice",
-        hint="let its writer finish; the next trigger reads it again",
+        hint="wait for its writer; the next trigger reads it again",
     )
 
 
@@ -218,10 +218,11 @@ def version_of(source: ObjectStore, uri: str) -> Fingerprint:
         if source.ask_if_folder(key):
             raise BecameFolder(
                 f"{uri} was a file and became a folder",
-                why="a writer that makes folders of that name, or a slip of the hand",
-                hint="move the folder, or deliver the file again; its published rows stay until it is gone",
+                why="a writer made a folder of that name, or somebody made it by mistake",
+                hint="move the folder, or deliver the file again; the file's published rows stay "
+                "until the folder is gone",
             )
-        raise Vanished(f"{uri} is not there any more", hint="the next trigger lists again")
+        raise Vanished(f"{uri} does not exist any more", hint="the next trigger lists again")
     return version
 
 
@@ -361,7 +362,7 @@ def death(build_spec: BuildSpec, task: FileTask, code: int, said: str) -> Failur
     how += f" ({one_line(RuntimeError(last))})" if last else ""
     if code == -signal.SIGKILL or tells_of_memory(said):
         return Death(None, True).failure(build_spec, task, f"the process that built it alone {how}")
-    hint = "look at the file, and report it if it is a valid one"
+    hint = "check the file, and report it if it is a valid one"
     reason = f"the process that built the file, alone as well, {how} → {hint}"
     return Failure(task.file.uri, task.ordinal, build_spec.attempt, WORKER_DIED, reason)
 

@@ -89,7 +89,7 @@ def refuse_large_settings(env: Mapping[str, str]) -> None:
     """
     if (file := _settings_file(env)) is None:
         return
-    _, problems = read_document(file, "write transport: with type: and url: below it, or remove the file")
+    _, problems = read_document(file, "write transport: with type: and url: below it, or delete the file")
     for problem in problems:
         raise SpecError(f"OpenLineage's settings cannot be used: {problem}")
 

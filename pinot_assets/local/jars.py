@@ -66,9 +66,9 @@ def _distribution(home: Path) -> list[Path]:
     jars = [*sorted((home / "lib").glob("*.jar")), *sorted((home / "plugins").rglob("*.jar"))]
     if pinot_version(jars) == "unknown":
         raise LocalStackError(
-            f"PINOT_HOME is {home}, which holds no Apache Pinot",
+            f"PINOT_HOME is {home}, which has no Apache Pinot",
             why="no pinot-all or pinot-spi jar is in its lib folder",
-            hint="point PINOT_HOME at an unpacked Pinot distribution, or unset it to use Maven's",
+            hint="set PINOT_HOME to an unpacked Pinot distribution, or unset it to use Maven's",
         )
     return jars
 
@@ -96,7 +96,7 @@ def resolve_jars(
             raise LocalStackError(
                 f"the cache {jars.parent} could not be written",
                 why=str(error),
-                hint="free some disk space, or point PINOT_ASSETS_CACHE at a folder with room",
+                hint="free some disk space, or set PINOT_ASSETS_CACHE to a folder with enough space",
             ) from error
     return sorted(jars.iterdir())
 
@@ -148,9 +148,9 @@ def require_room(folder: Path, needed: int, what_for: str, variable: str) -> Non
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise LocalStackError(
-            f"too little disk space {what_for}",
+            f"there is too little disk space {what_for}",
             why=f"{free // 10**6} MB are free at {folder}, {needed // 10**6} MB are needed",
-            hint=f"free some disk space, or point {variable} at a folder with room",
+            hint=f"free some disk space, or set {variable} to a folder with enough space",
         )
 
 
@@ -222,7 +222,7 @@ _REASONS = (
     (
         "checksum",
         "a download arrived damaged",
-        "try again; if it stays, delete the named artifact from Maven's local repository",
+        "try again; if it fails again, delete the named artifact from Maven's local repository",
     ),
     (
         "Could not transfer|Connect(ion)? (refused|reset)|Unknown ?host|timed out|timeout",
@@ -231,8 +231,8 @@ _REASONS = (
     ),
     (
         "Could not find artifact",
-        "an artifact is not in the repositories that Maven asks",
-        "check the mirror in Maven's settings.xml: it has to carry Maven Central",
+        "an artifact is not in the repositories that Maven uses",
+        "check the mirror in Maven's settings.xml: it has to have the artifacts of Maven Central",
     ),
 )
 
@@ -247,4 +247,4 @@ def _reason(log: Path) -> tuple[str, str]:
     for pattern, why, way_out in _REASONS:
         if re.search(pattern, said, re.IGNORECASE):
             return why, way_out
-    return said.strip().split("\n")[0][:300] or "it did not say why", "read what it said"
+    return said.strip().split("\n")[0][:300] or "it gave no reason", "read its output"

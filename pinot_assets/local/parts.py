@@ -252,7 +252,7 @@ def _not_registered(site: Site, instance: str, tag: str) -> str | None:
             known = client.get(f"/instances/{instance}")
             live = client.get("/zk/get", params={"path": f"/{CLUSTER}/LIVEINSTANCES/{instance}"})
     except httpx.HTTPError as error:
-        return f"the controller cannot be asked about {instance} ({type(error).__name__})"
+        return f"the controller does not answer about {instance} ({type(error).__name__})"
     try:
         is_tagged = known.status_code == 200 and tag in listed(fields_of_json(known.content).get("tags"), str)
     except ValueError:
@@ -260,12 +260,12 @@ def _not_registered(site: Site, instance: str, tag: str) -> str | None:
     if not is_tagged:
         return f"the controller does not know {instance} with the tag {tag}"
     if live.status_code != 200:
-        return f"{instance} is not live"
+        return f"{instance} is not alive"
     try:
         owner = owner_of(live.content)
     except ValueError:
-        return f"{instance} is live, but the controller does not say as which process"
-    return None if owner.split("@")[0] == str(site.pid) else f"{instance} is still taken by process {owner}"
+        return f"{instance} is alive, but the controller does not report its process"
+    return None if owner.split("@")[0] == str(site.pid) else f"{instance} still belongs to process {owner}"
 
 
 # --- Kafka and S3, the optional parts -------------------------------------------------------------
@@ -311,7 +311,7 @@ def _kafka_missing(site: Site) -> str | None:
             answer = door.recv(4096)
     except OSError as error:
         return f"no answer on its client port ({error})"
-    return None if answer[4:8] == bytes.fromhex("0000002a") else "its answer is not Kafka's"
+    return None if answer[4:8] == bytes.fromhex("0000002a") else "it does not answer as Kafka"
 
 
 def _s3_arguments(site: Site) -> list[str]:

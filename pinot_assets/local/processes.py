@@ -116,7 +116,7 @@ def free_port(taken: Collection[int]) -> int:
             return port
     raise LocalStackError(
         f"no free port was found between {_RANGE.start} and {_RANGE.stop}",
-        why="200 of them could not be bound",
+        why="200 of them are in use",
         hint="end some of the servers on this machine",
     )
 

@@ -93,7 +93,9 @@ def write_flights(path: Path, rows: Sequence[Flight]) -> None:
     """
     encoders = {".csv.gz": _csv, ".json.gz": _json, ".parquet": _parquet}
     if (encode := next((f for suffix, f in encoders.items() if path.name.endswith(suffix)), None)) is None:
-        raise PinotAssetsError(f"unknown kind of file {path.name}", hint=f"end it in {', '.join(encoders)}")
+        raise PinotAssetsError(
+            f"unknown kind of file {path.name}", hint=f"give it one of the endings {', '.join(encoders)}"
+        )
     partial = path.with_name(f".{path.name}.partial")  # dot files are not listed (edge case E26)
     partial.write_bytes(encode(rows))
     os.replace(partial, path)

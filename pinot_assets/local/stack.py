@@ -192,7 +192,7 @@ class Stack:
                 raise LocalStackError(
                     f"the stack that runs here is Pinot {record.pinot_version}, not {version}",
                     why="its dead parts cannot be repaired with another version",
-                    hint="stop it first with `pinot-assets local down`, or set PINOT_HOME as it was",
+                    hint="stop it first with `pinot-assets local down`, or set PINOT_HOME as before",
                 )
             record.pinot_version = version
         _assign_ports(record)
@@ -218,7 +218,7 @@ class Stack:
             _marker(record, part),
             f"@{self._class_path_file(part.jars)}",
             f"-XX:ErrorFile={self._log(part).with_suffix('.crash')}",
-            # Not the machine's: nobody removes what a killed JVM leaves there (`.pinotAdminServer-….pid`).
+            # Not the machine's: nothing removes what a killed JVM leaves there (`.pinotAdminServer-….pid`).
             f"-Djava.io.tmpdir={self._temporary(part)}",
             *part.arguments(Site(self.home, record)),
         ]
@@ -231,9 +231,9 @@ class Stack:
             return
         if part.name in record.settled:
             raise LocalStackError(
-                f"port {taken[0]} of {part.name} is taken by {processes.port_holder(taken[0])}",
-                why="the data of the stack are bound to its ports",
-                hint="end that process, or start afresh with `pinot-assets local down --purge`",
+                f"{processes.port_holder(taken[0])} uses port {taken[0]} of {part.name}",
+                why="the stack's data need the same ports",
+                hint="end that process, or start again with `pinot-assets local down --purge`",
             )
         del record.ports[part.name]
         _assign_ports(record)
@@ -282,7 +282,7 @@ class Stack:
         return LocalStackError(
             f"{part.name} did not start",
             why=f"{why}. The end of its log:\n{processes.tail(log)}\n",
-            hint=f"read {log}; then `pinot-assets local up` tries again, `local down` stops the rest",
+            hint=f"read {log}; then `pinot-assets local up` tries again, and `local down` stops the rest",
         )
 
     # --- stopping --------------------------------------------------------------------------------
@@ -320,14 +320,14 @@ class Stack:
                 try:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
-                    self._progress.doing("another `local up` or `down` is at work here, waiting for it")
+                    self._progress.doing("another `local up` or `down` works here; waiting for it")
                     fcntl.flock(lock, fcntl.LOCK_EX)
                 yield
         except OSError as error:
             raise LocalStackError(
                 f"the stack's home {self.home} cannot be used",
                 why=str(error),
-                hint="free disk space and check its permissions, or point PINOT_ASSETS_HOME elsewhere",
+                hint="free disk space and check its permissions, or set PINOT_ASSETS_HOME to another folder",
             ) from error
 
 

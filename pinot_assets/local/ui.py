@@ -64,9 +64,9 @@ def start(home: Path, project: Path) -> str:
         if processes.is_free_port(port):
             break  # the port is free, so it was not the cause
     raise LocalStackError(
-        "the Dagster UI does not come up",
+        "the Dagster UI does not start",
         why=f"the end of {_log(home)}:\n{processes.tail(_log(home))}",
-        hint="a table spec that is wrong shows there: pinot-assets tables validate",
+        hint="is a table spec wrong? pinot-assets tables validate",
     )
 
 

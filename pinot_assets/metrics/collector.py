@@ -25,15 +25,17 @@ from pinot_assets.session.stores.clients import open_session_store, open_staging
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import AnyTableSpec, LeftOut, RealtimeTableSpec, TableSpec, label_of
 
-UP = gauge("up", "1 where the newest look at this part of the table succeeded, and none hangs.", "part")
+UP = gauge(
+    "up", "1 where the newest look at this part of the table succeeded, and no look at it is stuck.", "part"
+)
 ERRORS = gauge("scrape_errors_total", "Looks at this part of the table that failed.", "part")
 LOOKED_AT = gauge(
-    "last_look_timestamp_seconds", "When this part of the table was last looked at with success.", "part"
+    "last_look_timestamp_seconds", "When this part of the table was last read successfully.", "part"
 )
 LOOK_SECONDS = gauge("look_duration_seconds", "Wall time of the newest look at this part.", "part")
 INTERVAL = gauge(
     "look_interval_seconds",
-    "Pause between two looks at this part; absent where it is looked at once.",
+    "Pause between two looks at this part; absent where there is only one look.",
     "part",
 )
 BUILD_INFO = Family(f"{PREFIX}build_info", "1; the version of the collector.", ("version",))

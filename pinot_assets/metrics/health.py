@@ -13,25 +13,25 @@ from pinot_assets.health.table_probe import TableProbe
 from pinot_assets.metrics.family import Sample, gauge, seconds
 from pinot_assets.table_spec import label_of
 
-LISTED = gauge("source_files", "Files in the source that count: listed and ready.")
-CHANGES = gauge("source_changes", "Files that differ from what is published, by how.", "change")
-NOT_READY = gauge("source_files_not_ready", "Files that are being written, or whose marker is missing.")
+LISTED = gauge("source_files", "Files of the source that are listed and ready.")
+CHANGES = gauge(
+    "source_changes", "Files that differ from what is published, by kind of difference.", "change"
+)
+NOT_READY = gauge("source_files_not_ready", "Files that are still being written, or whose marker is missing.")
 OLDEST_UNREADY = gauge(
     "oldest_unready_timestamp_seconds",
-    "When the oldest file that is not ready was last written; absent when that is not known of any.",
+    "When the oldest file that is not ready was last written; absent if unknown.",
 )
 LEFT_OUT = gauge(
-    "source_files_left_out", "Files that the last session ended without, and that are there as they were."
+    "source_files_left_out", "Files that the last session left out, and that have not changed since."
 )
 OLDEST = gauge(
     "oldest_change_timestamp_seconds",
-    "Since when the oldest new or rewritten file waits to be published; absent when none waits.",
+    "When the oldest waiting file was new or rewritten; absent when none waits.",
 )
-CHECK_FAILED = gauge(
-    "health_check_failed", "1 while a health check fails, by how bad that is.", "check", "severity"
-)
-CHECK_UNKNOWN = gauge("health_check_unknown", "1 while a health check cannot be made.", "check")
-ORPHANS = gauge("orphans", "What nothing refers to any more, by what it is.", "kind")
+CHECK_FAILED = gauge("health_check_failed", "1 while a health check fails, by severity.", "check", "severity")
+CHECK_UNKNOWN = gauge("health_check_unknown", "1 while the result of a health check is not known.", "check")
+ORPHANS = gauge("orphans", "Things that nothing refers to any more, by kind.", "kind")
 ORPHAN_BYTES = gauge("orphan_staged_bytes", "Bytes of staged objects that nothing refers to any more.")
 ROLLBACK_UNTIL = gauge(
     "rollback_window_end_timestamp_seconds",

@@ -20,12 +20,10 @@ from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.table_spec import label_of
 
 ENDED = gauge("run_end_timestamp_seconds", "When the newest run ended.")
-SUCCESS = gauge(
-    "run_success", "1 where the newest run failed in nothing: no error, no file left out, gate open."
-)
+SUCCESS = gauge("run_success", "1 where the newest run had no error, left no file out and opened the gate.")
 STEP_SECONDS = gauge("run_step_duration_seconds", "Wall time of each step of the newest run.", "step")
 BUILD_SECONDS = gauge("run_build_duration_seconds", "Wall time of the newest run's build.")
-RUN_FILES = gauge("run_files", "Files of the newest run, by what became of them in it.", "state")
+RUN_FILES = gauge("run_files", "Files of the newest run, by their outcome in it.", "state")
 RUN_ROWS = gauge("run_rows", "Rows that the newest run built.")
 BAD_ROWS = gauge("run_bad_rows", "Rows that the newest run put aside.")
 

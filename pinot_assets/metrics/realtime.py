@@ -8,31 +8,32 @@ from pinot_assets.metrics.family import Family, Sample, gauge
 from pinot_assets.realtime.health.metrics import metrics, numbers
 from pinot_assets.realtime.model.state import RealtimeState
 
-SEGMENTS = gauge("realtime_segments", "Segments by how far they are.", "state")
+SEGMENTS = gauge("realtime_segments", "Segments by status.", "state")
 
 _OF_NUMBERS: Mapping[str, Family] = {
     "oldest_commit_s": gauge(
-        "realtime_oldest_commit_age_seconds", "Age of the oldest commit that is under way; 0 without one."
+        "realtime_oldest_commit_age_seconds", "Age of the oldest commit that has not ended; 0 without one."
     ),
     "committed_rows": gauge("realtime_committed_rows", "Rows of committed segments."),
     "committed_bytes": gauge("realtime_committed_bytes", "Bytes of committed segments."),
     "only_with_peers": gauge(
-        "realtime_segments_only_with_peers", "Committed segments of which the deep store has no copy."
+        "realtime_segments_only_with_peers", "Committed segments that are not in the deep store."
     ),
     "paused": gauge("realtime_paused", "1 while the whole table is paused."),
     "replicas_in_error": gauge("realtime_replicas_in_error", "Replicas in ERROR."),
     "servers": gauge("realtime_servers", "Servers of the table."),
     "servers_that_serve": gauge(
-        "realtime_servers_serving", "Servers of the table that live, are enabled and ready."
+        "realtime_servers_serving", "Servers of the table that are alive, enabled and ready."
     ),
     "lag_s": gauge(
         "realtime_lag_seconds",
-        "How old its newest row was when the slowest consumer got it; the time since, where messages wait.",
+        "How old its newest row was when the slowest consumer read it; if messages wait, the "
+        "time since then.",
     ),
     "messages_to_consume": gauge(
         "realtime_messages_to_consume", "Messages of the stream that no server has consumed yet."
     ),
-    "rows_queryable": gauge("realtime_queryable_rows", "Rows that the broker which finds the fewest finds."),
+    "rows_queryable": gauge("realtime_queryable_rows", "Rows that the broker finds which finds the fewest."),
 }
 _SEGMENTS: Mapping[str, str] = {
     "consuming_segments": "consuming",
@@ -48,7 +49,7 @@ _OF_METRICS: Mapping[str, Family] = {
         "realtime_segments_in_error", "Segments of a pauseless table that are in ERROR on all replicas."
     ),
     "pauselessSegmentsInUnrecoverableErrorCount": gauge(
-        "realtime_segments_unrecoverable", "Those of them that Pinot does not ingest again by itself."
+        "realtime_segments_unrecoverable", "Those of them that Pinot itself does not ingest again."
     ),
 }
 """Metrics with Pinot's own names that the table's state shows; Pinot's exporters expose the others."""

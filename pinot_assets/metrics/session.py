@@ -23,8 +23,8 @@ from pinot_assets.session.values.state import (
 )
 from pinot_assets.table_spec import TableSpec, label_of
 
-PUBLISHED_AT = gauge("last_publish_timestamp_seconds", "When what queries see was published.")
-FRESHNESS_LIMIT = gauge("freshness_limit_seconds", "How old the table may be: dagster.freshnessHours.")
+PUBLISHED_AT = gauge("last_publish_timestamp_seconds", "When the snapshot that queries see was published.")
+FRESHNESS_LIMIT = gauge("freshness_limit_seconds", "How old the table may become: dagster.freshnessHours.")
 PUBLISHED = {
     "files": gauge("published_files", "Files that the newest snapshot publishes."),
     "segments": gauge("published_segments", "Segments that the newest snapshot publishes."),
@@ -35,15 +35,15 @@ STATE = gauge("session_state", "1 for the state that the open session is in.", "
 CREATED = gauge("session_created_timestamp_seconds", "When the open session began; absent without one.")
 FAILED = gauge(
     "session_failed",
-    "1 while files of the open session, or its audit, have failed, and somebody has to see to it.",
+    "1 while files of the open session, or its audit, have failed, and a person has to correct them.",
 )
 TROUBLE = gauge(
     "session_trouble_timestamp_seconds",
-    "Since when the open session has had trouble that passes by itself; absent without any.",
+    "Since when the open session has had trouble that passes; absent without any.",
 )
 RETRIES = gauge("session_retries", "Retries that the open session has spent.")
 RETRIES_LEFT = gauge("session_retries_left", "Retries until the open session is given up.")
-FILES = gauge("session_files", "Files of the open session, by what became of them.", "state")
+FILES = gauge("session_files", "Files of the open session, by their outcome.", "state")
 LEASE_HELD = gauge("lease_held", "1 while a run holds the table's lease.")
 LEASE_SINCE = gauge(
     "lease_acquired_timestamp_seconds", "Since when the lease is held; absent while it is free."
@@ -54,12 +54,12 @@ AUDIT_PASSED = gauge("audit_passed", "1 where the newest audit opened the gate, 
 CHECK_PASSED = gauge("audit_check_passed", "1 where a check of the newest audit passed.", "check")
 CHECK_EXPECTED = gauge(
     "audit_check_expected",
-    "The number that a check of the newest audit wanted; of an assertion, answers.",
+    "The number that a check of the newest audit expected; of an assertion, the number of answers.",
     "check",
 )
 CHECK_FOUND = gauge(
     "audit_check_found",
-    "The number that a check of the newest audit met; of an assertion, answers as expected.",
+    "The number that a check of the newest audit found; of an assertion, answers as expected.",
     "check",
 )
 SWITCH_SECONDS = gauge(
@@ -67,7 +67,7 @@ SWITCH_SECONDS = gauge(
 )
 PHASE_SECONDS = gauge(
     "last_switch_phase_duration_seconds",
-    "The same by phase: build and stage, push and audit, end and confirm.",
+    "The same, by phase: build and stage, push and audit, end and confirm.",
     "phase",
 )
 

@@ -127,9 +127,9 @@ class HttpPinotClient(Controller):
         port = int(instance.get("grpcPort") or 0)
         if port <= 0:
             raise PinotError(
-                f"{server} takes no queries by gRPC",
+                f"{server} accepts no queries by gRPC",
                 why="its instance config in Pinot names no grpcPort",
-                hint="set pinot.server.grpc.enable to true and start it anew",
+                hint="set pinot.server.grpc.enable to true and restart the server",
             )
         address = f"{_host(instance)}:{port}"
         # A setting of its own turns TLS on there, so the guard checks only the host and the port.

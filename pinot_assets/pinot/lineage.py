@@ -146,7 +146,7 @@ def why_not_start(
     """
     reasons = []
     if missing := sorted(set(segments_from) - set(visible)):
-        reasons.append(f"sources that are not there or not visible: {_some(missing)}")
+        reasons.append(f"sources that are missing or not visible: {_some(missing)}")
     if existing := sorted(set(segments_to) & set(visible)):
         reasons.append(f"outputs that are visible already: {_some(existing)}")
     for entry in lineage.overlapping(segments_from, segments_to):
@@ -173,7 +173,7 @@ def why_not_revert(lineage: Lineage, segments: Collection[str], entry_id: str) -
     if entry.state is not LineageState.COMPLETED:
         reasons.append(f"the entry is {entry.state.value}")
     elif missing := sorted(entry.segments_from - set(segments)):
-        reasons.append(f"sources that are gone: {_some(missing)}")
+        reasons.append(f"sources that are missing: {_some(missing)}")
     reasons += [
         f"entry {later.id} ({later.state.value}) builds on it"
         for later in lineage

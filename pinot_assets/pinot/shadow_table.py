@@ -90,9 +90,9 @@ def shadow_config(config: JsonMapping, table: str) -> JsonObject:
     """
     if str(setting(config, "upsertConfig", "mode") or "NONE").upper() != "NONE":
         raise PinotError(
-            f"a shadow table of {table} would not answer as it does",
-            why="of rows with the same key a query sees the newest alone (upsertConfig)",
-            hint="ask the servers: leave `via: shadow` out",
+            f"a shadow table of {table} would give other answers than the table",
+            why="of rows with the same key, a query sees only the newest (upsertConfig)",
+            hint="query the servers: remove `via: shadow`",
         )
     name = shadow_name(table)
     segments = typed(setting(config, "segmentsConfig") or {}, dict)

@@ -133,89 +133,90 @@ TRAITS: Final = (
     Trait(
         "removing files only",
         "refuses a replacement by nothing",
-        "the smallest segment that stays goes along under a new name; a table cannot be emptied",
+        "the smallest segment that stays is pushed again under a new name; a table cannot be emptied",
         before=_V1,
     ),
     Trait(
         "forced start",
         "answers only when its servers have dropped what is deleted: 2 s to 20 min",
-        "the call is given up after its deadline and the entry read from the lineage",
+        "the call is given up after its deadline, and the lineage shows whether the entry ended",
         before=_V1,
     ),
     Trait(
         "list of segments",
         "lists deleted segments and failed uploads for some seconds more",
-        "what is in the table is read from the ideal state",
+        "the ideal state shows what is in the table",
         before=_V1,
     ),
     Trait(
         "name of a deleted segment",
-        "is not free again for some seconds",
+        "cannot be used again for some seconds",
         "names are never used twice",
         before=_V1,
     ),
     Trait(
         "upload after one that failed",
-        "is taken for a refresh of what the failed one left: refused, or never assigned to a server",
-        "what was left is waited for until Pinot has removed it",
+        "is treated as a refresh of what the failed one left: refused, or never assigned to a server",
+        "the next upload waits until Pinot has removed what was left",
         before=_HALF_UPLOADS,
     ),
     Trait(
         "upload after one that failed",
-        "starts afresh, but the clean-up of the failed one, 2 s later, may take the new metadata with it",
-        "what was left is waited for, up to 10 s",
+        "starts again, but the clean-up of the failed one, 2 s later, may remove the new metadata, too",
+        "the next upload waits for the clean-up, up to 10 s",
         since=_HALF_UPLOADS,
     ),
     Trait(
         "HAVING",
-        "chooses from five times LIMIT groups (5,000 at least), and says nothing of the others",
-        "an assertion with HAVING is asked with LIMIT 1000000; one with a LIMIT of its own is not answered",
+        "chooses from five times LIMIT groups (5,000 at least), and does not report the others",
+        "a query of an assertion with HAVING has LIMIT 1000000; an assertion with its own LIMIT "
+        "is not answered",
         before=_ALL_GROUPS,
     ),
     Trait(
         "batch upload",
         "takes one segment per call",
-        "segments go up one by one, several at a time, and are confirmed by reading",
+        "segments are uploaded one by one, several at the same time, and confirmed by reading",
         before=_BATCHES,
     ),
     Trait(
         "batch upload",
         "takes many segments per call; leaves the metadata of those before one that it cannot copy, and of "
         "every batch two entries in the controller's temporary folder (allSegmentsMetadata…)",
-        "a batch is what goes out in a quarter of an upload's deadline; what is not in the ideal state is "
-        "pushed again; a refused batch goes up one by one",
+        "a batch is what can be sent in a quarter of an upload's deadline; what is not in the "
+        "ideal state is pushed again; a refused batch is uploaded one by one",
         since=_BATCHES,
     ),
     Trait(
         "size of a table",
         "may leave out replaced segments, which its quota counts",
-        "asked with the replaced ones",
+        "the query for the size includes the replaced ones",
         since=_V1,
     ),
     Trait(
         "deleting segments of an open replacement",
-        "does so: data may come back, a way back vanish",
-        "sources are fixed at the start and read again right before the end; a rollback looks first",
+        "does so: data may come back, a rollback become impossible",
+        "sources are fixed at the start and read again right before the end; a rollback checks them first",
         before=_LATER,
     ),
     Trait(
         "deleting segments of an open replacement",
-        f"refuses it ({EXCLUSIVE_DELETE}), and an end whose sources have gone",
-        "our own deletes come after the revert, when nothing is locked; sources are looked at before the end",
+        f"refuses it ({EXCLUSIVE_DELETE}), and an end whose sources are missing",
+        "our own deletes come after the revert, when nothing is locked; the sources are read before the end",
         since=_LATER,
     ),
     Trait(
-        "way back after a switch",
+        "revert after a switch",
         "keeps what was replaced for 24 hours on REFRESH tables, elsewhere not at all; "
         "replacedSegmentsRetentionPeriod is not known",
         "sync and swap need REFRESH; a revert is offered for 20 hours",
         before=_LATER,
     ),
     Trait(
-        "way back after a switch",
+        "revert after a switch",
         "keeps what was replaced for replacedSegmentsRetentionPeriod (24 hours on REFRESH tables, "
         "4 hours elsewhere)",
-        "a revert is offered for five sixths of that; 0d means no way back by reverting",
+        "a revert is offered for five sixths of that; 0d means that no revert is possible",
         since=_LATER,
     ),
     Trait(
@@ -233,7 +234,8 @@ TRAITS: Final = (
     Trait(
         "upload after a revert",
         "puts the segment back into the table, visible",
-        "names carry session and attempt; lease and entry are looked at before every batch; strays are swept",
+        "names contain session and attempt; lease and entry are checked before every batch; "
+        "strays are deleted",
     ),
     Trait(
         "parallel starts and ends",
@@ -243,17 +245,17 @@ TRAITS: Final = (
     Trait(
         "push that failed",
         "leaves its entry open, and refuses the next start that overlaps",
-        "the entry is adopted, renewed or reverted by its id; somebody else's is never forced away",
+        "the entry is adopted, renewed or reverted by its id; an entry of others is never ended",
     ),
     Trait(
         "storage quota",
-        "is checked upload by upload, hidden segments included; it cannot be asked before",
-        "the switch is weighed against quota.storage before anything is pushed",
+        "is checked upload by upload, hidden segments included; it cannot be checked before",
+        "the switch is compared with quota.storage before anything is pushed",
     ),
     Trait(
         "refusals of the lineage",
         "are a 500 without a reason, like a fault",
-        "the reason is looked up in the lineage; no answer is taken for unknown, never for failed",
+        "the lineage shows the reason; no answer means unknown, never failed",
     ),
 )
 """Every trait that we know."""

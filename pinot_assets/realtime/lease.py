@@ -90,14 +90,14 @@ class OperationsStore:
                 if (holder := self.holder()) is None:
                     continue
                 raise SessionHeld(
-                    f"{self.table} is being worked on",
+                    f"another run works on {self.table}",
                     why=f"by {holder}",
-                    hint="wait for that run; a dead one lets go within half a minute",
+                    hint="wait for that run; a dead run loses the lease within half a minute",
                 )
             if not isinstance(failure, exceptions.BadVersionError):
                 raise failure
         raise SessionError(
-            f"the lease of {self.table} could not be taken", why="five attempts met another one"
+            f"the lease of {self.table} could not be taken", why="in five attempts another run took it"
         )
 
     def _read(self) -> tuple[dict[str, str], int]:
@@ -108,7 +108,10 @@ class OperationsStore:
             return {}, -1
         if not data:
             return {}, stat.version
-        hint = f"look at {self.path} in Pinot's ZooKeeper browser; deleted, it is made anew"
+        hint = (
+            f"look at {self.path} in Pinot's ZooKeeper browser; if you delete it, the next operation "
+            "makes it again"
+        )
         with reading(f"what operations on {self.table} remember", NodeUnreadable, hint=hint):
             fields = fields_of(data)
             Marks.of(fields).require_known(f"what operations on {self.table} remember")
@@ -193,8 +196,8 @@ class OperationsLease(OperationsStore):
     def _lost(self, cause: BaseException | None) -> LeaseLost:
         return LeaseLost(
             f"this run no longer holds the lease of {self.table}; nothing more was changed",
-            why=repr(cause) if cause else "its ZooKeeper session ended, or another run took over",
-            hint="run it again: it goes on from what the table looks like then",
+            why=repr(cause) if cause else "its ZooKeeper session ended, or another run took the lease",
+            hint="run it again: it continues from the state that the table then has",
         )
 
 
@@ -237,6 +240,7 @@ def hold_table(settings: Settings, table: str, run: str) -> Iterator[OperationsL
             raise SessionError(
                 f"nothing of {lease.table} is changed from this machine",
                 why=f"its clock is {abs(ahead_s):.0f} s {where} ZooKeeper's",
-                hint="set the clock: whether a commit still goes on is told by the age of its node",
+                hint="set the clock: the age of a segment's node shows whether its commit may still "
+                "be in progress",
             )
         yield lease

@@ -40,7 +40,7 @@ SETTLED_S = 3600
 
 
 class Standing(StrEnum):
-    """How a table stands to its files where a tick launches nothing."""
+    """How a table differs from its files when a tick launches nothing."""
 
     WAITS = "waits"
     """Nothing is to be done, or not yet: an upload, a pause after a change, another driver."""
@@ -66,7 +66,7 @@ class Tick:
     :ivar message: why, for people.
     :ivar cursor: what the next tick starts from.
     :ivar dead_run: id of a run that is dead although Dagster believes that it is alive.
-    :ivar standing: how the table stands to its files where nothing is launched.
+    :ivar standing: how the table differs from its files when nothing is launched.
     """
 
     launch: bool
@@ -303,7 +303,10 @@ def _not_yet(
             text = f"{diff}; {session.id} has trouble that may pass ({cause}), tried again in {left:,} s"
             return Reason(text, Standing.BEHIND)
     if left > 0:
-        return Reason(f"{diff}; this listing was launched before, again in {left:,} s", Standing.BEHIND)
+        return Reason(
+            f"{diff}; a run of this listing was launched before, launched again in {left:,} s",
+            Standing.BEHIND,
+        )
     return None
 
 

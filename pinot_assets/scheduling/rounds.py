@@ -15,7 +15,7 @@ from pinot_assets.core.untrusted import read_json
 class SessionsCursor(Stored):
     """What the sensor of all sessions remembers between its ticks.
 
-    :ivar after: the table that the last tick came to; the next one goes on behind it.
+    :ivar after: the last table of the last tick; the next tick continues after it.
     :ivar tables: cursor of `decide_session` by table, for tables with an open session or a run under way.
     """
 

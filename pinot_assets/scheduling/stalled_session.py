@@ -1,4 +1,4 @@
-"""Decide from values alone whether an open session stands still, and whether to launch a run for it.
+"""Decide from values alone whether an open session makes no progress, and whether to launch a run for it.
 
 The files sensor starts a table's job when files have changed. This sensor is for an open session that no run
 works on. It continues a session whose driver died, and one whose trouble passes by itself; neither spends a
@@ -22,7 +22,7 @@ from pinot_assets.session.values.trouble import again_ms, since_ms
 from pinot_assets.table_spec import TableSpec
 
 PATIENCE_S = 60
-"""Seconds that a session stands still before the sensor continues it: Dagster's own retry comes first."""
+"""Seconds without progress after which the sensor continues a session: Dagster's own retry comes first."""
 DEAD_S = 120
 """Seconds that a run which Dagster shows as started may lack the lease that it held, until it counts as dead.
 A living run holds the lease until its last work (W6, the end of Spark) is done."""
@@ -107,7 +107,7 @@ def _beside(running: Mapping[str, str], observation: Observation, watch: StallCu
             continue
         gone = f"run {run_id} lost its lease ({owner}) and has not ended since {_utc(watch.since_s)}"
         if now_s - watch.since_s < DEAD_S:
-            return Tick(False, f"{gone}; it is given {DEAD_S} s", watch.write())
+            return Tick(False, f"{gone}; it has {DEAD_S} s to end", watch.write())
         return Tick(False, f"{gone}: marked as failed", watch.write(), dead_run=run_id)
     run_id, status = next(iter(running.items()))
     return Tick(False, f"paused: run {run_id} is {status.lower().replace('_', ' ')}", watch.write())
@@ -143,11 +143,11 @@ def _try_again(session: Session, watch: StallCursor, now_s: int) -> Tick:
 
 def _go_on(session: Session, watch: StallCursor, now_s: int) -> Tick:
     what = f"session {session.id} ({session.state}, attempt {session.attempt})"
-    what += f" has stood still since {_utc(watch.since_s)}"
+    what += f" has made no progress since {_utc(watch.since_s)}"
     progress = _progress(session)
     left = watch.due_s(progress) - now_s
     if left > 0:
-        return Tick(False, f"{what}; launched in {left} s unless a run takes it", watch.write())
+        return Tick(False, f"{what}; a run is launched in {left} s unless one takes it", watch.write())
     times = watch.times + 1 if progress == watch.progress else 1
     again = f" again, number {times} without progress" if times > 1 else ""
     launched = replace(watch, progress=progress, launched_s=now_s, times=times)

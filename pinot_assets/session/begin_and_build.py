@@ -34,8 +34,8 @@ from pinot_assets.snapshot.receipt import Failure, Receipt, SourceFile
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion
 
 _NO_WORD: Final = (
-    f"{STALLS} runs in a row ended before a file was built, without a reason: "
-    "they were killed, or ran out of memory"
+    f"{STALLS} runs in a row ended before a file was built, without a reason: they were killed, "
+    "or had too little memory"
 )
 
 # --- a new session ---------------------------------------------------------------------------------
@@ -150,8 +150,8 @@ def go_on(
     if taken:
         # After the write, so that no other driver uses this attempt's names.
         plan = renamed(context.staging, context.table, plan, taken)
-        context.note(f"{len(taken):,} built files go on under new names; their files are not read again")
-    what = f"retry {session.retry_count} of" if is_retry else "going on with"
+        context.note(f"{len(taken):,} built files get new names; their files are not read again")
+    what = f"retry {session.retry_count} of" if is_retry else "continuing"
     context.note(
         f"{what} session {session.id}: {plural(len(plan.done), 'file')} kept, {len(plan.to_build):,} to build"
     )

@@ -40,11 +40,11 @@ def confirm(context: TriggerContext, session: Session) -> None:
     if len(names) < len(switch.names_to):
         lost = len(switch.names_to) - len(names)
         context.note(
-            f"{plural(lost, 'segment')} of {session.id} deleted or replaced after its switch, "
-            "not by this project"
+            f"{plural(lost, 'segment')} of {session.id} deleted or replaced after its switch, not "
+            "by pinot-assets"
         )
     if context.switcher().undo_delayed_starts(names):
-        context.note(f"a start of {session.id} landed after its switch and hid it; shown again")
+        context.note(f"a delayed start of {session.id} hid its switch; it is visible again")
     context.switcher().confirm_visible(names, switch.segments_from)
     if session.mode is Mode.SWAP:
         note_foreign(context, context.pinot.visible_segments(context.table).difference(switch.names_to))
@@ -54,7 +54,9 @@ def note_foreign(context: TriggerContext, foreign: Collection[str]) -> None:
     """Note foreign segments that stay visible after a swap: they were pushed after its W1 (edge case E21)."""
     if foreign:
         named = ", ".join(sorted(foreign)[:5]) + (f" and {len(foreign) - 5} more" if len(foreign) > 5 else "")
-        context.note(f"visible beside the snapshot until the next swap, not pushed by this project: {named}")
+        context.note(
+            f"visible beside the snapshot until the next swap, and not pushed by pinot-assets: {named}"
+        )
 
 
 def load_switch(context: TriggerContext, session: Session) -> Switch:
@@ -154,8 +156,8 @@ def ask_if_open(context: TriggerContext, session: Session) -> bool:
     # A rollback by revert has no switch: its entry belongs to the snapshot that it leaves.
     if entry is not None and entry.state is LineageState.COMPLETED and session.switch_object is not None:
         raise SwitchConflict(
-            f"{context.table} was switched just now",
-            why=f"the end of lineage entry {entry.id}, which had given no answer, completed it",
+            f"{context.table} has just been switched",
+            why=f"the end of lineage entry {entry.id} had got no answer, and has now completed it",
             hint="the next trigger records it",
         )
     return entry is not None and entry.state is LineageState.IN_PROGRESS

@@ -98,7 +98,7 @@ def _as_planned(context: TriggerContext, session: Session | None, planned: Plann
         or ask_if_ends_again(context, session) != (decision.step is PlannedAction.END)
     ):
         raise PlanOutdated(
-            f"{context.table} changed while its plan was checked; nothing of it was done",
+            f"{context.table} changed while its plan was checked; nothing of the plan was done",
             why="the end of a switch reached Pinot at this moment",
             hint=f"`pinot-assets plan {context.table}` shows what a run would do now",
         )
@@ -156,7 +156,7 @@ def _execute(context: TriggerContext, decision: Decision) -> TriggerReport:
     step, session, current = decision.step, decision.session, decision.current
     if session is not None and step is PlannedAction.END:
         # The switch may complete at any moment: end it again now; the next trigger lists the source.
-        context.note(f"session {session.id} goes on with its switch, whose end gave no answer")
+        context.note(f"session {session.id} continues its switch, whose end got no answer")
         return _report(context, decision, TriggerResult.STAGED, session)
     if session is not None and step is PlannedAction.RESTART:
         abandon(context, session, decision.outcome, decision.why)
@@ -198,7 +198,7 @@ def _remember(context: TriggerContext, decision: Decision) -> None:
     context.lease.write(pointer=replace(context.lease.pointer, hold=ref))
     if gone := len(before.files) + len(before.removals) - len(hold.files) - len(hold.removals):
         context.note(
-            f"{plural(gone, 'change')} no longer held back: source and table agree on the files again"
+            f"{plural(gone, 'change')} no longer held back: source and table now have the same files"
         )
 
 

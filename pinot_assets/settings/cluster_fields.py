@@ -93,58 +93,66 @@ class PinotFields(_Fields):
     controller_url: str = _field(
         "PINOT_CONTROLLER_URL",
         "URL",
-        "Of a controller, or of what stands before it. Without it and `PINOT_ZOOKEEPER`, the "
-        "profile `local` takes the local stack.",
+        "URL of a controller, or of a proxy before it. Without it and `PINOT_ZOOKEEPER`, the "
+        "profile `local` uses the local stack.",
     )
     broker_urls: list[str] = _field_of(
         "PINOT_BROKER_URLS",
         "URLs, separated by commas",
-        "Brokers to ask instead of those that the controller names.",
+        "Brokers to query instead of those that the controller names.",
         empty=[],
     )
     addresses: list[str] = _field_of(
         "PINOT_ADDRESSES",
         "`host:port`, separated by commas",
-        "Brokers and servers that get credentials besides those that ZooKeeper names; see "
+        "Brokers and servers that get credentials, besides those that ZooKeeper names; see "
         "[security](../security.md#who-gets-pinots-credentials).",
         empty=[],
     )
-    cluster: str = _field("PINOT_CLUSTER", "name", "Of the Helix cluster.", DEFAULT_CLUSTER)
+    cluster: str = _field("PINOT_CLUSTER", "name", "Name of the Helix cluster.", DEFAULT_CLUSTER)
     username: str = _field("PINOT_USER", "text", "User of basic authentication, with `PINOT_PASSWORD`.")
     password: str = _field("PINOT_PASSWORD", SECRET, "Its password.")
     token: str = _field(
-        "PINOT_TOKEN", SECRET, "A token instead; sent as Bearer unless it names its scheme (`Basic …`)."
+        "PINOT_TOKEN",
+        SECRET,
+        "A token instead of user and password; sent as Bearer unless it names its scheme (`Basic …`).",
     )
-    ca_bundle: str = _field("PINOT_CA_BUNDLE", PEM, "The authorities to trust.", "the system's")
-    client_cert: str = _field("PINOT_CLIENT_CERT", PEM, "Our own certificate for mutual TLS.")
-    client_key: str = _field("PINOT_CLIENT_KEY", PEM, "Its key, where it is not in the same file.")
+    ca_bundle: str = _field(
+        "PINOT_CA_BUNDLE", PEM, "Certificates of the authorities to trust.", "the system's"
+    )
+    client_cert: str = _field("PINOT_CLIENT_CERT", PEM, "Client certificate for mutual TLS.")
+    client_key: str = _field(
+        "PINOT_CLIENT_KEY", PEM, "Key of the client certificate, if it is not in the same file."
+    )
     grpc_tls: str = _field(
         "PINOT_GRPC_TLS",
         BOOLEAN,
-        "Whether TLS is spoken at servers' gRPC door (`pinot.server.grpctls`), where the "
-        "[audit](../guides/audit.md)'s assertions are asked. `true` is implied by the next ones; `false` "
-        "is refused in `production` unless HTTP is allowed.",
+        "Whether the connection to servers' gRPC port uses TLS (`pinot.server.grpctls`); the "
+        "[audit](../guides/audit.md)'s assertions are queried there. The next three imply "
+        "`true`; the profile `production` refuses `false` unless HTTP is allowed.",
         "whether the controller's address is https",
     )
     grpc_ca_bundle: str = _field(
         "PINOT_GRPC_CA_BUNDLE",
         PEM,
-        "The authorities to trust there. There is no TLS without verification.",
+        "Certificates of the authorities to trust for gRPC. There is no TLS without verification.",
         "`PINOT_CA_BUNDLE`",
     )
     grpc_client_cert: str = _field(
-        "PINOT_GRPC_CLIENT_CERT", PEM, "Our own certificate there.", "`PINOT_CLIENT_CERT`"
+        "PINOT_GRPC_CLIENT_CERT", PEM, "Client certificate for gRPC.", "`PINOT_CLIENT_CERT`"
     )
-    grpc_client_key: str = _field("PINOT_GRPC_CLIENT_KEY", PEM, "Its key, where it is not in the same file.")
+    grpc_client_key: str = _field(
+        "PINOT_GRPC_CLIENT_KEY", PEM, "Key of that certificate, if it is not in the same file."
+    )
     grpc_server_name: str = _field(
         "PINOT_GRPC_SERVER_NAME",
         "host",
-        "What the servers' certificates are made out to, where that is not the host in their instance names.",
+        "Name in the servers' certificates, if it is not the host in their instance names.",
     )
     allow_http: bool = _field_of(
         "PINOT_ASSETS_ALLOW_HTTP",
         BOOLEAN,
-        "Let the profile `production` reach another machine over plaintext HTTP.",
+        "Let the profile `production` connect to another machine over plaintext HTTP.",
         "false",
         empty=False,
     )
@@ -164,23 +172,25 @@ class ZooKeeperFields(_Fields):
     allow_open_zookeeper: bool = _field_of(
         "PINOT_ASSETS_ALLOW_OPEN_ZOOKEEPER",
         BOOLEAN,
-        "Let the profile `production` go without a user of ZooKeeper.",
+        "Let the profile `production` work without a user of ZooKeeper.",
         "false",
         empty=False,
     )
     zookeeper_tls: bool = _field_of(
         "PINOT_ZOOKEEPER_TLS",
         BOOLEAN,
-        "Speak TLS, trusting the system's authorities. Implied by the next ones.",
+        "Use TLS, and trust the system's authorities. The next three imply it.",
         "false",
         empty=False,
     )
     zookeeper_ca_bundle: str = _field(
-        "PINOT_ZOOKEEPER_CA_BUNDLE", PEM, "The authorities to trust, besides the system's."
+        "PINOT_ZOOKEEPER_CA_BUNDLE", PEM, "Certificates of the authorities to trust, besides the system's."
     )
-    zookeeper_client_cert: str = _field("PINOT_ZOOKEEPER_CLIENT_CERT", PEM, "Our own certificate.")
+    zookeeper_client_cert: str = _field(
+        "PINOT_ZOOKEEPER_CLIENT_CERT", PEM, "Client certificate for mutual TLS."
+    )
     zookeeper_client_key: str = _field(
-        "PINOT_ZOOKEEPER_CLIENT_KEY", PEM, "Its key, where it is not in the same file."
+        "PINOT_ZOOKEEPER_CLIENT_KEY", PEM, "Key of the client certificate, if it is not in the same file."
     )
 
 
@@ -192,32 +202,32 @@ class WaitFields(_Fields):
         "seconds",
         MOST_SECONDS,
         _WAITS.lease,
-        "How long a dead run still holds its table: ZooKeeper's session time-out, which "
-        "ZooKeeper's own `maxSessionTimeout` bounds. The same for every process.",
+        "How long a dead run keeps the lease of its table: ZooKeeper's session time-out, which "
+        "ZooKeeper's own `maxSessionTimeout` bounds. It must be the same for every process.",
     )
     write_seconds: int = _wait(
         "PINOT_ASSETS_WRITE_SECONDS",
         "seconds",
         MOST_SECONDS,
         _WAITS.pinot_write,
-        "Longest upload of one segment into Pinot, shorter than the lease. After a run died, the "
-        "next one waits so long before it changes Pinot.",
+        "The longest upload of one segment into Pinot. It must be shorter than the lease. After "
+        "a run died, the next run waits this long before it changes Pinot.",
     )
     stall_minutes: int = _wait(
         "PINOT_ASSETS_STALL_MINUTES",
         "minutes",
         MOST,
         _WAITS.stall / 60,
-        "A run without a sign of progress (a finished file, rows read of one, a segment of it "
-        "written, a write to Pinot) for so long lets go of its table and fails. Longer than it "
-        "takes to copy the largest file, or to build one segment.",
+        "A run releases the lease and fails when it shows no sign of progress for this long (a "
+        "finished file, rows read, a segment written, a write to Pinot). It must be longer than "
+        "it takes to copy the largest file, or to build one segment.",
     )
     hold_hours: int = _wait(
         "PINOT_ASSETS_HOLD_HOURS",
         "hours",
         MOST,
         _WAITS.hold / 3600,
-        "And so does one that has held it for so long. What it has built is kept.",
+        "A run also releases the lease when it has held it for this long. What it has built is kept.",
     )
 
 

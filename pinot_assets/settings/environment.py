@@ -165,8 +165,8 @@ def settings_of(values: Mapping[str, str], profile: Profile, name_of: Callable[[
     if "://" in values["zookeeper"] or "@" in values["zookeeper"]:
         # The client would not detect it: with a URL, it tries to resolve a host `http` for ten seconds.
         raise PinotAssetsError(
-            f"{name_of('zookeeper')} is no address of ZooKeeper",  # not shown: it may hold a password
-            why="it has hosts and ports, without a scheme and without a user",
+            f"{name_of('zookeeper')} is not an address of ZooKeeper",  # not shown: it may hold a password
+            why="an address has hosts and ports, without a scheme and without a user",
             hint="write host:port[,host:port…][/chroot]",
         )
     if values["token"] and values["username"]:
@@ -209,8 +209,8 @@ def _refuse_missing(values: Mapping[str, str], profile: Profile, name_of: Callab
     stack = "" if profile is not Profile.LOCAL else "; with no address at all, the local stack is used"
     raise PinotAssetsError(
         f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set",
-        why=f"the profile {profile} needs the addresses of Pinot's controller and of its ZooKeeper, and "
-        "credentials that are whole",
+        why=f"the profile {profile} needs the addresses of Pinot's controller and of its ZooKeeper, "
+        "and complete credentials",
         hint=f"set {' and '.join(missing)}{stack}",
     )
 
@@ -235,9 +235,9 @@ def _refuse_open_zookeeper(values: Mapping[str, str], name_of: Callable[[str], s
     user, password = name_of("zookeeper_username"), name_of("zookeeper_password")
     raise PinotAssetsError(
         f"{user} is not set",
-        why="without a user, whoever reaches ZooKeeper may change what is published, and "
-        "the profile production leaves no node open to everybody",
-        hint=f"set {user} and {password}; or, where nothing else reaches ZooKeeper, set "
+        why="without a user, everyone who can connect to ZooKeeper may change what is published, and "
+        "the profile production creates no node that everyone can write",
+        hint=f"set {user} and {password}; or, if nothing else can connect to ZooKeeper, set "
         f"{name_of('allow_open_zookeeper')} to true",
     )
 
@@ -247,7 +247,7 @@ def _addresses(values: Mapping[str, str], name_of: Callable[[str], str]) -> tupl
     for one in written:
         if not re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]]+):[0-9]{1,5}", one):
             raise PinotAssetsError(
-                f"{name_of('addresses')} holds {one!r}, which is no address",
+                f"{name_of('addresses')} contains {one!r}, which is not an address",
                 hint="write host:port,host:port…",
             )
     return tuple(one.lower() for one in written)
@@ -279,7 +279,7 @@ def _grpc(values: Mapping[str, str], profile: Profile, name_of: Callable[[str], 
         )
     if said is False and profile is Profile.PRODUCTION and not _flag(values, "allow_http", name_of):
         raise PinotAssetsError(
-            "Pinot's servers would be asked by gRPC without TLS",
+            "pinot-assets would query Pinot's servers by gRPC without TLS",
             why="the profile production sends neither credentials nor data in plaintext",
             hint=f"unset {name_of('grpc_tls')}, or set {name_of('allow_http')} to true on a network that you "
             "trust",
@@ -328,7 +328,7 @@ def _refuse_plaintext(url: str, allow: str) -> None:
     parts = urlsplit(url)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         raise PinotAssetsError(
-            f"Pinot at {parts.hostname} would be reached without TLS",
+            f"pinot-assets would connect to Pinot at {parts.hostname} without TLS",
             why="the profile production sends neither credentials nor segments over plaintext HTTP",
             hint=f"use https://, or set {allow} to true on a network that you trust",
         )
@@ -337,7 +337,7 @@ def _refuse_plaintext(url: str, allow: str) -> None:
 def _local_stack(waits: Waits) -> Settings:
     if (stack := load_state(default_home())) is None:
         raise PinotAssetsError(
-            "no Pinot to talk to",
+            "there is no Pinot to connect to",
             why="PINOT_CONTROLLER_URL is not set, and no local stack runs here",
             hint="start one with `pinot-assets local up`, or export PINOT_CONTROLLER_URL and PINOT_ZOOKEEPER",
         )

@@ -78,7 +78,7 @@ class FileLimits:
         if count > self.columns:
             raise FileTooLarge(
                 f"the file has {count:,} columns, more than {self.columns:,}",
-                why="every one is taken apart, wanted or not",
+                why="a reader splits every column, also those that the table does not need",
                 hint=f"write fewer columns, check the delimiter, or set {COLUMNS} to a larger number",
             )
 
@@ -105,13 +105,14 @@ class FileLimits:
         if unpacked > self.unpacked_bytes:
             why = f"a file may unpack to {_shown(self.unpacked_bytes)}"
         elif unpacked > max(FREE_BYTES, RATIO * packed) and self.unpacked_bytes == _UNPACKED:
-            why = f"that is more than {RATIO:,} times as much"
+            why = f"that is more than {RATIO:,} times its compressed size"
         else:
             return
         raise FileTooLarge(
             f"{_shown(packed)} unpack to {_shown(unpacked)} or more",
             why=why,
-            hint=f"split the file; or, if its data are that repetitive, set {UNPACKED} to what it unpacks to",
+            hint=f"split the file; or, if its data are so repetitive, set {UNPACKED} to their "
+            "uncompressed size",
         )
 
 
@@ -123,7 +124,7 @@ def _read(name: str, text: str) -> int:
     value = int(match[1]) * _UNITS[match[2].lower()] if match is not None else 0
     if value < 1:
         raise PinotAssetsError(
-            f"{name} is {text!r}, which is no number" + ("" if name == COLUMNS else " of bytes"),
+            f"{name} is {text!r}, which is not a number" + ("" if name == COLUMNS else " of bytes"),
             hint=f"write {name}={'40000' if name == COLUMNS else '8g'}",
         )
     return value

@@ -34,7 +34,7 @@ VARIABLES: Final = {
             "What kind of installation this is; see [profiles](../deploy.md#profiles).",
             Profile.LOCAL,
         ),
-        Variable(TABLES, _FOLDER, "Where the table specs lie.", DEFAULT_TABLES),
+        Variable(TABLES, _FOLDER, "The folder of the table specs.", DEFAULT_TABLES),
         Variable(
             LOG_FORMAT,
             "`text`, `json`",
@@ -56,7 +56,7 @@ VARIABLES: Final = {
             Variable(
                 limit.variable,
                 "1 to 1048576",
-                f"The most that is read of {limit.what}; more is refused before it is in memory.",
+                f"The most that is read of {limit.what}; pinot-assets refuses more before it is in memory.",
                 str(limit.mib),
                 "MiB",
             )
@@ -71,34 +71,38 @@ VARIABLES: Final = {
         Variable(
             untrusted.VALUES_VARIABLE,
             f"1 to {untrusted.HIGHEST_VALUES}",
-            "Most values of one JSON text, lists and objects counted twice; more is refused before it is "
-            f"taken apart. It may be nested {untrusted.DEEPEST} levels deep, whatever is set here.",
+            "The most values of one JSON text; lists and objects count twice. More is refused "
+            f"before the text is parsed. It may be nested {untrusted.DEEPEST} levels deep; no "
+            "setting changes that.",
             str(untrusted.MOST_VALUES),
             "values",
         ),
     ),
     "Limits of one file": (
-        Variable(COLUMNS, "number", "Most columns that a file may have, wanted or not.", f"{_FILE.columns}"),
+        Variable(
+            COLUMNS, "number", "The most columns that a file may have, needed or not.", f"{_FILE.columns}"
+        ),
         Variable(
             VALUE,
             "size (`64m`, `1g`)",
-            "Largest text or bytes value of a JSON, Parquet, ORC or Avro file. A row of CSV may have 4 MB, "
-            "a JSON document 64 MB.",
+            "The largest text or bytes value of a JSON, Parquet, ORC or Avro file. A row of CSV "
+            "may have 4 MB, a JSON document 64 MB.",
             f"{_FILE.value_bytes >> 20}m",
         ),
         Variable(
             UNPACKED,
             "size",
-            f"Most bytes that a packed file may unpack to. Where this is not set, one that unpacks to "
-            f"more than {FREE_BYTES >> 20} MB may not be more than {RATIO:,} times its packed size, either.",
+            "The most bytes that a compressed file may have uncompressed. If this is not set, a "
+            f"file of more than {FREE_BYTES >> 20} MB uncompressed may not be more than {RATIO:,} "
+            "times its compressed size, either.",
             f"{_FILE.unpacked_bytes >> 30}g",
         ),
         Variable(
             MEMORY,
             "size",
-            "Most memory that a worker's process may take. A file that needs more fails with "
-            "`OUT_OF_MEMORY`. `spark.executor.pyspark.memory` sets a limit of Spark's own; the lower one "
-            "counts.",
+            "The most memory that a worker's process may use. A file that needs more fails with "
+            "`OUT_OF_MEMORY`. `spark.executor.pyspark.memory` sets Spark's own limit; the lower "
+            "of the two applies.",
             "four fifths of the memory of its machine or container",
         ),
     ),
@@ -107,40 +111,42 @@ VARIABLES: Final = {
             "PINOT_ASSETS_SPARK_MASTER",
             "master",
             "`k8s://…`, `spark://…`, `yarn`, `local[4]`. Not Spark Connect (`sc://`).",
-            "profile `local`: a small one in the run's process",
+            "profile `local`: a small Spark in the run's process",
         ),
         Variable(
             "PINOT_ASSETS_SPARK_PROPERTIES",
             "path of a file",
-            "Properties as in `spark-defaults.conf`; the master above goes before its `spark.master`.",
+            "Properties as in `spark-defaults.conf`; the master above has priority over its `spark.master`.",
         ),
     ),
     "S3": (
         Variable("AWS_REGION", "name", "Region of tables whose spec names none."),
-        Variable("AWS_DEFAULT_REGION", "name", "The same, where the one above is not set."),
+        Variable("AWS_DEFAULT_REGION", "name", "The same, if the one above is not set."),
         Variable(
-            "AWS_ENDPOINT_URL_S3", "URL", "S3 service of tables whose spec names none; told to the executors."
+            "AWS_ENDPOINT_URL_S3",
+            "URL",
+            "S3 service of tables whose spec names none; the executors get it, too.",
         ),
-        Variable("AWS_ENDPOINT_URL", "URL", "The same, where the one above is not set."),
+        Variable("AWS_ENDPOINT_URL", "URL", "The same, if the one above is not set."),
     ),
-    "Telling people": (
+    "Notices and metrics": (
         Variable(
             "PINOT_ASSETS_WEBHOOK_URL",
             "URL",
-            "Where [failed runs](../dagster.md#failed-runs) are posted as JSON. May hold a secret; "
-            "never shown.",
+            "Where [failed runs](../dagster.md#failed-runs) are posted as JSON. May contain a "
+            "secret; never shown.",
         ),
-        Variable("DAGSTER_WEBSERVER_URL", "URL", "Of the Dagster UI, for links in those notices."),
+        Variable("DAGSTER_WEBSERVER_URL", "URL", "Address of the Dagster UI, for links in those notices."),
         Variable(
             "PINOT_ASSETS_DOCS_URL",
             "URL",
-            "Where you serve the site that `make docs` builds: the check `status` then links to what is to "
-            "be done.",
+            "Where you serve the site that `make docs` builds: the check `status` then links to "
+            "its instructions.",
         ),
         Variable(
             "PINOT_ASSETS_PUSHGATEWAY",
             "URL",
-            "Prometheus' Pushgateway, which is told a run's numbers at its end.",
+            "Prometheus' Pushgateway, which gets a run's metrics at its end.",
         ),
         Variable("PINOT_ASSETS_PUSHGATEWAY_USER", "text", "User of basic authentication there."),
         Variable("PINOT_ASSETS_PUSHGATEWAY_PASSWORD", SECRET, "Its password."),
@@ -153,7 +159,9 @@ VARIABLES: Final = {
         ),
         Variable("PINOT_ASSETS_DRILL_MEND", "command", "Undoes that."),
         Variable(
-            "PINOT_ASSETS_DRILL_LOAD_FROM_PEERS", "command", "Makes a server load segments from others."
+            "PINOT_ASSETS_DRILL_LOAD_FROM_PEERS",
+            "command",
+            "Makes a server load segments from other servers.",
         ),
     ),
     "The local stack": (
@@ -163,10 +171,10 @@ VARIABLES: Final = {
             "State, configuration, logs and data of the local stack.",
             ".pinot-assets",
         ),
-        Variable("PINOT_ASSETS_CACHE", _FOLDER, "The jars.", "pinot-assets in the one below"),
+        Variable("PINOT_ASSETS_CACHE", _FOLDER, "The jars.", "`pinot-assets` in the folder below"),
         Variable("XDG_CACHE_HOME", _FOLDER, "The user's cache.", "~/.cache"),
         Variable("PINOT_HOME", _FOLDER, "An unpacked Pinot distribution, used instead of 0.11.0 from Maven."),
-        Variable("JAVA_HOME", _FOLDER, "The Java of everything, 17 or newer.", "the one on `PATH`"),
+        Variable("JAVA_HOME", _FOLDER, "The Java for everything, 17 or newer.", "the one on `PATH`"),
         Variable(
             "DAGSTER_HOME",
             _FOLDER,

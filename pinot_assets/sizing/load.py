@@ -190,20 +190,20 @@ class Load:
                 hint="give more --servers or fewer --replication",
             )
         if self.for_s <= 0 or self.messages_per_s <= 0:
-            raise LoadError("nothing happens in no time or without messages", hint="give --for 24h, say")
+            raise LoadError("without time or messages nothing happens", hint="give --for 24h, for example")
         if self.flush.time_ms < SHORTEST_FLUSH_MS:
             raise LoadError(
-                f"a segment that is flushed after {self.flush.time_ms / 1000:g} s is never of any use",
+                f"a segment that is flushed after {self.flush.time_ms / 1000:g} s is too short to be useful",
                 hint="give --flush-time 1m at least",
             )
         if self.outage_s and self.outage_at_s >= self.for_s:
             raise LoadError(
-                "the outage begins after the simulated time is over",
+                "the outage begins after the end of the simulated time",
                 hint="give an earlier --outage-at, or a longer --for",
             )
         if self.rows_per_s >= self.read_rows_per_s:
             raise LoadError(
-                f"{self.rows_per_s:,.0f} messages/s come into each partition, and a server reads "
+                f"{self.rows_per_s:,.0f} messages/s arrive in each partition, and a server reads "
                 f"{self.read_rows_per_s:,.0f} of one when it is behind",
                 why="it would never catch up",
                 hint="give more --partitions, or a higher --read-rate if you have measured it",

@@ -95,15 +95,15 @@ def warnings(forecasts: Forecasts) -> list[str]:
         busy = load.build_s(rows_built) / (load.servers * load.build_slots * load.for_s)
         if busy > BUSY and way is UploadWay.BYPASS:
             texts.append(
-                f"servers build {busy:.0%} of the time in all of their {load.build_slots} slots: commits "
-                "would queue up, which is not simulated; give more servers"
+                f"servers build {busy:.0%} of the time in all of their {load.build_slots} slots: "
+                "commits would wait in a queue, which is not simulated; give more servers"
             )
         built = load.messages_per_s * load.for_s / max(1, forecast.commits)
         commit_s = load.build_s(built) + load.tar_bytes(built) / load.store_bytes_per_s
         if way is UploadWay.PAUSELESS and commit_s > 300:
             texts.append(
-                "a pauseless commit takes longer than 300 s here, so every segment stays COMMITTING until it "
-                "is repaired (apache/pinot#17936): take smaller segments"
+                "a pauseless commit takes longer than 300 s here, so every segment stays "
+                "COMMITTING until it is repaired (apache/pinot#17936): give smaller segments"
             )
     return texts
 

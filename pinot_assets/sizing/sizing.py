@@ -17,21 +17,22 @@ from pinot_assets.sizing.load import HOLD_MS, Flushed, Load, Outage, RowLimit, U
 from pinot_assets.sizing.profile import ZOOKEEPER_MS
 
 ASSUMES: Final = (
-    "Messages come evenly, over time and over partitions; every table is like every other.",
-    "Servers read one partition as fast as --read-rate says when behind, and are not short of CPU while they "
-    "build; a warning says where that is doubtful.",
-    "A commit's cost grows with its rows; the measured one and its source stand in sizing/profile.py.",
+    "Messages arrive evenly, over time and over partitions; all tables are alike.",
+    "Servers that are behind read one partition as fast as --read-rate says, and have enough CPU "
+    "while they build; a warning shows where that is doubtful.",
+    "A commit's cost grows with its rows; the measured cost and its source are in sizing/profile.py.",
     "An upload through the controller passes it twice: in from the server, out to the deep store.",
-    "Controller traffic is the protocol's messages, those of replicas that wait included; uploads; per "
-    "commit the segments' nodes, ideal state, external view, Helix's messages and servers' current states, "
-    "read and written whole, uncompressed; the deep store's listing at each commit that is moved; and what "
-    "the periodic tasks (status checker, validation, retention) read at their default periods. Not counted: "
-    "ZooKeeper's heartbeats (5 MB a day for three controllers), asking for a back-fill (2 KB a segment), "
-    "metrics, queries, minions. Peers are found in ZooKeeper and give tars without a controller.",
-    "No server or controller dies. For that there is the proof (tests/unit/simulator).",
-    "Copies that are missing after an outage are filled in by repair, one at a time for each controller "
-    "(deepStoreUploadRetry.parallelism = 1). Pinot by itself does so once a day for pauseless tables, and "
-    "for others only with controller.realtime.segment.deepStoreUploadRetryEnabled.",
+    "Controller traffic is the protocol's messages, with those of replicas that wait; uploads; "
+    "per commit the segments' nodes, ideal state, external view, Helix's messages and servers' "
+    "current states, read and written as a whole, uncompressed; the deep store's listing at each "
+    "commit that is moved; and what the periodic tasks (status checker, validation, retention) "
+    "read at their default periods. Not counted: ZooKeeper's heartbeats (5 MB a day for three "
+    "controllers), requests for a back-fill (2 KB a segment), metrics, queries, minions. Servers "
+    "find peers in ZooKeeper and send each other tars without a controller.",
+    "No server or controller dies. The proof for that is in tests/unit/simulator.",
+    "Repair fills in copies that are missing after an outage, one at a time for each controller "
+    "(deepStoreUploadRetry.parallelism = 1). Pinot itself does so once a day for pauseless "
+    "tables, and for others only with controller.realtime.segment.deepStoreUploadRetryEnabled.",
 )
 OVERHEAD_S: Final = 0.5
 """Seconds of messages, Helix and ZooKeeper around a commit."""

@@ -184,8 +184,8 @@ LEFT = ("left", "source")
 """Keys of `audit` in a rollback's snapshot: the snapshot that it left, and the newest from the source."""
 
 RESTORE = (
-    "restore the object from a backup; nothing is published or deleted until it is back. Where it is lost "
-    "for good, `pinot-assets session rebuild` makes the ledger anew from what queries see"
+    "restore the object from a backup; until then nothing is published or deleted. If it is lost "
+    "for good, `pinot-assets session rebuild` makes the ledger again from what queries see"
 )
 """The hint for a stored object that is missing or damaged."""
 
@@ -246,7 +246,7 @@ class PublishedFiles(Sequence[PublishedFile]):
             self._count = pq.read_metadata(pa.BufferReader(data)).num_rows
 
     def _reading(self) -> AbstractContextManager[None]:
-        return reading(self._address, SnapshotCorrupt, why="it holds no files of a snapshot", hint=RESTORE)
+        return reading(self._address, SnapshotCorrupt, why="it has no files of a snapshot", hint=RESTORE)
 
     def _table(self, columns: Sequence[str] | None = None) -> pa.Table:
         with self._reading():

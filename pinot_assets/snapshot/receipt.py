@@ -43,27 +43,27 @@ BECAME_FOLDER: Final = "BECAME_FOLDER"
 _ALL: Final = (
     Code(
         "UNREADABLE",
-        "it is not a file of its format, it is cut off, or its compression is not the one in its name",
+        "it is not a file of its format, it is incomplete, or its compression is not the one in its name",
         "deliver it again, or remove it",
     ),
     Code(
         "TYPE_MISMATCH",
-        "a value does not fit its column; names row, column, value",
-        "repair it; or change the schema",
+        "a value does not fit its column; the message names row, column and value",
+        "correct it, or change the schema",
     ),
     Code(
         "COLUMN_MISSING",
         "it lacks a column of the table, and the spec does not allow that",
-        "deliver it whole; or `onMissingColumn: null`",
+        "deliver it complete; or set `onMissingColumn: null`",
     ),
     Code(
         "TOO_MANY_BAD_ROWS",
         "it has more bad rows than the table spec allows",
-        "look at the bad rows: they are in a Parquet file of their own",
+        "look at the bad rows: they are in their own Parquet file",
     ),
     Code(
         "TIMESTAMP_STRING_ZONE_DEPENDENT",
-        "a time without zone would mean something else on another machine",
+        "a time without a zone would mean different times on different machines",
         "write it with a zone, or as a number",
     ),
     Code(
@@ -73,24 +73,25 @@ _ALL: Final = (
     ),
     Code(
         "TOO_LARGE",
-        "it has more of something than a worker reads; names the limit",
+        "it has more of something than a worker reads; the message names the limit",
         "write smaller files, rows or values, or raise the limit that the message names",
     ),
     Code(
         OUT_OF_MEMORY,
         "its worker had too little memory for it; the file itself may be fine",
-        "fewer rows per segment (`desiredSegmentSize`, `maxNumRecordsPerSegment`), or more memory a worker",
+        "set fewer rows per segment (`desiredSegmentSize`, `maxNumRecordsPerSegment`), or more "
+        "memory for a worker",
         transient=True,
     ),
     Code(
         WORKER_DIED,
         "the process that built it died, also when it built this file alone",
-        "look at the file and at the worker's log; report it if the file is a valid one",
+        "check the file and the worker's log; report it if the file is a valid one",
     ),
     Code(
         MACHINE,
         "the worker's machine failed: a full or broken disk, or too many open files or threads",
-        "mend the machine that the message names; it is tried again",
+        "repair the machine that the message names; the next run tries the file again",
         transient=True,
     ),
     Code(
@@ -101,43 +102,50 @@ _ALL: Final = (
     Code(
         "CHANGED_DURING_READ",
         "it was rewritten while it was read",
-        "it is tried again; set `minFileAgeSec` if it happens often",
+        "the next run tries it again; set `minFileAgeSec` if it happens often",
         transient=True,
     ),
     Code(
         "EXPRESSION",
         "a transform or filter of the table config cannot be computed for it",
-        "mend the expression, or the value it names",
+        "correct the expression, or the value that it names",
     ),
     Code(
-        "SPARK", "Spark's SQL could not run on it", "the reason is Spark's own; mend `transforms` or `filter`"
+        "SPARK",
+        "Spark's SQL could not run on it",
+        "the message gives Spark's reason; correct `transforms` or `filter`",
     ),
     Code(
         "NOT_PUBLISHED",
-        "Pinot did not take its segments (plain push)",
-        "as its reason says; the others are published",
+        "Pinot did not accept its segments (plain push)",
+        "do what the message says; the other files are published",
     ),
-    Code("VANISHED", "it was listed and then gone", "it is tried again with a new listing", transient=True),
+    Code(
+        "VANISHED",
+        "it was listed, and deleted before it was read",
+        "the next run tries it again with a new listing",
+        transient=True,
+    ),
     Code(
         "AUDIT",
         "its segments are not what was built",
-        "run again: it is built anew; if it lasts, the servers' disks",
+        "run again: it is built again; if it fails again, check the servers' disks",
     ),
-    Code("STORE", "source or staging area did not answer", "it is tried again", transient=True),
+    Code("STORE", "source or staging area did not answer", "the next run tries it again", transient=True),
     Code(
         "SETTINGS",
         "a setting of the source or the staging area is wrong, missing on the worker, or not allowed",
-        "set it as the reason says, where Spark's executors run too, and run again",
+        "set it as the message says, also where Spark's executors run, and run again",
     ),
     Code(
         "STAGING_CONFLICT",
-        "the staging area already holds another object of that name",
-        "use a staging area of your own",
+        "the staging area already has another object of that name",
+        "use a staging area that nothing else writes to",
     ),
     Code("UNSUPPORTED", "the segment writer cannot do a column", "[formats.md](guides/formats.md)"),
     Code("BUILD", "the build failed for an unknown reason", "report it, with the run's log"),
     Code("INTERNAL", "the build failed because of a bug in pinot-assets", "report it, with the run's log"),
-    Code("REJECTED", "it cannot be used, for the reason that the message gives", "as the message says"),
+    Code("REJECTED", "it cannot be used, for the reason that the message gives", "do what the message says"),
 )
 
 CODES: Final[Mapping[str, Code]] = {code.name: code for code in _ALL}

@@ -126,7 +126,7 @@ def refused_by_spark(root: Root, props: Mapping[str, str], policy: Policy) -> It
     refusal = policy.refuses_credentials(None)
     if refusal is None or (endpoint and policy.refuses_credentials(endpoint) is None):
         return
-    fix = "leave out transforms, filter, engine: spark and Pinot's transformConfigs and filterConfig"
+    fix = "remove transforms, filter, engine: spark and Pinot's transformConfigs and filterConfig"
     reason = "is read by Spark, with this machine's own credentials"
     yield replace(refusal, reason=reason, fix=f"{fix}, or {refusal.fix.partition(', or ')[2]}")
 

@@ -196,7 +196,7 @@ def _adls_credentials(values: Mapping[str, str]) -> Credentials | None:
     principal = [name for name in _PRINCIPAL if name in values]
     if len(ways) + bool(principal) > 1:
         raise SettingError(
-            f"ADLS is given {', '.join(ways + principal)} at once",
+            f"ADLS has {', '.join(ways + principal)} at the same time",
             hint="set accessKey, or sasToken, or tenantId, clientId and clientSecret",
         )
     if principal and len(principal) < len(_PRINCIPAL):

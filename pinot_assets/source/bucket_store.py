@@ -151,7 +151,7 @@ class BucketObjectStore(RootedStore):
     def stat(self, key: str) -> Fingerprint | None:
         """Sends a HEAD; the fingerprint has the version id on a versioned bucket."""
         full = self._full(key)
-        with self._mapped(f"Cannot look at {self.uri_of(key)}"):
+        with self._mapped(f"Cannot read the attributes of {self.uri_of(key)}"):
             return self._head(full)
 
     def ask_if_folder(self, key: str) -> bool:
@@ -193,7 +193,7 @@ class BucketObjectStore(RootedStore):
         if size > MAX_PUT_BYTES:
             raise SourceError(
                 f"{path.name} is too large to write to {self.uri}",
-                why="the store takes at most 5000 MiB in one conditional PUT",
+                why="the store accepts at most 5000 MiB in one conditional PUT",
                 hint="lower maxNumRecordsPerSegment",
             )
         self._put(key, path, size, lambda: _sha256(path))
@@ -276,14 +276,14 @@ class BucketObjectStore(RootedStore):
         :raises SourceError: the key has no object.
         """
         if (there := self.stat(key)) is None:
-            why = "another object stood there and was deleted meanwhile"
+            why = "another object had that name and was deleted meanwhile"
             if isinstance(error, AlreadyExistsError):
                 raise SourceError(f"Cannot write {self.uri_of(key)}", why=why, hint="try again") from None
             raise self._error(f"Cannot write {self.uri_of(key)}", error) from None
         if there.size != size or self.sha256(key) != sha256():
             raise StoreConflict(
                 f"{self.uri_of(key)} already exists with other content",
-                hint="read it and go on from what it says; objects here are never overwritten",
+                hint="read it and continue from its content; pinot-assets never overwrites objects here",
             ) from None
 
     @contextmanager
@@ -298,7 +298,7 @@ class BucketObjectStore(RootedStore):
         if isinstance(error, InvalidPathError):
             return ListingFailed(
                 what,
-                why=f"a key there cannot be handled ({_reason(error)})",
+                why=f"pinot-assets cannot read a key there ({_reason(error)})",
                 hint="rename the object: no empty, '.' or '..' path segment, no control character",
             )
         return ListingFailed(what, why=_reason(error), hint=_hint(error))
@@ -385,7 +385,7 @@ def _hint(error: Exception) -> str:
     if isinstance(error, PermissionDeniedError | UnauthenticatedError) or status in ("401", "403"):
         return "check the keys, and that they may list, read, write and delete there"
     if isinstance(error, FileNotFoundError) or status == "404":
-        return "check bucket (container) and prefix; the object may have been removed meanwhile"
+        return "check bucket (container) and prefix; or was the object deleted meanwhile?"
     if status in ("301", "307", "400"):
         return "check region and endpoint"
     return "check endpoint and network, then try again"

@@ -148,7 +148,7 @@ def _char_class(glob: str, i: int) -> tuple[str, int]:
     negated = glob[i : i + 1] == "!"
     i += negated
     members: list[Range] = []
-    # A leading hyphen, or caret (only without `!`), stands for itself and starts no range.
+    # A leading hyphen, or caret (only without `!`), matches itself and starts no range.
     if glob[i : i + 1] == "-" or (not negated and glob[i : i + 1] == "^"):
         members.append(_only(glob[i]))
         i += 1

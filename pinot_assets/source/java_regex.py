@@ -196,7 +196,7 @@ class _Translator:
         if not self.pattern.startswith("?", self.i):
             return "("
         if (match := _GROUP.match(self.pattern, self.i)) is None:
-            raise self._refuse("a look-around, an atomic group, or flags that do not stand at the start")
+            raise self._refuse("a look-around, an atomic group, or flags that are not at the start")
         self.i = match.end()
         if name := match["name"]:
             if name in self.names:
@@ -309,5 +309,5 @@ def _refused(pattern: str, position: int | None, why: str) -> SettingError:
     return SettingError(
         f"The pattern regex:{pattern} is malformed or not supported{where}",
         why=why,
-        hint="the supported part of java.util.regex.Pattern is what RE2 also has; a glob: may do",
+        hint="the supported part of java.util.regex.Pattern is what RE2 also has; a glob: may be enough",
     )

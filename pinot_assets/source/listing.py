@@ -178,7 +178,7 @@ def inventory_of(parts: Sequence[ListingPart], listed_at_ms: int) -> Inventory:
     :param listed_at_ms: when the last part began. A file listed in an earlier part may be older by now than
         it was then, never younger.
     """
-    assert parts[-1].last == "", "the listing goes on"
+    assert parts[-1].last == "", "the listing continues"
     files = FileTable([part.columns for part in parts])
     return Inventory(
         files,

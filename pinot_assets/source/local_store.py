@@ -107,7 +107,7 @@ class LocalObjectStore(RootedStore):
         return status is not None and stat.S_ISDIR(status.st_mode)
 
     def _status(self, key: str) -> os.stat_result | None:
-        with _mapped(f"Cannot look at {self.uri_of(key)}"):
+        with _mapped(f"Cannot read the attributes of {self.uri_of(key)}"):
             try:
                 return os.lstat(self._path(key))
             except (FileNotFoundError, NotADirectoryError):
@@ -194,7 +194,8 @@ class LocalObjectStore(RootedStore):
     def _not_regular(self, key: str) -> SourceChanged:
         return SourceChanged(
             f"{self.uri_of(key)} is not read",
-            why="it is no regular file, or lies below a symbolic link, and none is followed",
+            why="it is not a regular file, or a folder above it is a symbolic link, and pinot-assets "
+            "follows none",
             hint="put the file itself there",
         )
 
@@ -237,7 +238,7 @@ class LocalObjectStore(RootedStore):
             if not filecmp.cmp(temporary, path, shallow=False):
                 raise StoreConflict(
                     f"{self.uri_of(key)} already exists with other content",
-                    hint="read it and go on from what it says; objects here are never overwritten",
+                    hint="read it and continue from its content; pinot-assets never overwrites objects here",
                 ) from None
 
     def _delete_dead(self) -> None:

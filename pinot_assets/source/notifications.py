@@ -100,10 +100,11 @@ class SqsHints:
         self.delete(tests)
         if len(others) >= MOST and not ours:
             raise SourceError(
-                f"{plural(len(others), 'message')} of queue {self.url} for other places than s3://"
-                f"{self._root.bucket}/{self._root.path}, and those of this table do not come through",
-                why="nobody takes them away",
-                hint="give the table a queue of its own, with a filter for its folder",
+                f"{plural(len(others), 'message')} of queue {self.url} are about other places "
+                f"than s3://{self._root.bucket}/{self._root.path}, and keep back those of this "
+                "table",
+                why="no other program takes them out of the queue",
+                hint="give the table its own queue, with a filter for its folder",
             )
         return tuple(ours)
 

@@ -173,9 +173,9 @@ def copied(uri: str, chunks: Iterable[bytes], path: Path, size: int) -> str:
                 target.write(chunk)
         if left:
             raise SourceChanged(
-                f"{uri} is another one than was looked at",
-                why=f"it has {'more' if left < 0 else 'less'} than the {size:,} bytes that it had",
-                hint="let its writer finish; the next trigger reads it again",
+                f"{uri} is not the file that was listed",
+                why=f"it has {'more' if left < 0 else 'less'} than the {size:,} bytes that were listed",
+                hint="wait for its writer; the next trigger reads it again",
             )
     except BaseException:
         path.unlink(missing_ok=True)
@@ -205,11 +205,11 @@ def probe_put_if_absent(store: ObjectStore) -> None:
             raise SourceError(
                 f"{store.uri} ignores put-if-absent",
                 why="a second write to the same name was accepted",
-                hint="use a store that honours If-None-Match on PUT (AWS S3, MinIO, Ceph, s3proxy, …)",
+                hint="use a store that supports If-None-Match on PUT (AWS S3, MinIO, Ceph, s3proxy, …)",
             )
         if store.read(key) != b"first":
             raise SourceError(
-                f"{store.uri} does not keep what it is given",
+                f"{store.uri} does not keep what is written",
                 why="the probe object read back differs",
                 hint="check for a proxy or cache between this machine and the store",
             )

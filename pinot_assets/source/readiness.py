@@ -99,7 +99,7 @@ def _look(file: SourceFile, inventory: Inventory, rules: Rules) -> Unready | Non
         age = f"is {age_s:.0f} s old" if age_s >= 0 else f"is dated {-age_s:.0f} s ahead of this clock"
         return Unready(file.uri, f"{age}, minFileAgeSec is {rules.min_age_s}")
     if rules.marker is not None and _folder(file.uri) not in inventory.complete:
-        return Unready(file.uri, f"lies in a directory without {rules.marker}")
+        return Unready(file.uri, f"is in a directory without {rules.marker}")
     return None
 
 
@@ -109,7 +109,7 @@ def _vanished_from_unfinished(inventory: Inventory, rules: Rules, known: Known) 
         return []
     unfinished = {_folder(uri) for uri in inventory.files} | inventory.being_written
     unfinished -= inventory.complete
-    why = f"has gone from a directory that has others and no {rules.marker}"
+    why = f"was deleted from a directory that has other files and no {rules.marker}"
     gone = known.removable - inventory.files.keys()
     return [Unready(uri, why) for uri in sorted(gone) if _folder(uri) in unfinished]
 

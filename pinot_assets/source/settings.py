@@ -65,7 +65,7 @@ def _look_up(reference: re.Match[str], policy: Policy) -> str:
     return value
 
 
-_ALLOW_HTTP: Final = "true: let an endpoint that is not this machine be used without TLS"
+_ALLOW_HTTP: Final = "true: allow an endpoint on another machine without TLS"
 
 KNOWN: Final[Mapping[str, Mapping[str, str]]] = {
     "s3": {
@@ -77,11 +77,11 @@ KNOWN: Final[Mapping[str, Mapping[str, str]]] = {
         "allowHttp": _ALLOW_HTTP,
         "serverSideEncryption": "aws:kms or AES256, for what is written",
         "ssekmsKeyId": "KMS key for aws:kms",
-        "disableAcl": "no use here: no ACL is ever sent",
+        "disableAcl": "has no effect: no ACL is ever sent",
     },
     "gs": {
         "gcpKey": "path of a service account's key file, on every machine that reads or writes",
-        "projectId": "no use here: a bucket's name says enough",
+        "projectId": "has no effect: the name of a bucket is enough",
         "endpoint": "URL of another service than Google's",
         "allowHttp": _ALLOW_HTTP,
     },
@@ -141,7 +141,7 @@ def resolve_references(scheme: str, props: Mapping[str, str], policy: Policy) ->
     if unknown := sorted(unknown_settings(scheme, props)):
         raise SettingError(
             f"Unknown {_CLOUDS[scheme]} setting {', '.join(unknown)}",
-            hint=f"known are {', '.join(KNOWN[scheme])}",
+            hint=f"known settings are {', '.join(KNOWN[scheme])}",
         )
     return {name: resolved for name, value in props.items() if (resolved := resolve_env(value, policy))}
 
@@ -168,8 +168,8 @@ def allow_http(cloud: str, endpoint: str | None, values: Mapping[str, str], keys
         return False
     if allowed == "false" and not is_loopback(parts.hostname):
         raise SettingError(
-            f"The {cloud} endpoint {parts.hostname} would be reached without TLS",
-            why="what is read and written could be changed on its way",
+            f"pinot-assets would connect to the {cloud} endpoint {parts.hostname} without TLS",
+            why="others could change what is read and written on its way",
             hint="use https://, or set allowHttp to true on a network that you trust",
         )
     return True

@@ -83,7 +83,7 @@ def parse_root(uri: str) -> Root:
         raise SettingError(
             f"Cannot use {shown}",
             why="? and # end the path of a URI",
-            hint="write %3F and %23 where they belong to a name",
+            hint="write %3F and %23 where they are part of a name",
         )
     authority, slash, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
     path = slash + path
@@ -142,7 +142,7 @@ def key_below(root_uri: str, uri: str) -> str:
     """
     prefix = root_uri.removesuffix("/") + "/"
     if not uri.startswith(prefix) or len(uri) == len(prefix):
-        raise SourceError(f"{uri} is not below {root_uri}", hint="open the store that the file lies in")
+        raise SourceError(f"{uri} is not below {root_uri}", hint="open the store that the file is in")
     return unquote_key(uri[len(prefix) :])
 
 
@@ -201,5 +201,5 @@ def _bucket_root(scheme: str, bucket: str, path: str, written: str) -> Root:
 def _refuse_parent(segments: list[str], written: str) -> None:
     if ".." in segments:
         raise SettingError(
-            f"Cannot use {written}", why="it holds a '..' segment", hint="write the path it means"
+            f"Cannot use {written}", why="it has a '..' segment", hint="write the path it means"
         )

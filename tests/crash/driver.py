@@ -16,7 +16,7 @@ from pathlib import Path
 from fakes.builder import BuildsHere
 
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, ignore_rows
 from pinot_assets.ingest.task import build_file
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.clients import open_clients
@@ -74,7 +74,7 @@ class Builder(BuildsHere):
         build_spec: BuildSpec,
         tasks: Sequence[FileTask],
         on_done: Callable[[Receipt | Failure], None],
-        on_rows: Callable[[int], None] = nobody,
+        on_rows: Callable[[int], None] = ignore_rows,
     ) -> None:
         """Build, or fail as ordered."""
         for task in tasks:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from fakes.changed import changed
 
 from pinot_assets.core.installation_policy import UNLIMITED
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, ignore_rows
 from pinot_assets.ingest.task import build_file
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import SourceFile, open_store
@@ -55,7 +55,7 @@ class InProcessBuilder(BuildsHere):
         build_spec: BuildSpec,
         tasks: Sequence[FileTask],
         on_done: Callable[[Receipt | Failure], None],
-        on_rows: Callable[[int], None] = nobody,
+        on_rows: Callable[[int], None] = ignore_rows,
     ) -> None:
         assert build_spec.query is None, "expressions are Spark's to evaluate"
         with ThreadPoolExecutor(self._threads) as pool:

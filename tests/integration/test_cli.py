@@ -153,7 +153,7 @@ def test_a_table_from_its_spec_to_its_rollback(quick_shell: Shell) -> None:
     assert shell.status()["source"]["listed"] == 2
     plan = json.loads(shell("plan", table, "--json")[0])
     assert (plan["step"], len(plan["files"]["new"])) == ("BEGIN", 2)
-    assert "is not what it was" in shell("run", table, "--plan", "0" * 8, code=2)[1]
+    assert "has changed since plan" in shell("run", table, "--plan", "0" * 8, code=2)[1]
     with pushgateway() as gateway:
         shown, progress = shell("run", table, "--plan", plan["plan"], PINOT_ASSETS_PUSHGATEWAY=gateway.url)
     (pushed,) = gateway.groups.values()
@@ -188,7 +188,7 @@ def test_a_table_from_its_spec_to_its_rollback(quick_shell: Shell) -> None:
     assert "rolled back: 2 files, 3 rows are visible" in shell("rollback", table, "--yes")[0]
     assert shell.status()["heldBack"]["files"] == 2
     assert "held after a rollback" in shell("run", table)[0]
-    assert "brings it in again" in shell("resume", table)[0]
+    assert "publishes again what was held" in shell("resume", table)[0]
     assert f"{table} holds nothing back" in shell("resume", table)[0]
     assert "switched: 3 files, 3 segments, 4 rows" in shell("run", table)[0]
 

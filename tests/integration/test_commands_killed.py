@@ -113,7 +113,7 @@ def ended_by(here: Place, middle: Middle, signals: Sequence[signal.Signals]) -> 
 
 def assert_calm(here: Place, middle: Middle, *, is_cut: bool = False) -> None:
     said = here.said.read_text()
-    word = "ends after what is under way" if middle.asks_first else "interrupted"
+    word = "ends when the current run has ended" if middle.asks_first else "interrupted"
     assert said.count(word) == 1 or (is_cut and word not in said), said
     assert not [bad for bad in ("Traceback", "Exception", "Aborted") if bad in said], said
 

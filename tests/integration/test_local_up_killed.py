@@ -33,7 +33,7 @@ def test_down_stops_all_of_an_up_that_was_killed(here: Place) -> None:
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(30) == 130
     said = here.said.read_text()
-    assert "interrupted; what had started goes on: `pinot-assets local down` stops it" in said
+    assert "interrupted; what had started is still running: `pinot-assets local down` stops it" in said
     assert "Traceback" not in said
     assert [*begun(here)] == ["zookeeper"]
     with started(here, "local up") as process:

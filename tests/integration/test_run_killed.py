@@ -64,7 +64,9 @@ def test_run_with_spark_at_work(here: Place, table: str, number: signal.Signals)
         pass
     assert [path.name for path in here.tmp.iterdir()] == []
     if number == signal.SIGINT:
-        assert "interrupted; what was done so far is stored, run it again to go on" in here.said.read_text()
+        assert (
+            "interrupted; what was done so far is stored; run it again to continue" in here.said.read_text()
+        )
         assert "Traceback" not in here.said.read_text()
 
 

@@ -212,7 +212,7 @@ def test_after_its_worker_was_killed_a_session_goes_on(location: Location) -> No
     assert sorted(location.built()) == ["F1.csv", "F2.csv", "F3.csv"]
     (session,) = location.sessions()
     assert (session.outcome, session.retry_count) == (Outcome.PUBLISHED, 0)
-    assert session.attempt >= 1, "it was not gone on with"
+    assert session.attempt >= 1, "it was not continued"
     snapshot = location.observe().snapshot
     assert snapshot is not None
     assert len(snapshot.ledger) == 3

@@ -34,7 +34,7 @@ from fakes.stores.moto_server import moto_server
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import ListingFailed, SourceError
-from pinot_assets.ingest.contract.build_spec import Builder, BuildSpec, FileTask, nobody
+from pinot_assets.ingest.contract.build_spec import Builder, BuildSpec, FileTask, ignore_rows
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.jvm import local_session
 from pinot_assets.ingest.task import build_file
@@ -107,7 +107,7 @@ class HereBuilder(BuildsHere):
         build_spec: BuildSpec,
         tasks: Sequence[FileTask],
         on_done: Callable[[Receipt | Failure], None],
-        on_rows: Callable[[int], None] = nobody,
+        on_rows: Callable[[int], None] = ignore_rows,
     ) -> None:
         self.built = [task.file.uri for task in tasks]
         for task in tasks:

@@ -295,7 +295,7 @@ def test_an_unreachable_store_is_unknown_and_no_empty_one(
     store = open_at(endpoint=spoiler.endpoint)
     with pytest.raises(SourceError, match="Cannot reach"):
         store.exists_root()
-    with pytest.raises(SourceError, match="Cannot look at"):
+    with pytest.raises(SourceError, match="Cannot read the attributes of"):
         store.stat("a")
 
 

@@ -171,13 +171,17 @@ def test_a_second_run_of_a_build_finds_its_own_receipts(
 
 
 BAD = {
-    "cells.csv": (b"name,count,at\na,2,\nb\nc,4,\n", "UNREADABLE", "row 2: cannot be taken apart: 'b'"),
+    "cells.csv": (
+        b"name,count,at\na,2,\nb\nc,4,\n",
+        "UNREADABLE",
+        "row 2: cannot be split into columns: 'b'",
+    ),
     "quote.csv": (b'name,count,at\na,2,"\nb,2,x\n', "UNREADABLE", "number of quotes is odd"),
     "utf8.csv": (b"name,count,at\n\xff,2,\n", "UNREADABLE", "line 2: is not UTF-8"),
     "cut.csv.gz": (
         gzip.compress(b"name,count,at\n" + b"a,2,\n" * 9999)[:-20],
         "UNREADABLE",
-        "damaged or cut short",
+        "damaged or incomplete",
     ),
     "name.csv": (gzip.compress(b"name,count,at\n"), "", ""),
     "other.csv": (b"x,y\n1,2\n", "UNREADABLE", "none of the table's columns"),
@@ -231,7 +235,7 @@ NOT_TO_BE = [
     (
         Query(transforms={"name": "first_value(name) OVER (ORDER BY count)"}),
         "calls first_value()",
-        "more than a row at a time",
+        "uses more than one row",
     ),
     (Query(transforms={"name": "(SELECT 1)"}), "has SELECT", "a subquery"),
     (Query(where="nosuch(name)"), "calls nosuch()", "UNRESOLVED_ROUTINE"),
@@ -322,7 +326,7 @@ def test_line_ends_comments_and_headers_that_spark_would_take_in_its_own_way(
     reader = {"commentMarker": "#", "escapeCharacter": "\\"}
     built = build(replace(build_spec, reader=reader, query=Query(where="cast(count AS int) > 0")))
     assert "lines end in" in built["ends.csv"].reason
-    assert "no header that could be read" in built["long.csv"].reason
+    assert "no header that can be read" in built["long.csv"].reason
     for name, rows in (("dos.csv", 2), ("mac.csv", 1), ("comment.csv", 2), ("escaped.csv", 1)):
         assert isinstance(built[name], Receipt), built[name]
         assert built[name].rows == rows

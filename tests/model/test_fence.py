@@ -193,7 +193,7 @@ def test_nothing_is_done_where_something_is_of_a_newer_format(entry: Job, what: 
     table.pinot.calls.clear()
     process = table.start(entry).process
     assert isinstance(process.error, NeedsNewerRelease), process.error
-    assert "written for pinot-assets 7.5.0; this is " in str(process.error)
+    assert "needs pinot-assets 7.5.0; this is " in str(process.error)
     assert WRITES.isdisjoint(table.pinot.calls)
     assert state(table) == before
 

@@ -179,7 +179,7 @@ def test_a_lost_pointer_keeps_all_that_a_new_ledger_is_made_of() -> None:
     gc = Gc()
     table.start(gc)
     assert gc.collected is not None
-    assert "knows of no snapshot" in gc.collected.garbage.notes[0]
+    assert "ZooKeeper has no snapshot" in gc.collected.garbage.notes[0]
     assert before == {info.key for info in table.staging.list()}
     table.start(run)
     assert kept(table)
@@ -250,7 +250,7 @@ def test_a_listing_without_the_current_snapshot_proves_nothing(monkeypatch: pyte
     gc = Gc()
     table.start(gc)
     assert gc.collected is not None
-    assert f"lacks the current one, {current.key}" in gc.collected.garbage.notes[0]
+    assert f"lacks the current snapshot, {current.key}" in gc.collected.garbage.notes[0]
     assert before == {info.key for info in table.staging.list()}
 
 

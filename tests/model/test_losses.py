@@ -228,9 +228,8 @@ def test_a_new_filter_that_leaves_a_file_without_rows() -> None:
     table = published("swap", A="A0 " * 10, B="B0")
     table.options.update(ONLY_A0)
     barred_by(table, "emptied_files", "1 of 2 files built again that had rows still have some: B goes from 1")
-    assert (
-        "1 file has the published content, and the table spec was changed; repair what is wrong in the"
-        in (open_session(table).last_error)
+    assert "1 file has the published content, and the table spec was changed; correct it in the" in (
+        open_session(table).last_error
     )
     asks(table, allow("emptied_files"))
     assert audited(table)["emptied_files"].warns
@@ -317,7 +316,7 @@ def test_e33_another_directory_without_a_file_empties_nothing(mode: str) -> None
     published_in, table.source = table.source.uri, new_memory()
     with pytest.raises(ListingFailed, match="matches since the table spec was changed") as refused:
         raise table.start(run).process.error or AssertionError
-    assert f"published files lie elsewhere, {published_in}/A for one" in str(refused.value)
+    assert f"published files are at another place, such as {published_in}/A for one" in str(refused.value)
     assert table.pinot.visible_segments(TABLE) == visible
     table.options["emptySourceAction"] = "APPLY"
     table.start(run)

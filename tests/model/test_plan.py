@@ -86,7 +86,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "a run": (run_now, "what is published"),
     "a session": (dies("zk set cp"), "the open session"),
     "a hold": (rolled_back, "what a rollback holds back"),
-    "a stray": (pushes_stray, "replaced or swept"),
+    "a stray": (pushes_stray, "replaced or deleted"),
     "other retries": (lambda t: t.options.update(consistentPushMaxRetries=1), "the table spec"),
 }
 
@@ -97,7 +97,7 @@ def test_what_a_late_start_hid_is_shown_again_and_nothing_else_is_done(mode: str
     assert not table.pinot.visible_segments(TABLE)
     plan = planned(table)
     assert plan.decision.step is PlannedAction.FINISH
-    assert "hidden by a delayed start of ours" in plan.decision.why
+    assert "hidden by a delayed start of pinot-assets" in plan.decision.why
     report, error = run_planned(table, plan.planned.plan_basis.hash)
     assert error is None
     assert report is not None
@@ -137,7 +137,7 @@ def test_what_is_finished_is_part_of_the_plan() -> None:
     table.zookeeper.nodes[path].made_ms = table.now_ms + 10_000_000
     drops = planned(table).planned
     assert shows.decision.step is drops.decision.step is PlannedAction.FINISH
-    assert "was made anew" in drops.decision.why
+    assert "was deleted and created again" in drops.decision.why
     assert run_refused(table, shows.plan_basis.hash)
     report, error = run_planned(table, drops.plan_basis.hash)
     assert (error, report and report.result) == (None, TriggerResult.SETTLED)
@@ -286,7 +286,7 @@ def test_a_session_that_is_given_up_says_why() -> None:
     plan = planned(table)
     assert (plan.decision.step, plan.decision.why) == (PlannedAction.RESTART, "no retry left after 0")
     assert len(plan.build) == 2
-    assert ("retries", "the session is given up after 0 of 0; the new one has 0 of its own") in risks(plan)
+    assert ("retries", "the session is given up after 0 of 0; the new session has 0") in risks(plan)
     table.mode = "append"
     assert planned(table).decision.why == "the table spec changed"
 
@@ -400,7 +400,7 @@ def test_strays_and_a_shadow_table_are_told_where_nothing_else_is_done() -> None
     table.pinot.create_table(shadow_config(table.spec.table_json, TABLE))
     plan = planned(table)
     assert plan.decision.step is PlannedAction.NOTHING
-    assert ("strays", "1 segment that no snapshot knows: deleted first") in risks(plan)
+    assert ("strays", "1 segment in no snapshot: deleted first") in risks(plan)
     assert ("shadow table", f"{shadow_name(TABLE)}, which an audit left: deleted first") in risks(plan)
     _, error = run_planned(table, plan.planned.plan_basis.hash)
     assert error is None
@@ -436,7 +436,7 @@ def test_old_snapshots_that_go_after_the_switch_are_told() -> None:
     assert [header.seq for header in plan.expiring] == [3, 2, 1]
     (deletion,) = [line for line in risk_lines(plan) if line.label == "deletes"]
     assert deletion.warns
-    assert "3 snapshots with the tars that they alone need" in deletion.text
+    assert "3 snapshots with the tars that only they need" in deletion.text
     assert deletion.text.endswith("cp3, cp2, cp1")
     kept = set(snapshot_refs(Staging(table.staging)))
     _, error = run_planned(table, plan.planned.plan_basis.hash)

@@ -77,7 +77,7 @@ def test_r02_r17_queries_keep_their_rows_and_the_next_run_converges(
         # A session that was open when the backup was taken keeps the versions that it has built.
         built = {"A1", "A2"} - set(before)
         assert set(rows(table)) - built == (set(before) | set(after)) - built
-        assert max(rows(table).values()) == 1, "rows are there twice"
+        assert max(rows(table).values()) == 1, "queries see rows twice"
     else:
         assert rows(table) == after
     assert all(not (before & after) - state for state in shown), "rows of files that stayed were away"

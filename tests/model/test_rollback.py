@@ -77,7 +77,7 @@ def test_a_table_that_was_switched_since_is_not_taken_back(table: ModelTable) ->
     table.start(run)
     error = _roll_back(table, shown)
     assert isinstance(error, RollbackRefused)
-    assert "changed since that was shown" in str(error)
+    assert "has changed since the plan of the rollback was shown" in str(error)
     assert not table.truth.violations
 
 
@@ -152,5 +152,5 @@ def test_behind_a_shut_gate_it_says_so(table: ModelTable) -> None:
     table.spec_of = lambda options: replace(spec_of(options), audit=asked)
     table.source.write("A", b"A2")
     table.start(run)
-    assert "is in its switch, behind a shut gate" in _refusal(table, "1")
+    assert "is in its switch, and its gate is shut" in _refusal(table, "1")
     assert "has no snapshot 99" in _refusal(table, "99")

@@ -251,10 +251,10 @@ def test_an_end_that_gave_no_answer_is_unknown_while_the_controller_is_away() ->
     assert isinstance(error, SwitchStateUnknown)
     *_, entry = (e for e in table.pinot.lineage(TABLE) if e.state is LineageState.COMPLETED)
     for text in (
-        f"it cannot be told yet whether {TABLE} was switched",
+        f"it is not yet known whether {TABLE} was switched",
         f"not known whether it happened: lineage entry {entry.id} ended",
-        "whether queries see the switch is not known: Pinot may still make it by itself",
-        f"{COMMANDS['run']} goes on from there with what is built",
+        "it is not known whether queries see the switch: Pinot may still make it",
+        f"{COMMANDS['run']} continues from there with what is built",
     ):
         assert text in str(error)
     table.start(run)
@@ -285,6 +285,7 @@ def test_a_staging_area_that_goes_away_is_told_with_what_was_done() -> None:
     assert isinstance(error, SourceError)
     assert re.search(
         r"done so far: 2 files built and staged; queries see what they saw before; "
-        rf"session cp2-\w+ is open \(IN_PROGRESS\); {COMMANDS['run']} goes on from there with what is built",
+        rf"session cp2-\w+ is open \(IN_PROGRESS\); {COMMANDS['run']} continues from there "
+        "with what is built",
         str(error),
     )

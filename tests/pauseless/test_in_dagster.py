@@ -87,7 +87,7 @@ def test_on_and_off_by_jobs(whole: PauselessCluster, tmp_path: Path) -> None:
         off = Jobs(rows, tmp_path, instance, pauseless=False)
         rows.send(3_000)
         rows.until_all_found()
-        with pytest.raises(SpecDrift, match="does not want pauseless consumption on"):
+        with pytest.raises(SpecDrift, match="does not set pauseless consumption on"):
             off.run("pauseless_enable", patience=400)
 
         on.run("preflight")

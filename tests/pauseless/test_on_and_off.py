@@ -27,7 +27,7 @@ def test_on_while_the_table_consumes(cluster: PauselessCluster) -> None:
         rows.until_all_found()
         heard: list[str] = []
         last = rows.turn(Goal.ON, heard.append)
-        assert (last.do, last.why) == (Do.DONE, "every partition has committed the new way"), heard
+        assert (last.do, last.why) == (Do.DONE, "every partition has committed in the new way"), heard
         rows.send(5_000)
         rows.until_all_found()
         state = rows.look()
@@ -54,7 +54,7 @@ def test_off_while_segments_are_committing(cluster: PauselessCluster) -> None:
                 flipped_while.append(len(committing(rows.look())))
 
         last = rows.turn(Goal.OFF, hear)
-        assert (last.do, last.why) == (Do.DONE, "every partition has committed the new way"), heard
+        assert (last.do, last.why) == (Do.DONE, "every partition has committed in the new way"), heard
         assert flipped_while == [0]
         rows.send(5_000)
         rows.until_all_found()

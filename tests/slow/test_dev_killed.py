@@ -40,7 +40,8 @@ def test_down_stops_all_of_a_dev_that_was_killed(tmp_path: Path) -> None:
                 os.killpg(process.pid, signal.SIGINT)
                 assert process.wait(60) == 130
             assert (
-                "interrupted; what had started goes on: `pinot-assets down` stops it" in here.said.read_text()
+                "interrupted; what had started is still running: `pinot-assets down` stops it"
+                in here.said.read_text()
             )
             with started(here, "down") as process:
                 assert process.wait(120) == 0

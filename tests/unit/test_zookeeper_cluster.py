@@ -67,7 +67,7 @@ def test_of_several_all_are_named(server: FakeZooKeeper) -> None:
     with pytest.raises(SessionError) as refused:
         require_cluster(server.client(), "pinto")  # type: ignore[arg-type]
     assert refused.value.hint is not None
-    assert f"another or {CLUSTER}, whichever" in refused.value.hint
+    assert f"another or {CLUSTER}, the one of the controller" in refused.value.hint
 
 
 def test_where_there_is_none_the_address_is_in_doubt() -> None:

@@ -14,21 +14,21 @@ from pinot_assets.core.exit_codes import ExitCode
 
 MEANINGS = {
     ExitCode.DONE: "Done, or there was nothing to do.",
-    ExitCode.ERROR: "An error: what, why and a hint stand on standard error. Running it again is safe. "
-    "Also: the answer is no (`doctor` or `tables validate` found problems, a question was answered so), or "
-    "one of several tables was left out; the others are done.",
-    ExitCode.REFUSED: "Not done, or not all of it, for a reason that the command tells: files failed, the "
+    ExitCode.ERROR: "An error: standard error shows what happened, why, and what to do. Running the command "
+    "again is safe. Also: the answer is no (`doctor` or `tables validate` found problems, you answered a "
+    "question with no), or one of several tables was left out; the others are done.",
+    ExitCode.REFUSED: "Not done, or not completely, for a reason that the command shows: files failed, the "
     "gate stayed shut, a check failed, a guard refused, an answer is partial. Also: the command was typed "
     "wrong.",
-    ExitCode.INTERRUPTED: "Ctrl-C. What was done so far is stored; run it again to go on.",
-    ExitCode.TERMINATED: "As 130, by SIGTERM.",
+    ExitCode.INTERRUPTED: "Ctrl-C. What was done so far is stored; run it again to continue.",
+    ExitCode.TERMINATED: "The same as 130, by SIGTERM.",
 }
 
 
 WITHOUT_JSON = {
-    "dev": "starts a UI for whoever sits there",
+    "dev": "starts a UI for a person",
     "down": "ends what `dev` started",
-    "metrics": "speaks Prometheus' own format",
+    "metrics": "writes Prometheus' own format",
     "tables json-schema": "prints JSON as it is",
 }
 """Commands that have no --json, and why."""
@@ -36,21 +36,22 @@ WITHOUT_JSON = {
 _INTRODUCTION = """\
 # The command line
 
-This page is made from the program's own tree of commands: `python -m tools.docs.cli_page > docs/cli.md`.
-Each command says the same with `--help`. None needs Dagster to run; `partitions` asks Dagster's storage.
+`python -m tools.docs.cli_page > docs/cli.md` makes this page from the program's commands. `--help` shows the
+same for each command. No command needs a running Dagster; `partitions` reads Dagster's storage.
 
 ## For other programs
 
-`--json` writes one JSON value to standard output (`watch` one object a line) and nothing else there;
-progress and warnings go to standard error. An error is JSON then, too: `error` (what), `why`, `hint`, `exit`
-(the exit code). No command with `--json` asks a question. `gc` and `status` of all tables and `tables list`
-show an error in this shape beside the table's name, `query` beside the rows of a partial answer.
+With `--json`, a command writes one JSON value to standard output (`watch` writes one object a line) and
+nothing else. Progress and warnings are on standard error. An error is JSON, too: `error` (what happened),
+`why`, `hint` (what to do), `exit` (the exit code). No command with `--json` asks a question. `gc` and
+`status` of all tables and `tables list` show an error in this form beside the table's name, `query` beside
+the rows of a partial answer.
 
-Every command has it but these:
+All commands have `--json` except these:
 
 {without_json}
 
-The option `--install-completion` lets the shell complete commands, options, tables and kept snapshots.
+After `--install-completion`, the shell completes commands, options, tables and kept snapshots.
 
 ## Exit codes
 """

@@ -51,7 +51,8 @@ def spec_reference() -> str:
     return "\n\n".join(
         (
             f"### fileIngestion\n\n{_table(FileIngestion)}",
-            f"Taken without effect, since StarTree's blocks have them:\n\n| key | why |\n|---|---|\n{unused}",
+            "Accepted without effect, because StarTree's blocks have them:\n\n"
+            f"| key | why |\n|---|---|\n{unused}",
             f"### realtime\n\n{_table(RealtimeBlock)}",
             "### audit\n\nA list; each item is of one of these kinds.\n\n" + "\n\n".join(audit),
             f"### dagster\n\n{_table(DagsterSettings)}",
@@ -134,25 +135,26 @@ _TOP: Final = """\
 <!-- python -m tools.docs.configuration_page > docs/reference/configuration.md -->
 # Configuration reference
 
-Every setting with its type, unit, default and meaning, generated from the code that reads it. What they do
-together is told in [table specs](../tables.md) and [deploying](../deploy.md).
+Every setting with its type, unit, default and meaning, generated from the code that reads it. [Table
+specs](../tables.md) and [deploying](../deploy.md) explain how they work together.
 
 ## Table specs
 
-One YAML file is one table: `schema` (or `schemaFile`) and `table` (or `tableFile`) are Pinot's own JSON, the
-blocks below are ours. `pinot-assets tables json-schema` prints the same for editors, with completion.
+One YAML file is one table: `schema` (or `schemaFile`) and `table` (or `tableFile`) are Pinot's own JSON, and
+pinot-assets defines the blocks below. `pinot-assets tables json-schema` prints the same for editors, which
+then complete keys.
 """
 
 _ENVIRONMENT: Final = """\
 ## Environment
 
-Read where they are used, never stored; nothing secret is shown in the UI, in logs or in errors. What a
-table's spec says of its own stores (`input.fs.prop.*`, `output.fs.prop.*`) goes before all of these. Beside
-them, each cloud's own chain of credentials is asked: AWS' (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
-`AWS_SESSION_TOKEN`, `AWS_PROFILE`, a role), Google's (`GOOGLE_APPLICATION_CREDENTIALS`, …), Azure's
-(`AZURE_STORAGE_ACCOUNT_KEY`, …), on each machine, executors included. A spec refers to variables of your own
-as `${NAME}`: those that begin with `TABLE_`, unless [the policy](../security.md#what-a-table-spec-may-reach)
-allows others.
+Variables are read where they are used, and never stored; the UI, logs and errors show no secret. A table
+spec's settings of its own stores (`input.fs.prop.*`, `output.fs.prop.*`) have priority over all variables.
+Besides them, each cloud's own chain of credentials is used: AWS' (`AWS_ACCESS_KEY_ID`,
+`AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_PROFILE`, a role), Google's
+(`GOOGLE_APPLICATION_CREDENTIALS`, …), Azure's (`AZURE_STORAGE_ACCOUNT_KEY`, …), on each machine, executors included. A spec refers to your own variables
+as `${NAME}`: only those that begin with `TABLE_`, unless
+[the policy](../security.md#what-a-table-spec-may-reach) allows others.
 """
 
 

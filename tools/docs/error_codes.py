@@ -23,14 +23,17 @@ class Meaning(NamedTuple):
 
 
 CLASSES: Final = {
-    "SpecError": Meaning("a table spec is wrong; lists all of them", "`pinot-assets tables validate`"),
-    "TypedWrong": Meaning("the command itself cannot be understood; exit code 2", "see its `--help`"),
+    "SpecError": Meaning(
+        "table specs are wrong; the message lists all problems", "`pinot-assets tables validate`"
+    ),
+    "TypedWrong": Meaning("the command was typed wrong; exit code 2", "see its `--help`"),
     "SpecDrift": Meaning(
-        "Pinot's schema or config is not the spec's; lists where",
+        "Pinot's schema or config differs from the spec; the message lists where",
         "`pinot-assets tables apply <table>`, or change the spec",
     ),
     "UnsupportedFeature": Meaning(
-        "the segment writer cannot do it; names the column", "take it out, see [tables.md](../tables.md)"
+        "the segment writer does not have a feature; the message names the column",
+        "remove it, see [tables.md](../tables.md)",
     ),
     "SourceError": Meaning(
         "the source or the staging area does not answer, or refuses",
@@ -38,81 +41,87 @@ CLASSES: Final = {
     ),
     "SettingError": Meaning(
         "a setting of the source or the staging area is wrong, missing on a machine, or not allowed",
-        "set it as the text says, on every machine that it names, and run again",
+        "set it as the message says, on every machine that it names, and run again",
     ),
     "ListingFailed": Meaning(
-        "the source could not be listed completely, or is suddenly empty or gone",
-        "mount it, restore it; nothing was changed",
+        "the source could not be listed completely, or is suddenly empty or missing",
+        "mount or restore it; nothing was changed",
     ),
     "SourceChanged": Meaning("a file changed while it was read", "run again"),
-    "StoreConflict": Meaning("another object stands at a staged name", "use a staging area of your own"),
+    "StoreConflict": Meaning(
+        "another object already has a staged name", "use a staging area that nothing else writes to"
+    ),
     "TooLarge": Meaning(
-        "an answer or an object is larger than what is read of its kind; names the limit",
+        "an answer or an object is larger than its limit, which the message names",
         "find out what wrote it; or raise the [limit](configuration.md#limits) that the message names",
     ),
     "StreamUnreadable": Meaning(
-        "the stream of a REALTIME table cannot be asked from here",
-        "as the text says; only checks that need it are not known",
+        "this machine cannot read the stream of a REALTIME table",
+        "do what the message says; only the checks that need the stream are not known",
     ),
     "BuildError": Meaning(
-        "a file is not readable or does not fit the schema; names row and column",
-        "repair or remove the file, run again",
+        "a file cannot be read or does not fit the schema; the message names row and column",
+        "correct or remove the file, run again",
     ),
-    "PinotError": Meaning("Pinot refused a call", "as the text says"),
+    "PinotError": Meaning("Pinot refused a call", "do what the message says"),
     "PinotUnreachable": Meaning(
-        "no connection for one call, or no answer to a read; the text says what was done before it",
-        "start Pinot, check the address, then type the command that the text names",
+        "no connection for one call, or no answer to a read; the message says what was done before",
+        "start Pinot, check the address, then type the command that the message names",
     ),
-    "PinotNotFound": Meaning("table, schema or segment is not there", "`pinot-assets tables apply <table>`"),
+    "PinotNotFound": Meaning(
+        "a table, schema or segment does not exist", "`pinot-assets tables apply <table>`"
+    ),
     "PushRefused": Meaning(
-        "Pinot refused an upload (quota, unreachable staging area, …)", "as the text says"
+        "Pinot refused an upload (quota, unreachable staging area, …)", "do what the message says"
     ),
     "SwitchConflict": Meaning(
-        "the lineage does not allow it now: a foreign replacement, a segment that has gone, a table that "
-        "cannot be emptied",
-        "run again; for a foreign entry, let its owner end or revert it",
+        "the lineage does not allow the switch now: another program's replacement, a missing segment, a "
+        "table that cannot be emptied",
+        "run again; if the entry is not of pinot-assets, ask its owner to end or revert it",
     ),
     "SwitchStateUnknown": Meaning(
-        "a call may or may not have happened, or a broker lags; the text says what was done before it",
-        "run again: it reads the lineage and finishes",
+        "a call may or may not have happened, or a broker lags; the message says what was done before",
+        "run again: the run reads the lineage and finishes",
     ),
     "SnapshotIncomplete": Meaning(
-        "the gate is shut: files failed, or the audit did not pass", "repair the files it names, run again"
+        "the gate is shut: files failed, or the audit did not pass",
+        "correct the files that it names, run again",
     ),
     "PreflightRefused": Meaning(
-        "a REALTIME table's config is not changed; lists every rule that refuses, with its fix",
-        "as the fixes say; `pinot-assets realtime preflight <table>`",
+        "a REALTIME table's config is not changed; the message lists every rule that refuses, with its fix",
+        "do what the fixes say; `pinot-assets realtime preflight <table>`",
     ),
     "SessionError": Meaning(
-        "stored state does not allow what was asked (ZooKeeper away, a segment that does not say what it "
-        "holds, a switch that somebody reverted in Pinot, a [restored "
+        "the stored state does not allow the command (ZooKeeper does not answer, a segment does not name its "
+        "file, somebody reverted a switch in Pinot, a [restored "
         "backup](../operations.md#backup-and-restore), …)",
-        "as the text says",
+        "do what the message says",
     ),
     "SessionHeld": Meaning(
-        "another run works on the table; names it", "wait. A dead one lets go within 30 s"
+        "another run works on the table; the message names it",
+        "wait. A dead run loses the lease within 30 s",
     ),
     "LeaseLost": Meaning(
-        "this run was replaced, lost ZooKeeper for more than 30 s, or came no further and was ended "
+        "this run was replaced, lost ZooKeeper for more than 30 s, or made no progress and was ended "
         "([limits](configuration.md#limits): `PINOT_ASSETS_STALL_MINUTES`)",
         "run again",
     ),
     "NeedsNewerRelease": Meaning(
-        "stored state is of a format that this release does not know; names the object and the release that "
-        "it needs",
+        "stored state has a format that this release does not know; the message names the object and the "
+        "release that it needs",
         "upgrade this installation, see [upgrading](../upgrading.md)",
     ),
     "SnapshotCorrupt": Meaning(
         "an object that ZooKeeper names is missing or changed",
-        "restore that object from a backup; nothing is published until then. Lost for good: "
+        "restore that object from a backup; nothing is published until then. If it is lost for good: "
         "`pinot-assets session rebuild <table>`",
     ),
     "NodeUnreadable": Meaning(
-        "a node of ZooKeeper cannot be read; names it",
-        "as the text says; [what is stored where](../operations.md)",
+        "a node of ZooKeeper cannot be read; the message names it",
+        "do what the message says; [what is stored where](../operations.md)",
     ),
     "PlanOutdated": Meaning(
-        "the world is no longer what the plan was made of; nothing was done", "make a new plan"
+        "something has changed since the plan was made; nothing was done", "make a new plan"
     ),
     "ForgetRefused": Meaning(
         "`pinot-assets forget` met an open session, an unfinished switch, or segments that no snapshot "
@@ -120,18 +129,20 @@ CLASSES: Final = {
         "type the command that it names, then `pinot-assets forget` again",
     ),
     "RollbackRefused": Meaning(
-        "neither way back is open; says why for both", "put the former files back and run"
+        "neither a revert nor a re-publish is possible; the message says why for both",
+        "put the former files back and run",
     ),
     "LocalStackError": Meaning(
-        "the local stack; see [local-stack.md](../local-stack.md)", "`pinot-assets doctor`"
+        "the local stack failed; see [local-stack.md](../local-stack.md)", "`pinot-assets doctor`"
     ),
     "PinotAssetsError": Meaning(
-        "a setting is missing, or two contradict", "as the text says; [deploy.md](../deploy.md#environment)"
+        "a setting is missing, or two contradict",
+        "do what the message says; [deploy.md](../deploy.md#environment)",
     ),
 }
 """Meanings by the name of the class, in the order of `errors`."""
 
-_OF_FILE: Final = "as its [code](#codes-of-failed-files) says"
+_OF_FILE: Final = "see its [code](#codes-of-failed-files)"
 
 KINDS: Final = {
     "core.file_errors.FileRejected": Meaning("one file cannot be used; base of the next ones", _OF_FILE),
@@ -145,37 +156,38 @@ KINDS: Final = {
     "ingest.spark.tasks.SparkFailed": Meaning("`SPARK`", _OF_FILE),
     "ingest.spark.file_jobs.SparkEnded": Meaning(
         "Spark's JVM died, or its cluster ended the application, again and again",
-        "see Spark's UI or log; what is built stays, and the next run goes on",
+        "see Spark's UI or log; what is built is kept, and the next run continues",
     ),
     "ingest.spark.query.ExpressionFailed": Meaning("`EXPRESSION`", _OF_FILE),
     "ingest.contract.failures.Vanished": Meaning("`VANISHED`", _OF_FILE),
     "ingest.contract.failures.BecameFolder": Meaning("`BECAME_FOLDER`", _OF_FILE),
     "sizing.quantities.QuantityError": Meaning(
-        "a quantity that was typed cannot be read, or makes no sense", "see `--help` of the command"
+        "a quantity in a command cannot be read, or makes no sense", "see `--help` of the command"
     ),
     "sizing.load.LoadError": Meaning(
-        "a simulated cluster cannot be: too few servers, more messages than can be read", "as the text says"
+        "a simulated cluster cannot work: too few servers, more messages than can be read",
+        "do what the message says",
     ),
     "pinot.client.http.NotReady": Meaning(
-        "the address answered 503: Pinot does not serve yet, or a gateway before it", "wait, run again"
+        "the address answered 503: Pinot, or a gateway before it, does not serve yet", "wait, run again"
     ),
     "pinot.client.http.UploadFailed": Meaning(
         "Pinot tried to store a segment and failed (deep store, staging area)",
-        "look at the controller's log and its deep store, run again",
+        "read the controller's log, check its deep store, run again",
     ),
     "pinot.client.http.CutOff": Meaning(
-        "the connection broke while a call was under way; it may or may not have happened", "run again"
+        "the connection broke during a call, which may or may not have happened", "run again"
     ),
     "pinot.client.http.NoConnection": Meaning(
         "no connection to the address could be made, so nothing was sent",
         "start Pinot or check the address, run again",
     ),
     "pinot.client.broker_answer.NoResult": Meaning(
-        "a broker has nothing to ask: the table is empty, or has no routing yet", "run again"
+        "a broker gave no result: the table is empty, or has no routing yet", "run again"
     ),
     "sensors.notice.NoticeRefused": Meaning(
-        "the webhook is up and will never take this notice",
-        "correct its [address](configuration.md), or what listens there",
+        "the webhook is up and will never accept this notice",
+        "correct its [address](configuration.md), or the program that listens there",
     ),
 }
 """Meanings of subclasses of these classes, by module (below `pinot_assets`) and name."""

@@ -23,21 +23,20 @@ Each message says what happened, why, and what to do next. Running a command aga
 
 ## Exit codes
 
-With `--json`, the field `exit` of an error says the same.
+With `--json`, the field `exit` of an error has the same code.
 """
 
 _CLASSES: Final = """\
 ## Classes of errors
 
-A class is named in Dagster's event log, in the notices of failed runs (`failed_steps`) and in logs. These
-are the classes of `pinot_assets.errors`, which stay as they are.
+Dagster's event log, the notices of failed runs (`failed_steps`) and logs name the class of an error. These
+are the classes of `pinot_assets.errors`; their names do not change.
 """
 
 _KINDS: Final = """\
 ### Kinds of them
 
-Some errors are of a subclass, whose name is what a log shows. Code of yours catches the class in the last
-column.
+Some errors are of a subclass, whose name a log shows. Your code catches the class in the last column.
 """
 
 _CODES: Final = """\
@@ -50,8 +49,9 @@ does the table *failed_files* in Dagster. The other files of the session keep wh
 _FEATURES: Final = """\
 ## Codes of features
 
-What schema or table config ask for and the segment writer does not do. `tables validate` and `UNSUPPORTED`
-name the code. [formats.md](../guides/formats.md) has all that it does, and what to do instead.
+A schema or table config may require these features, which the segment writer does not have. `tables validate`
+and `UNSUPPORTED` name the code. [formats.md](../guides/formats.md) lists what the writer does, and what to do
+instead.
 """
 
 

@@ -62,7 +62,7 @@ class Secrets:
         if not is_secret_key(key) and not is_secret_value(value):
             return value
         name = self._variable(variable_for(key) if key else "SECRET", value)
-        why = f"a secret is never written; put it into the environment as {name}"
+        why = f"a secret is never written; set it in the environment as {name}"
         self._notes.append(ImportNote(Disposition.CHANGED, path, why))
         return f"${{{name}}}"
 
@@ -84,34 +84,35 @@ _ROOT: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?)?")
 """The part of a location before the path."""
 _REFERENCE: Final = re.compile(r"\$\{[^}]*\}/*")
 _RELATIVE: Final = (
-    "it is relative: Pinot counts it from the folder that its process was started in, a table spec from the "
-    "folder of the spec. Write the absolute path"
+    "the path is relative: Pinot counts it from the folder in which its process started, and a "
+    "table spec from its own folder. Write the absolute path"
 )
 _ROWS_TWICE: Final = (
-    "what is in the table stays, so that rows of the same files are there twice after the first run: make it "
-    'REFRESH and set this to "true" for that run, or begin with an empty table'
+    "what is in the table stays, so after the first run the table has the rows of the same files "
+    'twice. Make the table REFRESH and set this to "true" for that run, or begin with an empty '
+    "table"
 )
 _FIRST_RUN: Final = (
-    "for the first run alone, which replaces what is in the table: without it every row would be there "
-    "twice. Take it out afterwards"
+    "for the first run only, which replaces what is in the table: without it the table would have "
+    "every row twice. Remove it afterwards"
 )
 _NAMES: Final = ("segmentNameGenerator", "segment.name.", "append.uuid", "exclude.")
 _INSTEAD: Final = {
-    "outputDirURI": f"segments wait in {STAGING}, outside of Pinot's own data",
-    "overwriteOutput": "what is staged is never overwritten",
-    "push.attempts": "what can be sent again is",
-    "push.parallelism": "pushes are sized by what Pinot takes",
-    "push.retry.interval.millis": "what can be sent again is",
-    "push.segmentUriPrefix": "segments are downloaded from where they are staged",
-    "push.segmentUriSuffix": "segments are downloaded from where they are staged",
+    "outputDirURI": f"segments are staged in {STAGING}, outside of Pinot's own data",
+    "overwriteOutput": "a staged segment is never overwritten",
+    "push.attempts": "the push repeats every request that may be repeated",
+    "push.parallelism": "the push chooses its batches by what Pinot accepts",
+    "push.retry.interval.millis": "the push repeats every request that may be repeated",
+    "push.segmentUriPrefix": "servers download segments from the staging area",
+    "push.segmentUriSuffix": "servers download segments from the staging area",
     "fail.on.empty.segment": "a file without rows makes no segment",
-    "batchSegmentUpload": "segments are sent in batches where Pinot takes them",
-    "retryCount": "it is the session's own, see `pinot-assets session show`",
-    "state": "it is the session's own, see `pinot-assets session show`",
+    "batchSegmentUpload": "segments are sent in batches if Pinot accepts them",
+    "retryCount": "the session has its own, see `pinot-assets session show`",
+    "state": "the session has its own, see `pinot-assets session show`",
     "tableConfigs": "it belongs to one run of a task",
     "tableConfigsURI": "it belongs to one run of a task",
-    "schema": "it stands beside the table",
-    "schemaURI": "the schema stands beside the table",
+    "schema": "it is written beside the table",
+    "schemaURI": "the schema is written beside the table",
 }
 
 
@@ -132,7 +133,7 @@ def block_of(ingestion: FoundSettings, notes: list[ImportNote], secrets: Secrets
             notes.append(ImportNote(Disposition.TO_DO, key, _RELATIVE))
     if STAGING not in block and isinstance(location := block.get("inputDirURI"), str):
         block[STAGING], where = _staging(location)
-        notes.append(added(STAGING, f"where segments wait and snapshots are kept; {where}"))
+        notes.append(added(STAGING, f"where segments are staged and snapshots are kept; {where}"))
     if ingestion.kind != FILE_INGESTION:
         block |= _consistent(ingestion.table, notes)
     return block | _first_run(ingestion.table, block, notes)
@@ -140,16 +141,16 @@ def block_of(ingestion: FoundSettings, notes: list[ImportNote], secrets: Secrets
 
 def _staging(location: str) -> tuple[str, str]:
     """Return a staging area beside the files, and what the user has to do about it."""
-    of_environment, where = "${PINOT_ASSETS_STAGING}", "put it into the environment as PINOT_ASSETS_STAGING"
+    of_environment, where = "${PINOT_ASSETS_STAGING}", "set it in the environment as PINOT_ASSETS_STAGING"
     if _REFERENCE.fullmatch(location):  # only the environment knows the folder: nothing can be beside it
         return of_environment, where
     # A bucket, a container, a disk: `s3://lake-pinot-staging` beside `s3://lake` may belong to anybody.
     if not _ROOT.sub("", location).strip("/."):
         return (
             of_environment,
-            f"beside the whole of {location} lies nothing that is sure to be yours: {where}",
+            f"{location} is a whole bucket or disk, so no folder beside it is certain to be yours: {where}",
         )
-    return f"{location.rstrip('/')}-pinot-staging", "put it where you like"
+    return f"{location.rstrip('/')}-pinot-staging", "choose another place if you like"
 
 
 def _first_run(table: JsonMapping, block: JsonMapping, notes: list[ImportNote]) -> dict[str, str]:
@@ -167,9 +168,9 @@ def _consistent(table: JsonMapping, notes: list[ImportNote]) -> dict[str, str]:
     """Return settings that upstream's ingestion lacks: it shows each segment as soon as it is pushed."""
     mode, kind = ("sync", "REFRESH") if is_refresh(table) else ("append", "APPEND")
     notes += [
-        added("consistentPushEnabled", "all files of a run are shown at one instant"),
-        added("consistentPushMaxRetries", "a session that failed keeps what is built"),
-        added("ingestionMode", f"{mode}, since the table is {kind}"),
+        added("consistentPushEnabled", "all files of a run become visible at one instant"),
+        added("consistentPushMaxRetries", "a session that failed keeps what it built"),
+        added("ingestionMode", f"{mode}, because the table is {kind}"),
     ]
     return {"consistentPushEnabled": "true", "consistentPushMaxRetries": "3", "ingestionMode": mode}
 
@@ -177,14 +178,14 @@ def _consistent(table: JsonMapping, notes: list[ImportNote]) -> dict[str, str]:
 def _no_use(key: str, value: object) -> str | None:
     """Why a key is left out; None if it is carried."""
     if value is None or isinstance(value, dict | list):
-        return "it holds no single value"
+        return "it is not a single value"
     if key == "push.mode" and str(value).upper() not in ("TAR", "METADATA"):
-        return "the way that works is chosen: TAR or METADATA"
+        return "a run chooses what works: TAR or METADATA"
     if key in KNOWN_KEYS or family_of(key) is not None:
         return None
     if key.startswith(_NAMES):
-        return "segment names are given by the session"
-    return _INSTEAD.get(key) or UNUSED_KEYS.get(key, "it is not known here")
+        return "the session names its segments"
+    return _INSTEAD.get(key) or UNUSED_KEYS.get(key, "pinot-assets does not know it")
 
 
 def imported_spec(

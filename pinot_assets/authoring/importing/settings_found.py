@@ -80,7 +80,7 @@ def table_and_schema(document: object, notes: list[ImportNote]) -> tuple[JsonObj
     :raises SpecError: the document is none of these.
     """
     if not isinstance(document, dict):
-        raise SpecError("the file holds no table config", why="it is no JSON object")
+        raise SpecError("the file contains no table config", why="it is not a JSON object")
     for key in ("OFFLINE", "offline"):
         if isinstance(document.get(key), dict):
             schema = document.get("schema")
@@ -89,12 +89,12 @@ def table_and_schema(document: object, notes: list[ImportNote]) -> tuple[JsonObj
                 notes.append(dropped(other, why))
             return document[key], schema if isinstance(schema, dict) else None
     if "tableName" not in document:
-        raise SpecError("the file holds no OFFLINE table config", why="it has no tableName")
+        raise SpecError("the file contains no OFFLINE table config", why="it has no tableName")
     return document, None
 
 
 _OF_TABLES: Final = frozenset(("OFFLINE", "offline", "schema", "tableName"))
-_NOT_TAKEN: Final = "the OFFLINE table config and its schema are what is taken over"
+_NOT_TAKEN: Final = "only the OFFLINE table config and its schema are imported"
 
 
 def in_table(config: JsonMapping, notes: list[ImportNote]) -> FoundSettings:
@@ -106,20 +106,25 @@ def in_table(config: JsonMapping, notes: list[ImportNote]) -> FoundSettings:
     table, task, generation, maps = _taken_out(config)
     if isinstance(task, dict):
         others = (("batchConfigMaps", maps), (GENERATION, generation))
-        notes += [dropped(key, f"{FILE_INGESTION} is what is taken over") for key, other in others if other]
+        notes += [dropped(key, f"only {FILE_INGESTION} is imported") for key, other in others if other]
         return FoundSettings(FILE_INGESTION, task, table)
     if not maps:
         raise SpecError(
-            "the table config has no ingestion to take over",
+            "the table config has no ingestion to import",
             why=f"it has neither {FILE_INGESTION} nor batchConfigMaps of {GENERATION}",
             hint="name the job's spec with --job-spec, or write the spec with `pinot-assets init`",
         )
     for number in range(1, len(maps)):
-        notes.append(dropped(f"batchConfigMaps[{number}]", "a table has one directory: make one more table"))
+        notes.append(
+            dropped(
+                f"batchConfigMaps[{number}]",
+                "a table has one directory: write another table spec for this one",
+            )
+        )
     of_task = _mapping(generation)
     settings = maps[0] | {key: value for key, value in of_task.items() if key == "schedule"}
     for key in sorted(of_task.keys() - {"schedule"}):
-        notes.append(dropped(f"{GENERATION}.{key}", "it shapes tasks of Minions, and Spark builds here"))
+        notes.append(dropped(f"{GENERATION}.{key}", "it configures tasks of Minions, and here Spark builds"))
     return FoundSettings(GENERATION, settings, table)
 
 
@@ -129,7 +134,7 @@ def in_job(job: object, config: JsonMapping, notes: list[ImportNote]) -> FoundSe
     :raises SpecError: it is no job spec.
     """
     if not isinstance(job, dict) or "inputDirURI" not in job:
-        raise SpecError("the file holds no spec of an ingestion job", why="it has no inputDirURI")
+        raise SpecError("the file contains no spec of an ingestion job", why="it has no inputDirURI")
     settings: JsonObject = {key: job[key] for key in _AS_IT_IS if job.get(key) is not None}
     reader = _mapping(job.get("recordReaderSpec"))
     if "dataFormat" in reader:
@@ -139,13 +144,13 @@ def in_job(job: object, config: JsonMapping, notes: list[ImportNote]) -> FoundSe
     push = _mapping(job.get("pushJobSpec"))
     settings |= {"push.mode": push["pushMode"]} if "pushMode" in push else {}
     for key in sorted(job.keys() - _LOOKED_AT):
-        notes.append(dropped(key, _OF_JOBS.get(key, "it is of the job, which is not run any more")))
+        notes.append(dropped(key, _OF_JOBS.get(key, "it belongs to the job, which does not run any more")))
     for key, used in (("recordReaderSpec", {"dataFormat", "configs"}), ("pushJobSpec", {"pushMode"})):
         notes += _unused(key, job.get(key), used)
     table, *others = _taken_out(config)
     for key, other in zip((FILE_INGESTION, GENERATION, "batchConfigMaps"), others, strict=True):
         if other:
-            notes.append(dropped(key, "the job's spec is what is taken over, and a table has one way"))
+            notes.append(dropped(key, "the job's spec is imported, and a table has only one ingestion"))
     return FoundSettings("LaunchDataIngestionJob", settings, table)
 
 
@@ -156,7 +161,9 @@ def _file_system(location: str, specs: object, notes: list[ImportNote]) -> JsonO
     for number, spec in enumerate(specs if isinstance(specs, list) else [specs]):
         key = f"pinotFSSpecs[{number}]"
         if not isinstance(spec, dict) or _store_of(str(spec.get("scheme"))) != store or settings:
-            notes.append(dropped(key, f"one spec is taken, of the files' own scheme: {store}"))
+            notes.append(
+                dropped(key, f"only one spec is imported, the one of the files' own scheme: {store}")
+            )
             continue
         settings = {f"input.fs.prop.{name}": value for name, value in _mapping(spec.get("configs")).items()}
         notes += _unused(key, spec, {"scheme", "configs"})
@@ -174,11 +181,11 @@ _STORES: Final = (("s3", "s3a", "s3n"), ("abfss", "abfs", "adl2"))
 def _unused(key: str, value: object, used: Set[str]) -> Iterator[ImportNote]:
     """Yield a note for each key of a part of the job that the import does not use."""
     if value is not None and not isinstance(value, dict):
-        yield dropped(key, "it is no object")
+        yield dropped(key, "it is not an object")
     for name in sorted(_mapping(value).keys() - used):
         yield dropped(f"{key}.{name}", _OF_JOBS[key.partition("[")[0]])
     if "configs" in used and not isinstance(_mapping(value).get("configs") or {}, dict):
-        yield dropped(f"{key}.configs", "it is no object")
+        yield dropped(f"{key}.configs", "it is not an object")
 
 
 _AS_IT_IS: Final = ("inputDirURI", "includeFileNamePattern", "excludeFileNamePattern")
@@ -186,14 +193,14 @@ _LOOKED_AT: Final = frozenset((*_AS_IT_IS, "recordReaderSpec", "pinotFSSpecs", "
 _OF_JOBS: Final = {
     "executionFrameworkSpec": "Spark is configured by the environment, see docs/deploy.md",
     "jobType": "a run builds, pushes and switches",
-    "outputDirURI": "segments wait in a staging area of their own",
+    "outputDirURI": "segments are staged in a staging area",
     "pinotClusterSpecs": "PINOT_CONTROLLER_URL says which Pinot",
-    "pinotFSSpecs": "the store is chosen by the scheme",
-    "pushJobSpec": "pushes are sized and tried again by themselves",
-    "recordReaderSpec": "the reader is chosen by the format",
-    "searchRecursively": "directories are always looked through; see includeFileNamePattern",
-    "segmentNameGeneratorSpec": "segment names are given by the session",
-    "tableSpec": "table config and schema stand in the spec itself",
+    "pinotFSSpecs": "the scheme of the URI chooses the store",
+    "pushJobSpec": "a run chooses the size of a push and repeats it if needed",
+    "recordReaderSpec": "the format chooses the reader",
+    "searchRecursively": "directories are always searched; see includeFileNamePattern",
+    "segmentNameGeneratorSpec": "the session names its segments",
+    "tableSpec": "table config and schema are in the spec itself",
 }
 
 

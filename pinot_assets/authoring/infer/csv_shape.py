@@ -152,8 +152,8 @@ def _header(first: Sequence[str], below: Sequence[Sequence[str]]) -> tuple[bool,
     if names > values:
         return True, ""
     if values or not _may_be_names(first, columns):
-        return False, "no header found: it holds values, so the columns are numbered"
-    return True, "it is taken for the header, though all below are texts as well" if below else ""
+        return False, "no header found: the first row has values, so the columns are numbered"
+    return True, "taken as the header, although all rows below are texts, too" if below else ""
 
 
 def _is_name(cell: str, column: Sequence[str]) -> bool:

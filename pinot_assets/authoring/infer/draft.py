@@ -113,7 +113,7 @@ def _csv(path: Path, limits: FileLimits) -> Start:
         shape = shape_of(text)
         rows = list(islice(rows_of(text, shape.delimiter), ROWS + 2))
     except csv.Error as error:
-        raise Unreadable("not a CSV file that can be read", why=one_line(error)) from error
+        raise Unreadable("it is not a CSV file that can be read", why=one_line(error)) from error
     limits.check_columns(len(shape.names))
     if not whole and len(rows) < ROWS + 2:
         rows.pop()  # the block may end within this row
@@ -130,7 +130,9 @@ def _json(path: Path, limits: FileLimits) -> Start:
     texts = (block.decode(errors="surrogateescape") for block in blocks)
     documents = list(islice(chain.from_iterable(map(members_of, texts)), ROWS))
     if not documents:
-        raise Unreadable("the file's first row is no JSON object", hint="one object per row is read")
+        raise Unreadable(
+            "the file's first row is not a JSON object", hint="the reader expects one object per row"
+        )
     names = dict.fromkeys(name for document in documents for name in document)
     limits.check_columns(len(names))
     columns = {name: of_members([document.get(name) for document in documents]) for name in names}
@@ -172,9 +174,10 @@ def draft(name: str, sample: FolderSample, props: Mapping[str, str], out: Path) 
     if not starts:
         reasons = "; ".join(f"{key}: {why}" for key, why in unlike.items())
         raise SourceError(
-            f"no file of {sample.folder} tells what the table could be",
-            why=reasons or "they are blank",
-            hint="csv, json, parquet, avro and orc are read, plain or packed by gzip, bzip2 or zstd",
+            f"no file in {sample.folder} shows what the table could be",
+            why=reasons or "the files are blank",
+            hint="the formats are csv, json, parquet, avro and orc, plain or compressed with gzip, bzip2 "
+            "or zstd",
         )
     first = starts[0]
     alike = [start for start in starts if start.input_format == first.input_format]
@@ -230,12 +233,12 @@ def _starts(sample: FolderSample, props: Mapping[str, str]) -> tuple[list[Start]
                 continue
             if start.input_format == "csv" and (named := _BINARY.search(key)) is not None:
                 # Any text may be csv; with such an ending the file is damaged, or has a wrong name.
-                unlike[key] = f"it is called {named[0]} and holds text"
+                unlike[key] = f"its name is {named[0]} and it contains text"
                 continue
             columns = {name: column.in_file(key) for name, column in start.columns.items()}
             starts.append(replace(start, columns=columns))
             if (way := _way(start)) != (first := _way(starts[0])):
-                unlike[key] = f"it is written otherwise than the first file: {way}, not {first}"
+                unlike[key] = f"it has another form than the first file: {way}, not {first}"
     return starts, unlike
 
 
@@ -243,22 +246,22 @@ def _doubts(sample: FolderSample, starts: Sequence[Start], proposal: Proposal) -
     shape = starts[0].shape
     doubts = {"the first row": shape.doubt} if shape is not None and shape.doubt else {}
     if sample.beside:
-        there = counted(sample.beside, "of the same ending lies", "of the same ending lie")
+        there = counted(sample.beside, "with the same ending is", "with the same ending are")
         doubts["other files"] = (
-            f"{there} beside or below those that are named, and a run reads them, too: write a narrower "
-            "includeFileNamePattern if it should not"
+            f"{there} beside or below the files that you named, and a run reads them, too: write a "
+            "narrower includeFileNamePattern if it should not"
         )
     if renamed := [field for field in proposal.fields if field.source]:
         names = ", ".join(f"{field.source} as {field.name}" for field in renamed)
         doubts["names with blanks"] = (
-            f"Pinot takes none, so transforms read {names}. Spark reads all of the table's files for that; "
-            "the files could be written with other names instead"
+            f"Pinot allows none, so transforms read {names}. Spark reads all of the table's files "
+            "for that; or write the files with other names"
         )
     for ending, count in sample.others.items():
         kind = f"files that end in {ending}" if ending else "files without an ending"
-        alone = "left out: a table reads files of one kind"
+        alone = "left out: a table reads files of one format"
         read = alone if sample.include else "read by a run, but not looked at"
-        doubts[kind] = f"{counted(count, 'lies there, which is', 'lie there, which are')} {read}"
+        doubts[kind] = f"{counted(count, 'is there, which is', 'are there, which are')} {read}"
     for column in proposal.fields:
         if column.doubt:
             odd = f": {column.odd_value!r}" if column.odd_value else ""

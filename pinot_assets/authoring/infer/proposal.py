@@ -37,10 +37,11 @@ GROUPS: Final = {
 """The keys of a schema that list its columns."""
 
 
-_FAR: Final = "some of it is before 1971 or after 2070"
+_FAR: Final = "some values are before 1971 or after 2070"
 _NO_TIME: Final = (
-    f"{_FAR}, where Pinot takes no time of a table, so there is no timeColumnName: without one, neither "
-    "retention nor pruning by time works. With it, set ingestionConfig.segmentTimeValueCheck to false"
+    f"{_FAR}, which Pinot does not accept as a table's time, so there is no timeColumnName: without "
+    "one, neither retention nor pruning by time works. If you set it, set "
+    "ingestionConfig.segmentTimeValueCheck to false"
 )
 
 
@@ -187,21 +188,23 @@ def _plain(name: str, column: SampledColumn) -> Field:
     kind, words, summary = column.kind, set(words_of(name)), described(column)
     role = FieldType.DIMENSION
     if kind is ValueKind.NOTHING:
-        return Field(name, role, "STRING", summary, column.multi, "no file has a value: the type is a guess")
+        return Field(
+            name, role, "STRING", summary, column.multi, "no file has a value, so the type is a guess"
+        )
     if kind is ValueKind.NESTED:
-        return Field(name, role, "JSON", summary, why="objects of the files")
+        return Field(name, role, "JSON", summary, why="objects in the files")
     why = doubt = ""
     if kind in FRACTIONS and not column.multi and not words & (_PLACES | _IDS):
         role = FieldType.METRIC
     elif kind in INTEGERS and not column.multi and words & _MEASURES and not words & _IDS:
-        role, why = FieldType.METRIC, "a metric by its name"
+        role, why = FieldType.METRIC, "a metric, by its name"
     elif kind in INTEGERS and words & _CODES:
         doubt = "whole numbers so far; if these are codes, make it STRING: as a number 01234 is 1234"
     if column.multi:
         why = "several values in one row"
     if column.marked:
         marked = f"{plural(column.marked, 'cell')} of {column.rows:,} with {PARTS} between words"
-        doubt = f"{marked}: " + ("taken for several values" if column.multi else "taken for one text")
+        doubt = f"{marked}: " + ("read as several values" if column.multi else "read as one text")
     odd_value = ""
     if kind is ValueKind.STRING and (odd := _odd_ones(column)) is not None:
         doubt, odd_value = odd
@@ -248,12 +251,12 @@ def _time(name: str, source: str, column: SampledColumn) -> Field | None:
     if column.kind is ValueKind.TIMESTAMP:
         return Field(
             name, FieldType.DATE_TIME, "TIMESTAMP", summary,
-            why="moments; UTC where no zone is named", format="TIMESTAMP", granularity="1:MILLISECONDS",
+            why="times; UTC where no zone is named", format="TIMESTAMP", granularity="1:MILLISECONDS",
         )  # fmt: skip
     if column.kind is ValueKind.DATE:
         made = f"date_format({spark_name(source)}, 'yyyy-MM-dd')"
         return Field(
-            name, FieldType.DATE_TIME, "STRING", summary, why=f"days, made texts by transforms.{name}",
+            name, FieldType.DATE_TIME, "STRING", summary, why=f"days, which transforms.{name} makes texts",
             format="1:DAYS:SIMPLE_DATE_FORMAT:yyyy-MM-dd", granularity="1:DAYS", transform=made,
         )  # fmt: skip
     if column.patterns and column.kind is ValueKind.STRING:
@@ -288,7 +291,7 @@ def _by_pattern(name: str, column: SampledColumn, summary: str) -> Field | None:
         return None
     pattern = max(sorted(fitting), key=len)
     grain = next((unit for mark, unit in _GRAIN if mark in pattern), "DAYS")
-    zone = ", taken as UTC: they name no zone" if "H" in pattern and "Z" not in pattern else ""
+    zone = ", read as UTC: they name no zone" if "H" in pattern and "Z" not in pattern else ""
     return Field(
         name, FieldType.DATE_TIME, column.kind.value, summary, why=f"dates written {pattern}{zone}",
         format=f"1:{grain}:SIMPLE_DATE_FORMAT:{pattern}", granularity=f"1:{grain}",

@@ -24,7 +24,7 @@ LISTED: Final = 10_000
 """Number of objects that are listed: a sample need not know all of them."""
 FETCHED_BYTES: Final = 256 << 20
 """Larger files are not downloaded from a bucket for their first rows."""
-_NAME_FILES: Final = "name a folder with some of the table's files, or files"
+_NAME_FILES: Final = "name a folder with some of the table's files, or name files"
 _PACKED: Final = (".gz", ".bz2", ".zst")
 _NO_DATA: Final = frozenset((".md", ".txt.md5", ".md5", ".sha256", ".crc", ".yaml", ".yml", ".py", ".sh"))
 
@@ -74,9 +74,9 @@ def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path, pol
     if named.others:
         endings = [named.include or "", *named.others]
         raise SourceError(
-            "the files are of several kinds: "
+            "the files have several formats: "
             + ", ".join(sorted(ending.removeprefix("glob:**/*") or "no ending" for ending in endings)),
-            hint="a table reads files of one kind: name those, and make another table of the others",
+            hint="a table reads files of one format: name those, and write another table spec for the others",
         )
     there = sum(ending_of(f.key) == ending_of(named.files[0].key) for f in islice(_data_files(store), LISTED))
     return replace(named, beside=max(0, there - named.count))
@@ -118,7 +118,7 @@ def _chosen(folder: str, policy: Policy, listed: Sequence[ObjectInfo]) -> Folder
     if not listed:
         raise SourceError(
             f"there is no file to look at in {folder}",
-            why="nothing lies there but names that start with . or _",
+            why="all names in it start with . or _",
             hint=_NAME_FILES,
         )
     endings = Counter(ending_of(info.key) for info in listed)
@@ -150,9 +150,9 @@ def _not_too_large(folder: str, files: Sequence[ObjectInfo]) -> Sequence[ObjectI
     small = [info for info in files if info.fingerprint.size <= FETCHED_BYTES]
     if not small:
         raise SourceError(
-            f"the files in {folder} are too large to be fetched for a look",
+            f"the files in {folder} are too large to be fetched for a sample",
             why=f"the smallest has more than {FETCHED_BYTES >> 20} MB",
-            hint="put the beginning of one on this machine, and name that",
+            hint="copy the beginning of one to this machine, and name that copy",
         )
     return small
 
@@ -188,6 +188,6 @@ def _common_folder(uris: Sequence[str]) -> str:
     common = [parts[0] for parts in together]
     if len(common) < (4 if uris[0].startswith("file:") else 3):
         raise SourceError(
-            "the files lie in no folder together", hint="a table reads one folder, and what is below"
+            "the files have no folder in common", hint="a table reads one folder, and the folders below it"
         )
     return "/".join(common)

@@ -54,10 +54,10 @@ def gc(
         ),
     ] = None,
     apply: Annotated[
-        bool, typer.Option("--apply/--plan", help="Take it away, or only say what would go and why.")
+        bool, typer.Option("--apply/--plan", help="Delete it, or only show what would be deleted, and why.")
     ] = False,
     grace_hours: Annotated[
-        float, typer.Option("--grace-hours", min=0, max=1e6, help="What is younger stays.", metavar="HOURS")
+        float, typer.Option("--grace-hours", min=0, max=1e6, help="What is younger is kept.", metavar="HOURS")
     ] = GRACE_HOURS,
     bad_row_days: Annotated[
         int | None,
@@ -72,19 +72,19 @@ def gc(
     tables: TablesOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take away what nothing needs any more: old snapshots, staged tars, sessions, segments, nodes.
+    """Delete what nothing needs any more: old snapshots, staged tars, sessions, segments, nodes.
 
     With --plan, the default, nothing is written and no lease is taken. --apply takes the lease of the
-    table, looks again, and takes away what is still of no use and older than the grace time; it can be
-    repeated, and ended at any time. What queries see, what a rollback or an open session needs and what
-    is not provably of this project stays, and so do source files, always.
+    table, looks again, and deletes what nothing needs even now and what is older than the grace time. You
+    can repeat it, and end it at any time. It never deletes what queries see, what a rollback or an open
+    session needs, what may not belong to this project, or source files.
 
     Deletes rows put aside that are older than badRowDaysToKeep of the table spec, whatever the grace time
     is, and those whose file is no longer published. Rows of an open session stay.
 
-    Without TABLE, what ZooKeeper still knows of tables that Pinot does not have any more goes, too.
+    Without TABLE, also deletes what ZooKeeper still has of tables that Pinot does not have any more.
 
-    Exits 0, 2 when something could not be taken away, 1 when a table could not be looked at.
+    Exits 0, 2 when something could not be deleted, 1 when a table could not be read.
     """
     err, grace_ms = new_console(stderr=True), int(grace_hours * HOUR_MS)
     chosen = offline_tables([], tables) if table is None else Chosen([one_table(table, tables)])
@@ -114,7 +114,7 @@ def _answer(spec: TableSpec, grace_ms: int, of_table: Callable[[Driver, int], Gc
         with open_driver(spec, "gc") as driver:
             return of_table(driver, grace_ms)
     except PinotNotFound:
-        note = f"it is not in Pinot; `pinot-assets tables apply {spec.name}` puts it there"
+        note = f"it is not in Pinot; `pinot-assets tables apply {spec.name}` makes it"
         return GcAnswer(spec.name, Garbage((), (), (), (note,)))
     except (PinotAssetsError, OSError) as error:
         return GcAnswer(spec.name, error=of_system(error))
@@ -161,7 +161,7 @@ def _plan_nodes(store: SessionStore, nodes: Garbage) -> GcAnswer:
 
 def _forget(store: SessionStore, nodes: Garbage) -> GcAnswer:
     is_left = bool(nodes.old) and not forget_table(store)
-    failed = {store.table: "it is there again, or being worked on"} if is_left else {}
+    failed = {store.table: "the table is there again, or another process works on it"} if is_left else {}
     return GcAnswer(store.table, nodes, Collected(nodes, failed))
 
 

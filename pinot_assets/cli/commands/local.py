@@ -37,14 +37,16 @@ _COLOURS = {"ready": "green", "starting": "yellow", "dead": "red", "stopped": "d
 
 Home = Annotated[
     Path | None,
-    typer.Option(help="Folder of the stack; PINOT_ASSETS_HOME, else .pinot-assets.", show_default=False),
+    typer.Option(
+        help="Folder of the stack (default: $PINOT_ASSETS_HOME, else .pinot-assets).", show_default=False
+    ),
 ]
 
 
 @app.command()
 def up(
-    kafka: Annotated[bool, typer.Option("--kafka", help="Start Kafka too (KRaft, one node).")] = False,
-    s3: Annotated[bool, typer.Option("--s3", help="Start an S3 server too, on a local folder.")] = False,
+    kafka: Annotated[bool, typer.Option("--kafka", help="Start Kafka, too (KRaft, one node).")] = False,
+    s3: Annotated[bool, typer.Option("--s3", help="Start an S3 server, too, on a local folder.")] = False,
     segment_store: Annotated[
         bool,
         typer.Option(
@@ -54,11 +56,12 @@ def up(
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start the stack, or repair what is dead of it.
+    """Start the stack, or repair its dead parts.
 
     The first time, Maven fetches the jars into the user's cache (PINOT_ASSETS_CACHE, else
     ~/.cache/pinot-assets). With PINOT_HOME set, that unpacked Pinot distribution is used instead.
-    Exits 0 when all of it is ready; 130 after Ctrl-C, when what had started goes on.
+
+    Exits 0 when all parts are ready; 130 after Ctrl-C, which leaves running what had started.
     """
     folder = home or default_home()
     with _reported() as progress:
@@ -71,7 +74,7 @@ def up(
         return
     console = Terminal()
     if not started:
-        console.print(f"The stack runs already (Pinot {state.pinot_version}).")
+        console.print(f"The stack is already up (Pinot {state.pinot_version}).")
     elif before:
         console.print(f"Repaired: {', '.join(started)} (Pinot {state.pinot_version}).")
     else:
@@ -148,7 +151,7 @@ def _trouble(part: PartStatus) -> str:
 def _reported() -> Iterator[StartProgress]:
     """Show progress on standard error while the block runs."""
     console = Terminal(stderr=True)
-    going_on = "what had started goes on: `pinot-assets local down` stops it"
+    going_on = "what had started is still running: `pinot-assets local down` stops it"
     with saying(going_on), console.status("") as spinner:
         # A log file cannot show the spinner; it gets the `done` lines only.
         yield StartProgress(doing=spinner.update, done=lambda line: console.print(line, highlight=False))
@@ -160,21 +163,21 @@ def _reported() -> Iterator[StartProgress]:
 def dev(yes: Yes = False) -> None:
     """Start the local stack, sample data and the Dagster UI, and leave them running.
 
-    Writes the sample's first 30 days of flights where tables/flights.yaml looks for them, unless files lie
-    there or the extra `sample` is not installed. Shows what the table specs would make or change in Pinot,
-    and asks before it does that: with no as the answer, nothing is made, and the UI starts all the same.
-    `pinot-assets down` stops everything again.
+    Writes the sample's first 30 days of flights where tables/flights.yaml looks for them, unless files are
+    there or the extra `sample` is not installed. Shows what the table specs would create or change in
+    Pinot, and asks before it does that. If you answer no, nothing is created, and the UI starts all the
+    same. `pinot-assets down` stops everything again.
 
-    Needs no workspace.yaml and no dagster.yaml; those of the working directory count, if there are any.
+    Needs no workspace.yaml and no dagster.yaml; uses those of the working directory if there are any.
 
-    Exits 0; 1 where a table spec is wrong or could not be applied, which keeps nothing else from starting;
-    130 after Ctrl-C, when what had started goes on.
+    Exits 0; 1 where a table spec is wrong or could not be applied (everything else starts); 130 after
+    Ctrl-C, which leaves running what had started.
     """
     if os.environ.get("PINOT_CONTROLLER_URL"):
         raise PinotAssetsError(
-            "`dev` works on the local stack only",
-            why="PINOT_CONTROLLER_URL is set, and `dev` starts a Pinot of its own",
-            hint="unset it; for that Pinot there is `pinot-assets tables apply` and `dagster dev`",
+            "`dev` works only on the local stack",
+            why="PINOT_CONTROLLER_URL is set, and `dev` starts its own Pinot",
+            hint="unset it; for that Pinot use `pinot-assets tables apply` and `dagster dev`",
         )
     up(kafka=False, s3=False, home=None)
     chosen = offline_tables([])
@@ -182,7 +185,7 @@ def dev(yes: Yes = False) -> None:
         if spec.name == SAMPLE:
             _write_sample(spec)
     console = new_console()
-    with saying("what had started goes on: `pinot-assets down` stops it"):
+    with saying("what had started is still running: `pinot-assets down` stops it"):
         with open_pinot() as pinot:
             fates = plan_each(chosen.specs, pinot)
             show_plans(console, fates)
@@ -196,15 +199,15 @@ def dev(yes: Yes = False) -> None:
         console.print(
             "starting the Dagster UI"
             if ui.runs_at(default_home()) is None
-            else "the Dagster UI runs already; Reload definitions, on its page Lineage, shows new tables"
+            else ("the Dagster UI is already up; Reload definitions, on its page Lineage, shows new tables")
         )
         console.print(f"[green]Dagster[/]     {ui.start(default_home(), Path.cwd())}")
     console.print(
-        "Sensors that only look run there; those that start runs are off, on the page Automation. "
-        "Materialize a table, or run it here:"
+        "Sensors that only look are on. Sensors that start runs are off; turn them on on the page "
+        "Automation. Materialize a table there, or run it here:"
     )
     console.print(command_line(f"pinot-assets run {SAMPLE}"))
-    console.print("This stops all of it:")
+    console.print("To stop all of it:")
     console.print(command_line("pinot-assets down"))
     raise typer.Exit(exit_code_of(fates, chosen.left_out))
 
@@ -223,7 +226,7 @@ def _write_sample(spec: TableSpec) -> None:
 
 
 def down_with_ui() -> None:
-    """Stop the Dagster UI and the local stack; their data stay.
+    """Stop the Dagster UI and the local stack. Their data are kept.
 
     Exits 0, also when nothing ran.
     """

@@ -29,7 +29,9 @@ def metrics(
     tables: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Tables of either type; all if none is named.", metavar="TABLE", autocompletion=table_names
+            help="Tables of either type; all of them if none is named.",
+            metavar="TABLE",
+            autocompletion=table_names,
         ),
     ] = None,
     directory: TablesOption = None,
@@ -44,12 +46,15 @@ def metrics(
         float, typer.Option(help="Seconds between two looks at source, health and REALTIME tables.", min=10)
     ] = 300,
 ) -> None:
-    """Serve numbers of tables for Prometheus: sessions, files, ages, audit results, health, REALTIME tables.
+    """Serve the metrics of tables to Prometheus: sessions, files, ages, audit results, health, REALTIME
+    tables.
 
-    Scrapes are answered from memory. In between, the command looks at the tables at fixed intervals. It takes
-    no lease and changes nothing. A table that cannot be read shows `pinot_assets_up` 0, and so does one whose
-    spec is wrong (part `spec`); the other tables are shown all the same. With --once, or --once --textfile
-    for cron, exits 0, and 1 where a spec is wrong.
+    Scrapes are answered from memory. In between, the command looks at the tables at fixed intervals. It
+    takes no lease and changes nothing. A table that cannot be read shows `pinot_assets_up` 0, and so does
+    one whose spec is wrong (part `spec`); the other tables are shown all the same.
+
+    Serves until it is ended. With --once, or --once --textfile for cron, exits 0, and 1 where a spec is
+    wrong.
     """
     # Imported here, so that other commands start faster.
     from pinot_assets.metrics.collector import Collector, cheap_parts, dear_parts, left_out_parts
@@ -83,9 +88,9 @@ def _listen(collector: Collector, listen: str) -> None:
         server, _ = start_http_server(port, host, registry_of(collector.samples))
     except (OSError, UnicodeError) as error:  # UnicodeError: the host is not a valid name, as `a..b`
         raise PinotAssetsError(
-            f"{listen} cannot be listened on",
+            f"{listen} cannot be used to listen",
             why=getattr(error, "strerror", None) or str(error),
-            hint="name another --listen",
+            hint="name another address with --listen",
         ) from None
     shown = f"[{host}]" if ":" in host else host
     new_console().print(escape(f"serving http://{shown}:{server.server_port}/metrics; Ctrl-C ends it"))
@@ -99,7 +104,7 @@ def address_of(listen: str) -> tuple[str, int]:
     host, _, port = listen.rpartition(":")
     number = whole_number(port)
     if not host or number is None or number > 65535:
-        raise TypedWrong(f"{listen} is no address to listen on", hint=f"write HOST:PORT, say {ADDRESS}")
+        raise TypedWrong(f"{listen} is not an address to listen on", hint=f"write HOST:PORT, say {ADDRESS}")
     return host.strip("[]"), number
 
 

@@ -65,7 +65,8 @@ def init(
         typer.Argument(help="Some of the table's files, or their folder: a path, s3://…, gs://…, abfss://…"),
     ],
     name: Annotated[
-        str, typer.Option("--name", help="Of the table; else it is called as the folder, or the file.")
+        str,
+        typer.Option("--name", help="Name of the table (default: the name of the folder, or of the file)."),
     ] = "",
     out: Annotated[
         Path | None, typer.Option("--out", help="The file to write (default: <tables>/<name>.yaml).")
@@ -81,9 +82,9 @@ def init(
 ) -> None:
     """Write the spec of a table for FILES: columns, types, time column and keys, as a sample shows them.
 
-    Looks at the first rows of a few of the files (csv, json, parquet, avro, orc; packed or not). Comments
-    in the spec tell what was seen and what is guessed. A file that is there is left alone, and so is
-    every other table; nothing is changed in Pinot. Exits 1 when the files cannot be read.
+    Looks at the first rows of a few of the files (csv, json, parquet, avro, orc; compressed or not).
+    Comments in the spec show what was seen and what is guessed. A file that exists is not changed, and
+    neither is any other table; nothing is changed in Pinot. Exits 1 when the files cannot be read.
     """
     from pinot_assets.authoring.infer.draft import (  # imports Arrow's readers: few commands need them
         draft,
@@ -95,7 +96,7 @@ def init(
     table = _usable(name) if name else _name_of(files[0])
     target = out or (tables or tables_directory()) / f"{table}.yaml"
     if target.exists():
-        raise SpecError(f"{target} is there already", hint="give --name or --out, or edit that file")
+        raise SpecError(f"{target} exists already", hint="give --name or --out, or edit that file")
     sample = find_sample(files, settings, Path.cwd(), policy_of(target.parent))
     made = draft(table, sample, settings, target)
     spec = _written(target, made.text)
@@ -118,7 +119,7 @@ def _settings(options: Sequence[str]) -> dict[str, str]:
         if not equals or not name:
             raise TypedWrong(f"--prop {name} is not understood", hint="write name=value")
         if not is_reference(value) and (is_secret_key(name) or is_secret_value(value)):
-            hint = f"put it into the environment, and write --prop '{name}=${{{variable_for(name)}}}'"
+            hint = f"set it in the environment, and write --prop '{name}=${{{variable_for(name)}}}'"
             raise SourceError(f"--prop {name} holds a literal secret", hint=hint)
         settings[name] = value
     return settings
@@ -126,7 +127,7 @@ def _settings(options: Sequence[str]) -> dict[str, str]:
 
 def _usable(name: str) -> str:
     if not usable_name(name):
-        raise SpecError(f"{name!r} is not a usable table name", hint=NAMES)
+        raise SpecError(f"{name!r} cannot be the name of a table", hint=NAMES)
     return name
 
 
@@ -138,7 +139,7 @@ def _name_of(place: str) -> str:
     name = place.rstrip("/").rpartition("/")[2] if "://" in place else Path(place).resolve().name
     table = re.sub(r"[^A-Za-z0-9_-]+", "_", name.split(".")[0]).strip("_-")
     if not usable_name(table):
-        raise SpecError(f"{place} gives the table no usable name", hint="give --name")
+        raise SpecError(f"{place} gives the table no name that it can have", hint="give --name")
     return table
 
 
@@ -147,16 +148,16 @@ def _written(target: Path, text: str) -> TableSpec:
 
     :raises SpecError: it cannot be written, or cannot be loaded; then the file is deleted again.
     """
-    _write(target, text, "name another place with --out")
+    _write(target, text, "name another file with --out")
     try:
         return load_table(target)
     except SpecError as error:
         target.unlink(missing_ok=True)
         raise SpecError(
-            "no usable table spec could be made of these files, and none is written",
+            "these files give no table spec that works, so none is written",
             why=error.what,
-            hint="do what stands behind the arrow, leave such columns out of the files, or write the spec by "
-            "hand: docs/tables.md",
+            hint="do what each problem says after its arrow, leave such columns out of the files, or "
+            "write the spec by hand: docs/tables.md",
         ) from error
 
 
@@ -166,7 +167,7 @@ def _write(target: Path, text: str, way_out: str) -> None:
         write_new_spec(target, text)
     except OSError as error:
         if isinstance(error, FileExistsError) and target.exists():  # else a file is in the place of a folder
-            raise SpecError(f"{target} is there already", hint="give --out, or edit that file") from None
+            raise SpecError(f"{target} exists already", hint="give --out, or edit that file") from None
         raise SpecError(f"{target} cannot be written", why=error.strerror, hint=way_out) from error
 
 
@@ -205,12 +206,12 @@ def _draft_lines(table: str, target: Path, made: Draft, doubts: Mapping[str, str
         yield f"  [yellow]left out[/] {escape(column)}: {escape(why)}"
     yield f"time column: {escape(made.proposal.time or 'none found')}"
     yield f"may be keys: {escape(', '.join(made.proposal.keys) or 'none found')}"
-    yield from (f"[yellow]look at[/] {escape(file)}: {escape(why)}" for file, why in doubts.items())
+    yield from (f"[yellow]check[/] {escape(file)}: {escape(why)}" for file, why in doubts.items())
     yield f"[green]wrote[/] {escape(str(target))}"
     folder = target.parent
     # The next commands need this option to find a spec outside the default directory.
     option = "" if folder.resolve() == tables_directory() else f" --tables {shlex.quote(str(folder))}"
-    yield "look through it, then make the table and fill it:"
+    yield "read it through, then make the table and fill it:"
     yield command_line(f"pinot-assets tables apply {table}{option}")
     yield command_line(f"pinot-assets run {table}{option}")
 
@@ -222,7 +223,7 @@ def _draft_lines(table: str, target: Path, made: Draft, doubts: Mapping[str, str
 def init_to_start_from(
     name: Annotated[str, typer.Argument(help="Of the new table.", metavar="TABLE")],
     table_type: Annotated[
-        TableType, typer.Option(help="What feeds it: files, or a stream.", case_sensitive=False)
+        TableType, typer.Option(help="Where its rows come from: files, or a stream.", case_sensitive=False)
     ] = TableType.OFFLINE,
     brokers: Annotated[str, typer.Option(help="Kafka of a REALTIME table, host:port.")] = BROKERS,
     tables: SpecsOption = DEFAULT_FOLDER,
@@ -230,12 +231,12 @@ def init_to_start_from(
 ) -> None:
     """Write a table spec to start from, with comments, as TABLE.yaml; changes nothing in Pinot.
 
-    As it stands, the table has one text column, and a REALTIME one a time. A file that is there is
-    left alone. Exits 0; 1 when the file is there, or would keep another table from being used.
+    The table has one text column, and a REALTIME table also a time column, until you edit the file. A file
+    that exists is not changed. Exits 0; 1 when the file exists, or would make another table unusable.
     """
     file = tables / f"{_usable(name)}.yaml"
     if file.exists():
-        raise SpecError(f"{file} is there already", hint="give another name, or edit that file")
+        raise SpecError(f"{file} exists already", hint="give another name, or edit that file")
     staging = local_staging(name, file)
     beside = os.path.relpath(staging, file.parent.absolute())
     write_new_spec(file, starting_spec(table_type, name, brokers, beside))
@@ -271,7 +272,10 @@ def import_(
         ),
     ] = "",
     job_spec: Annotated[
-        Path | None, typer.Option("--job-spec", help="YAML of LaunchDataIngestionJob: what is taken over.")
+        Path | None,
+        typer.Option(
+            "--job-spec", help="YAML of the LaunchDataIngestionJob from which the ingestion is imported."
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="The file to write (default: <tables>/<table>.yaml).")
@@ -281,10 +285,10 @@ def import_(
 ) -> None:
     """Write a table spec from a table config with FileIngestionTask or SegmentGenerationAndPushTask.
 
-    Tells of each key whether it was carried, changed, dropped or added, and why. Secrets are never
-    written: references to the environment stand in their place. A file that is there is left alone,
-    and so is every other table; Pinot is only read. Exits 0; 1 when the spec that was written still has
-    problems, which are told.
+    Shows for each key whether it was kept, changed, dropped or added, and why. Secrets are never written:
+    the spec refers to the environment instead. A file that exists is not changed, and neither is any other
+    table; Pinot is only read. Exits 0; 1 when the spec that was written still has problems, which are
+    shown.
     """
     key_notes: list[ImportNote] = []
     document, held = _read(config, schema, from_controller, key_notes)
@@ -315,7 +319,9 @@ def _read(
     :raises SpecError: one of them is missing, or cannot be read.
     """
     if (config is None) is not bool(from_controller):
-        raise SpecError("which table config?", hint="name its file, or --from-controller TABLE")
+        raise SpecError(
+            "it is not clear which table config to import", hint="name its file, or --from-controller TABLE"
+        )
     if config is not None:
         document, held = table_and_schema(_json(config), key_notes)
     else:
@@ -335,12 +341,12 @@ def _json(file: Path) -> JsonValue:
     try:
         return read_json(_text(file))
     except ValueError as error:
-        raise SpecError(f"{file} is no JSON that can be read", why=str(error)) from None
+        raise SpecError(f"{file} cannot be read as JSON", why=str(error)) from None
 
 
 def _yaml(file: Path) -> JsonValue:
     # The spec loader's reader, because PyYAML's errors quote the line, which may contain a password.
-    document, problems = parse_document(_text(file), file, "name the job spec that the ingestion job takes")
+    document, problems = parse_document(_text(file), file, "name the job spec that the ingestion job reads")
     if document is None or problems:
         raise SpecError(f"{file} cannot be read as YAML", why="; ".join(map(str, problems)))
     return document.value
@@ -352,7 +358,7 @@ def _text(file: Path) -> str:
     except OSError as error:
         raise SpecError(f"{file} cannot be read", why=error.strerror) from None
     except UnicodeDecodeError:
-        raise SpecError(f"{file} cannot be read", why="it is no UTF-8 text") from None
+        raise SpecError(f"{file} cannot be read", why="it is not UTF-8 text") from None
 
 
 def _import_lines(
@@ -369,7 +375,7 @@ def _import_lines(
     yield from (f"[red]problem[/] {escape(problem)}" for problem in problems)
     if not problems:
         yield (
-            "look through it, then `pinot-assets tables apply --dry-run` shows what it would change in Pinot"
+            "read it through, then `pinot-assets tables apply --dry-run` shows what it would change in Pinot"
         )
 
 

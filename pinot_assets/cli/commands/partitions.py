@@ -30,7 +30,7 @@ app = typer.Typer(
 
 @app.command()
 def show(table: TableName, as_json: AsJson = False) -> None:
-    """Show how the files of TABLE are spread over partitions now.
+    """Show which partitions the files of TABLE have now.
 
     Exits 0.
     """
@@ -43,9 +43,9 @@ def show(table: TableName, as_json: AsJson = False) -> None:
         lines = [f"{plural(files, 'file')} in {spread}, by {now.partitioning.name}"]
         if missing or gone:
             lines.append(
-                f"{counted(len(missing), 'is', 'are')} not in Dagster yet, "
-                f"{counted(len(gone), 'has', 'have')} gone from the source: "
-                "the next tick of the files sensor, or an observation of source_files, sets them right"
+                f"{counted(len(missing), 'is', 'are')} not in Dagster yet, and "
+                f"{counted(len(gone), 'is', 'are')} no longer in the source: the next tick of the "
+                "files sensor, or an observation of source_files, corrects this"
             )
         values = _spread_values(now) | {"notInDagster": sorted(missing), "gone": sorted(gone)}
         show_answer(as_json, values, lines)
@@ -57,13 +57,15 @@ def migrate(
     plan: Annotated[bool, typer.Option("--plan", help="Only show what would change.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Spread the files of TABLE anew, as its spec says now.
+    """Give the files of TABLE new partitions, as its spec now says.
 
-    A table that was grouped once stays grouped, and a changed `partitionGroup` leaves old keys behind
-    until the next observation: this command decides from the spec alone, gives every file its new
-    partition and tells Dagster what is published there, so that nothing looks missing. The events of
-    the former partitions stay in Dagster's history; Pinot is not touched. Not while a run of TABLE is
-    under way, and best with its files sensor stopped. Exits 0; 1 beside a run.
+    A table whose files were grouped once stays grouped, and after a change of `partitionGroup` old keys are
+    left until the next observation. This command decides from the spec alone, gives every file its new
+    partition, and reports to Dagster what is published there, so that nothing looks missing. The events of
+    the former partitions stay in Dagster's history; Pinot is not changed.
+
+    It refuses while a run of TABLE has not ended. Stop the files sensor of TABLE before. Exits 0; 1 while a
+    run has not ended.
     """
     with _open(one_table(table)) as opened:
         history, now, target = opened.history, opened.now, opened.target
@@ -80,8 +82,8 @@ def migrate(
         console = new_console()
         console.print(
             f"by {now.partitioning.name} → by {target.partitioning.name}: "
-            f"{counted(len(come), 'partition comes', 'partitions come')}, "
-            f"{counted(len(go), 'goes', 'go')}"
+            f"{counted(len(come), 'partition is', 'partitions are')} added, "
+            f"{counted(len(go), 'is', 'are')} removed"
         )
         if plan:
             return
@@ -109,7 +111,7 @@ def _spread(history: TableHistory, target: PartitionEvents) -> None:
             return
     raise PinotAssetsError(
         f"the partitions of {target.spec.name} were changed meanwhile",
-        why="a tick of the files sensor or an observation worked on them at the same time",
+        why="a tick of the files sensor or an observation changed them at the same time",
         hint=f"stop the sensor {target.spec.asset_name}_files, run this again, and start it again",
     )
 

@@ -40,17 +40,15 @@ def query(
     sql: Annotated[
         str,
         typer.Argument(
-            help="A SELECT, or what else a broker answers; or the name of a table, for its first rows; "
-            "- reads it from standard input.",
+            help="A SELECT, or anything else that a broker answers; or the name of a table, for its "
+            "first rows; - reads it from standard input.",
             metavar="SQL",
             autocompletion=table_names,
         ),
     ],
     broker: Annotated[
         str | None,
-        typer.Option(
-            "--broker", help="http://host:port of the broker; one that serves the table if left out."
-        ),
+        typer.Option("--broker", help="http://host:port of the broker (default: one that serves the table)."),
     ] = None,
     timeout: Annotated[
         float, typer.Option("--timeout", min=0.001, max=3600, help="Seconds that the query may take.")
@@ -59,13 +57,13 @@ def query(
         bool, typer.Option("--multistage", help="Use Pinot's multi-stage engine, if the brokers have it.")
     ] = False,
     as_json: AsJson = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="The rows as CSV; a null is empty.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Show the rows as CSV; a null is empty.")] = False,
 ) -> None:
     """Run SQL at a broker of Pinot and show its rows.
 
-    `pinot-assets query flights` shows the first rows of a table. It only reads: an INSERT is refused. Pinot
-    returns 10 rows of a query without LIMIT. In a terminal, long values are cut; `--json` and `--csv` have
-    them whole. A null is NULL.
+    `pinot-assets query flights` shows the first rows of a table. The command only reads: it refuses an
+    INSERT. Pinot returns 10 rows of a query without LIMIT. In a terminal, long values are cut; `--json` and
+    `--csv` show them whole. A null is NULL.
 
     Exits 0; 2 when the answer is only a part, which is shown; 1 when there is no answer: Pinot refuses the
     query, or no broker can be reached.
@@ -74,13 +72,11 @@ def query(
         raise TypedWrong("--json and --csv exclude each other", hint="give one of them")
     text = of_name(_stdin() if sql == _STDIN else sql)
     if not text.strip():
-        raise TypedWrong(
-            "there is no query", hint="give one, or the name of a table: `pinot-assets query TABLE`"
-        )
+        raise TypedWrong("there is no query", hint="give one, or name a table: `pinot-assets query TABLE`")
     if writes(text):
         raise TypedWrong(
-            "query only reads, and an INSERT is not sent",
-            why="a broker would hand it on to the controller, which starts a task that adds segments",
+            "`query` only reads, so an INSERT is not sent",
+            why="a broker would send it to the controller, which starts a task that adds segments",
             hint="let a run publish the files: `pinot-assets run TABLE`",
         )
     options = {_ENGINE: "true"} if multistage else {}
@@ -110,7 +106,7 @@ def _stdin() -> str:
     if len(text) > SPEC_BYTES:
         raise TypedWrong(
             "the query on standard input is too long",
-            why=f"the most that is read is {SPEC_BYTES:,} characters",
+            why=f"at most {SPEC_BYTES:,} characters are read",
         )
     return text
 
@@ -123,7 +119,7 @@ def _brokers(pinot: HttpPinotClient, sql: str, given: str | None) -> Sequence[st
     if given is not None:
         if origin_of(given) is None:  # not shown: it may hold a password
             raise TypedWrong(
-                "--broker is no address of a broker",
+                "--broker is not the address of a broker",
                 hint="write http://host:port or https://host:port, without user and password",
             )
         return [given]
@@ -132,7 +128,8 @@ def _brokers(pinot: HttpPinotClient, sql: str, given: str | None) -> Sequence[st
     brokers = sorted(frozenset.intersection(*named)) if named else pinot.all_brokers()
     if not brokers:
         raise PinotError(
-            "no broker is online that could answer", hint="`pinot-assets doctor` says what of Pinot answers"
+            "no broker is online that could answer",
+            hint="`pinot-assets doctor` shows which parts of Pinot answer",
         )
     return brokers
 
@@ -145,16 +142,16 @@ def _with_names(pinot: HttpPinotClient, sql: str, trouble: PinotError | None) ->
     meant = next(
         (hint for word in sorted(possible_tables(sql)) if (hint := did_you_mean(word, tables))), None
     )
-    return NoResult(trouble.what, why=trouble.why, hint=meant or f"there are: {', '.join(tables) or 'none'}")
+    return NoResult(trouble.what, why=trouble.why, hint=meant or f"Pinot has: {', '.join(tables) or 'none'}")
 
 
 def _more(answer: BrokerAnswer, sql: str, multistage: bool) -> str | None:
     """Return a note if the LIMIT may have cut rows off; None if it did not."""
     limit = limit_of(sql)
     if limit is not None and len(answer.rows) >= limit > 0:
-        return f"as many rows as the LIMIT {limit:,}; there may be more"
+        return f"the answer has as many rows as the LIMIT {limit:,}; there may be more"
     if limit is None and len(answer.rows) == USUAL_LIMIT and not multistage and not explains(sql):
-        return f"Pinot returns {USUAL_LIMIT} rows of a query without LIMIT; add one to see more: LIMIT 100"
+        return f"Pinot returns {USUAL_LIMIT} rows of a query without LIMIT; to see more, add one: LIMIT 100"
     return None
 
 
@@ -174,7 +171,7 @@ def _show(answer: BrokerAnswer) -> None:
         for line in table.lines:
             typer.echo(line)
         if table.is_cut:
-            console.print("… marks a value that is cut; --json and --csv have it whole", style="dim")
+            console.print("… marks a value that is cut; --json and --csv show it whole", style="dim")
     for line in _summary(answer):
         console.print(line, style="dim", markup=False)
 

@@ -36,19 +36,19 @@ def run(
     table: TableName,
     tables: TablesOption = None,
     plan: Annotated[
-        str | None, typer.Option("--plan", help="Only what this plan showed (see `plan`).", metavar="HASH")
+        str | None, typer.Option("--plan", help="Do only what this plan showed (see `plan`).", metavar="HASH")
     ] = None,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show each check, those that passed too.")
+        bool, typer.Option("--verbose", "-v", help="Show each check, also those that passed.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Bring TABLE up to its files: build what changed, gate it, switch to it at one instant.
+    """Publish the files of TABLE: build what changed, audit it, and switch to it at one instant.
 
-    Exits 0 when it has switched, when there was nothing to do and when it waits for an upload, 2 when files
-    failed or the gate stayed shut (queries still see the former state; with a plain push, the files that did
-    not fail are published), 1 on any other error. With --plan it exits 2, and has done nothing, when a run
-    would do something else by now than that plan showed.
+    Exits 0 when it has switched, when there was nothing to do and when it waits for an upload. Exits 2 when
+    files failed or the gate stayed shut: queries still see what they saw before (with a plain push, the
+    files that did not fail are published). Exits 1 on any other error. With --plan it exits 2, without
+    having done anything, when a run would now do something else than that plan showed.
     """
     spec = one_table(table, tables)
     rows = first_query(spec.name, load_settings().pinot.controller_url)
@@ -123,9 +123,10 @@ def published_text(snapshot: Snapshot) -> str:
 def plan(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
     """Show what a run of TABLE would do now: files, segments, rows, room, and what cannot be undone.
 
-    Changes nothing and takes no lease. The decisions are those of the run itself. The last line runs
-    exactly this: `run --plan` refuses, with exit code 2, when something that the plan rests on has
-    changed. The first 8 digits of the hash are enough; all of them let the refusal say what changed.
+    Changes nothing and takes no lease. The decisions are those of the run itself. The last line is the
+    command that runs exactly this plan: `run --plan` refuses, with exit code 2, when something has changed
+    on which the plan depends. The first 8 digits of the hash are enough; with all digits, the refusal also
+    shows what changed.
 
     Exits 0.
     """
@@ -151,7 +152,7 @@ def report_lines(plan: PlanReport) -> Iterator[Text]:
     yield Text()
     quiet = plan.decision.step in (PlannedAction.NOTHING, PlannedAction.HELD)
     yield Text(f"→ {headline(plan)}", "dim" if quiet else "bold green")
-    yield Text("exactly this:")
+    yield Text("To run exactly this plan:")
     yield command_line(rendering.command(plan))
 
 

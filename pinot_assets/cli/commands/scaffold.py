@@ -25,8 +25,8 @@ def scaffold(
 ) -> None:
     """Write the files of a project: workspace.yaml, dagster.yaml, a sample table, the schema for editors.
 
-    Also a policy to start from, alert rules for Prometheus and a dashboard for Grafana, below deploy/. A file
-    that is there stays as it is. Nothing is changed in Pinot.
+    Also writes a policy to start from, alert rules for Prometheus and a dashboard for Grafana, below
+    deploy/. A file that exists is not changed. Nothing is changed in Pinot.
 
     Exits 0.
     """

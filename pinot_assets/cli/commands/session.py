@@ -57,10 +57,10 @@ def show(
         str | None, typer.Argument(help="cp17; the newest if none is named.", metavar="SESSION")
     ] = None,
     tables: TablesOption = None,
-    files: Annotated[bool, typer.Option("--files", help="Every file of it, too.")] = False,
+    files: Annotated[bool, typer.Option("--files", help="Also show every file of the session.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show one session of TABLE: what it did, how it stands, and what went wrong.
+    """Show one session of TABLE: what it did, which state it is in, and what went wrong.
 
     Exits 0.
     """
@@ -87,11 +87,11 @@ def clear(table: TableName, tables: TablesOption = None, as_json: AsJson = False
 
 @app.command()
 def rebuild(table: TableName, yes: Yes = False, tables: TablesOption = None, as_json: AsJson = False) -> None:
-    """Make the ledger of TABLE anew from what queries see, after a backup was restored.
+    """Make the ledger of TABLE again from what queries see, after a backup was restored.
 
-    For a table that a run stopped, since ZooKeeper or the staging area is older than what queries see.
-    Queries see no change. The open session is dropped; the next run compares the source with what is
-    published. A file whose receipt is lost counts as rewritten once it is touched. Exits 0.
+    For a table that a run stopped because ZooKeeper or the staging area is older than what queries see.
+    Queries see no change. The open session is dropped, and the next run compares the source with what is
+    published. A file whose receipt is lost counts as rewritten when it is touched. Exits 0.
     """
     if as_json and not yes:
         raise unanswered("add --yes to do it")
@@ -109,7 +109,7 @@ def _chosen(store: SessionStore, name: str | None) -> Session:
     node = nodes[-1] if name is None else name.partition("-")[0]  # a session's id is accepted, too
     if node not in nodes:
         raise SessionError(
-            f"{store.table} has no session {name}", hint=f"kept are the newest: {', '.join(nodes)}"
+            f"{store.table} has no session {name}", hint=f"the newest are kept: {', '.join(nodes)}"
         )
     return store.session(node)
 

@@ -38,13 +38,13 @@ def simulate(
     replication: Annotated[int, typer.Option(help="Replicas of each partition.")] = 3,
     msg_rate: Annotated[str, typer.Option(help="Messages a second of all tables together: 100k.")] = "100k",
     row_size: Annotated[
-        str | None, typer.Option(help="Bytes of a segment for each row (as measured, 81).")
+        str | None, typer.Option(help="Bytes of a segment for each row (measured: 81).")
     ] = None,
     build_rate: Annotated[
-        str | None, typer.Option(help="Rows a second that a build takes in (as measured, 35k).")
+        str | None, typer.Option(help="Rows a second that a build processes (measured: 35k).")
     ] = None,
     read_rate: Annotated[
-        str, typer.Option(help="Rows a second that a server reads of a partition it is behind in.")
+        str, typer.Option(help="Rows a second that a server reads of a partition in which it is behind.")
     ] = "20k",
     flush_size: Annotated[str, typer.Option(help="flush.threshold.segment.size")] = "200MB",
     flush_time: Annotated[str, typer.Option(help="flush.threshold.time")] = "6h",
@@ -65,8 +65,8 @@ def simulate(
 ) -> None:
     """Simulate a day of segment commits in three ways: through the controller, with bypass, pauseless.
 
-    Tells controller traffic, freshness, segments at risk in an outage, and how long filling copies in takes.
-    Exits 0.
+    Shows the controller traffic, the freshness, the segments at risk in an outage, and how long it takes to
+    fill in missing copies. Exits 0.
     """
     if plot_format not in SUFFIXES:
         raise QuantityError(f"--format {plot_format!r} is not known", hint="give svg or png")
@@ -123,7 +123,7 @@ def _read_some(option: str, text: str, parse: Callable[[str], N]) -> N:
     """As `_read`, for an amount that must be greater than zero."""
     value = _read(option, text, parse)
     if value <= 0:
-        raise QuantityError(f"{option} {text!r} is nothing", hint="give more than 0")
+        raise QuantityError(f"{option} {text!r} is zero", hint="give more than 0")
     return value
 
 
@@ -150,7 +150,7 @@ def _write(forecasts: Forecasts, html: Path | None, folder: Path | None, suffix:
         raise PinotAssetsError(
             f"{error.filename or html or folder} cannot be written",
             why=error.strerror,
-            hint="name a place that may be written to",
+            hint="name a place that you may write to",
         ) from error
 
 

@@ -50,13 +50,13 @@ def why(
     tables: TablesOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell where SEGMENT comes from: its file and version, who published it, and what the audit found.
+    """Show where SEGMENT comes from: its file and version, who published it, and what the audit found.
 
     Exits 1 when no kept snapshot names it.
     """
     if (table := table_of(segment)) is None:
         raise SpecError(
-            f"{segment} is no segment of this project",
+            f"{segment} is not a segment of this project",
             why="its segments are named <table>__cp<session>_<attempt>_<file>_<number>",
             hint="another program pushed it; for a file, ask `pinot-assets where <table> <file>`",
         )
@@ -85,7 +85,7 @@ def where(
     tables: TablesOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell which segments of TABLE hold FILE, in each version that was published.
+    """Show which segments of TABLE have the rows of FILE, in each version that was published.
 
     Exits 1 when no kept snapshot has the file.
     """
@@ -94,8 +94,8 @@ def where(
         raise SessionError(
             f"no kept snapshot of {table} has a file {file}",
             why=_kept_text(_kept(spec)),
-            hint="name its URI, or the end of that from a / on; "
-            f"`pinot-assets status {table}` tells what waits to be published",
+            hint=f"give its URI, or the end of it, beginning after a /; `pinot-assets status {table}` "
+            "shows what waits to be published",
         )
     rows = [_stay_values(stay) | {"segments": [one.segment for one in stay.file.outputs]} for stay in stays]
     shown = (row | _times_in_words(stay) for row, stay in zip(rows, stays, strict=True))
@@ -130,7 +130,7 @@ def diff(
     newer: Annotated[
         str,
         typer.Argument(
-            help="Another one; the current one if none is named.",
+            help="Snapshot to compare with (default: the current one).",
             metavar="NEWER",
             autocompletion=kept_snapshots,
         ),
@@ -138,7 +138,7 @@ def diff(
     tables: TablesOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what lies between two published states of TABLE: files, segments, rows.
+    """Show the difference between two published states of TABLE: files, segments, rows.
 
     Exits 0.
     """
@@ -295,7 +295,7 @@ def rollback(
         str,
         typer.Option(
             "--to",
-            help="Number or session of a kept snapshot; else the one before.",
+            help="Number or session of a kept snapshot (default: the one before).",
             metavar="SEQ",
             autocompletion=kept_snapshots,
         ),
@@ -307,8 +307,9 @@ def rollback(
     """Take TABLE back to a kept snapshot, at one instant: the one before, or any that `snapshots` lists.
 
     Shows first what it would do, and asks (with --json it cannot: add --yes or --dry-run). What is taken
-    back stays out until `pinot-assets resume`, or until its files change again. Exits 0 when every
-    broker counts the rows of that snapshot, 2 when one does not, 1 on any other error.
+    out is held: no run publishes it again until `pinot-assets resume`, or until its files change again.
+
+    Exits 0 when every broker counts the rows of that snapshot, 2 when one does not, 1 on any other error.
     """
     if as_json and not (yes or dry_run):
         raise unanswered()
@@ -334,20 +335,20 @@ def rollback(
     marks = ["[green]✓[/]" if answer.matches else "[red]✗[/]" for answer in counted]
     lines = (f"  {mark} {escape(str(answer))}" for mark, answer in zip(marks, counted, strict=True))
     again = command_line(f"pinot-assets resume {table}")
-    held = ("What was taken back is held. This lets it in again:", again)
+    held = ("What was taken out is held. To publish it again with the next run:", again)
     values = _rollback_values(way) | {"rolledBack": True, "brokers": brokers}
     show_answer(as_json, values, [done, *lines, *held])
     raise typer.Exit(ExitCode.DONE if all(answer.matches for answer in counted) else ExitCode.REFUSED)
 
 
 def resume(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
-    """Let in again what a rollback of TABLE holds back.
+    """End the hold of a rollback of TABLE: the next run publishes again what was held back.
 
     Exits 0, also when nothing was held.
     """
     with open_driver(one_table(table, tables), "resume") as driver:
         held = driver.resume()
-    line = f"the next run of {table} brings it in again" if held else f"{table} holds nothing back"
+    line = f"the next run of {table} publishes again what was held" if held else f"{table} holds nothing back"
     show_answer(as_json, {"table": table, "letIn": held}, [line])
 
 

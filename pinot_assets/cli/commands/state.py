@@ -25,11 +25,10 @@ app = typer.Typer(no_args_is_help=True, help="The format of a table's stored sta
 
 @app.command()
 def show(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
-    """Show of what format the stored state of TABLE is, and which releases can work on it.
+    """Show the format of the stored state of TABLE, and which releases can work on it.
 
-    Reads the nodes in ZooKeeper, what they name, and of each kind in the staging area what was written
-    last; state that only a newer release can read is shown, too. Changes nothing and takes no lease.
-    Exits 0.
+    Reads the nodes in ZooKeeper, what they name, and the newest object of each kind in the staging area.
+    Also shows state that only a newer release can read. Changes nothing and takes no lease. Exits 0.
     """
     objects = _look(one_table(table, tables))
     lines = fields(((label, escape(text)) for label, text in _lines(objects)), 8)
@@ -56,11 +55,11 @@ def upgrade(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let new sessions of TABLE be written in the newest format: older releases stop at it from then on.
+    """Let new sessions of TABLE be written in the newest format: older releases then stop at the table.
 
-    Upgrade sensors, drivers and Spark's executors first. An open session ends in the format that it
-    began with. Shows first what it would do, and asks (with --json it cannot: add --yes or --dry-run).
-    It cannot be taken back. Exits 0, also when nothing was to be done.
+    Upgrade sensors, drivers and Spark's executors first. An open session ends in the format in which it
+    began. Shows first what it would do, and asks (with --json it cannot: add --yes or --dry-run). The
+    upgrade cannot be undone. Exits 0, also when there was nothing to do.
     """
     if as_json and not (yes or dry_run):
         raise unanswered()
@@ -128,8 +127,8 @@ def _foreseen(table: str, objects: Sequence[StoredObject]) -> Iterator[str]:
     if (number := _format_of(objects)) is None:
         yield f"{table} has no state yet: its first session writes format {NEWEST}"
     elif number >= NEWEST:
-        yield f"{table} is of format {number}, the newest that this release writes: nothing to do"
+        yield f"{table} already has format {number}, the newest that this release writes: nothing to do"
     else:
         yield f"{table}: from format {number} to {NEWEST}"
-        yield f"pinot-assets before {RELEASES[NEWEST]} stops at {table} from then on, its sensors too"
-        yield f"an open session ends in format {number}; it cannot be taken back"
+        yield f"pinot-assets before {RELEASES[NEWEST]} then stops at {table}, and so do its sensors"
+        yield f"an open session ends in format {number}; the upgrade cannot be undone"

@@ -79,7 +79,7 @@ def status(
     table: Annotated[
         str | None,
         typer.Argument(
-            help="Table name, as in tables/<name>.yaml; without one, all tables.",
+            help="Table name, as in tables/<name>.yaml; all tables if none is given.",
             metavar="TABLE",
             autocompletion=table_names,
         ),
@@ -89,10 +89,10 @@ def status(
 ) -> None:
     """Show what is published, what waits in the source, and the open session, without changing anything.
 
-    Without TABLE, shows all tables, a line each: what was published when, what waits (+ new, ~ rewritten,
-    - deleted) and since when, how many files failed, what a rollback holds back, and the state in a word. A
+    Without TABLE, shows all tables, a line each: when what was published, what waits (+ new, ~ rewritten, -
+    deleted) and since when, how many files failed, what a rollback holds back, and the state in a word. A
     column is left out if no table needs it, or if the terminal is too narrow; `status TABLE` and `--json`
-    have everything. Of a REALTIME table it tells whether it consumes.
+    show everything. For a REALTIME table it shows whether the table consumes.
 
     Exits 0; without TABLE, 1 when a table cannot be read or its spec is wrong; the others are shown.
     """

@@ -77,14 +77,14 @@ def apply(
 ) -> None:
     """Create or update schema and table in Pinot, after showing what would change, and asking.
 
-    Pinot is asked first whether it would take schema and table; of what it refuses nothing is created.
-    What it cannot take back is said with the difference. A table that cannot be applied, or whose spec is
-    wrong, keeps no other from its turn: at the end each is named with its reason.
+    Asks Pinot first whether it would accept schema and table; if it refuses one, nothing is created. The
+    difference also names what cannot be undone. A table that cannot be applied, or whose spec is wrong,
+    stops no other table: at the end each is named with its reason.
 
-    With --json nobody is asked: add --yes or --dry-run. The config of a REALTIME table passes `realtime
-    preflight` first: where that refuses, nothing of it is changed. Exits 0 when Pinot holds what the
-    specs say (or would, with --dry-run), 1 when a table is left out or the answer is no, 2 when only a
-    preflight refuses.
+    With --json the command asks no question: add --yes or --dry-run. The config of a REALTIME table passes
+    `realtime preflight` first: where that refuses, nothing of the table is changed. Exits 0 when Pinot has
+    what the specs say (or would have, with --dry-run), 1 when a table is left out or the answer is no, 2
+    when only a preflight refuses.
     """
     if as_json and not (yes or dry_run):
         raise unanswered()
@@ -118,7 +118,8 @@ def apply(
 def list_tables(tables: SpecsOption = DEFAULT_FOLDER, as_json: AsJson = False) -> None:
     """List the tables of the directory: type, mode, source as it is written, spec file, schedule.
 
-    Asks neither Pinot nor a source. Exits 0; 1 where a spec is wrong, which is listed as broken.
+    Reads only the table specs, not Pinot or a source. Exits 0; 1 where a spec is wrong, which is listed as
+    broken.
     """
     chosen = any_tables([], tables)
     rows = sorted(
@@ -253,7 +254,7 @@ def _show_plan(console: Console, plan: ApplyPlan) -> None:
                 )
             console.print(grid)
     for sentence in plan.lasting:
-        console.print(Text.assemble(("cannot be taken back: ", "bold yellow"), sentence))
+        console.print(Text.assemble(("cannot be undone: ", "bold yellow"), sentence))
 
 
 def _shown(value: object) -> str:

@@ -120,30 +120,33 @@ def watch(
     ] = None,
     every_table: Annotated[bool, typer.Option("--all", help="All tables of the directory.")] = False,
     interval: Annotated[int, typer.Option("--interval", min=1, help="Seconds between two looks.")] = 30,
-    once: Annotated[bool, typer.Option("--once", help="Look once at each, run what is due, end.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Look once at each, run those that are due, end.")
+    ] = False,
     tables: TablesOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look at tables every so often, and run those whose files have changed and are ready.
+    """Look at tables again and again, and run those whose files have changed and are ready.
 
-    Decides as the sensors in Dagster do: files that are being written are waited for, another driver at
-    work too, a session whose driver died is gone on with; no retry is spent. A session whose files
-    vanished or changed while they were read, or that met a store or a server that was away, a lack of
-    memory or the death of its drivers, is tried again after 1, 2, 4 and 8 minutes, then every 15 minutes,
-    together with other files that came. One that failed otherwise waits for `pinot-assets run`. What
-    cannot be looked at is tried again, later each time, and is an error that says for how long.
+    Decides as the sensors in Dagster do. It waits for files that are being written, and for another driver
+    that works on the table. It continues a session whose driver died, without spending a retry.
+
+    A session waits 1, 2, 4 and 8 minutes, then every 15 minutes, and is then tried again together with new
+    files, if its files vanished or changed while they were read, or if a store or server did not answer,
+    memory was too small or its drivers died. A session that failed in another way waits for `pinot-assets
+    run`. A table that cannot be read is tried again, later each time; the error shows for how long.
     Schedules are Dagster's. Do not watch a table whose sensors run.
 
-    Ctrl-C or SIGTERM ends it after the run that is under way, a second one at once. With --json, one
+    Ctrl-C or SIGTERM ends the command after the current run, a second one at once. With --json, writes one
     object a line for each change. A table whose spec is wrong is named at the start and left out.
 
-    Exits 0 when it was ended. With --once it exits as the worst of its runs would (0, 1 or 2), with 2 where a
-    table stays behind its files, and with 1 where a table was left out.
+    Exits 0 when it was ended. With --once it exits with the worst exit code of its runs (0, 1 or 2), with 2
+    where a table stays behind its files, and with 1 where a table was left out.
     """
     if names and every_table:
-        raise TypedWrong("which tables? Some are named, and --all is given", hint="leave one of them out")
+        raise TypedWrong("tables are named, and --all is given, too", hint="give one of the two")
     if not names and not every_table:
-        raise TypedWrong("which tables?", hint="name some, or give --all")
+        raise TypedWrong("which tables?", hint="name tables, or give --all")
     chosen = offline_tables(names or (), tables).unless_empty()
     if not chosen.specs:
         raise SpecError("there is no OFFLINE table to watch", hint=NO_DIRECTORY)
@@ -185,7 +188,7 @@ def run_if_due(table: Watched, outside: Outside, interval_s: int) -> Watched:
 
 
 def _decided(table: Watched, outside: Outside) -> tuple[Watched, bool, Standing]:
-    """Return the table with what was decided, whether to run it, and how it stands if not."""
+    """Return the table with what was decided, whether to run it, and its state if not."""
     observation, inventory = outside.look(table.spec)
     now_s = outside.now_s()
     tick = decide_tick(table.spec, inventory, observation, table.files_cursor, now_s)
@@ -372,7 +375,7 @@ def _stopping(teller: _LineTeller | _People) -> Iterator[Callable[[float], bool]
 
     def ask(_: int, __: FrameType | None) -> None:
         as_before()
-        Terminal(stderr=True).print("ends after what is under way; Ctrl-C again ends that, too")
+        Terminal(stderr=True).print("ends when the current run has ended; Ctrl-C again ends that, too")
         stop.set()
 
     before = {number: signal.signal(number, ask) for number in interrupts.SIGNALS}

@@ -78,11 +78,11 @@ def doctor(as_json: AsJson = False) -> None:
 
     Exits 1 when something would fail.
 
-    Of the environment: the profile, the policy and the folder of tables, addresses and whether they answer,
-    credentials that are not whole, Spark, limits, and variables that nothing reads.
+    Checks in the environment: the profile, the policy and the folder of tables, addresses and whether they
+    answer, credentials that are incomplete, Spark, limits, and variables that nothing reads.
 
-    Where a Pinot answers, also says what its version lacks and what is done instead, and which segment
-    replacements stand open: since when, whose, and what ends them.
+    If a Pinot answers, also shows what its version lacks and what pinot-assets does instead, and which
+    segment replacements are open: since when, whose, and what ends them.
     """
     checks = run_checks()
     if as_json:
@@ -150,7 +150,7 @@ def _packages() -> Iterator[CheckResult]:
         )
         yield _package_index()
     else:
-        yield passed("packages", f"dagster {metadata.version('dagster')} and what goes with it.")
+        yield passed("packages", f"dagster {metadata.version('dagster')} and its dependencies.")
 
 
 def _package_problem(requirement: Requirement) -> str | None:
@@ -173,7 +173,7 @@ def _package_index() -> CheckResult:
     said = answer.stderr.strip().splitlines()
     return warned(
         "package index",
-        f"pip cannot fetch packages: {said[-1] if said else 'it did not say why'}.",
+        f"pip cannot fetch packages: {said[-1] if said else 'it gave no reason'}.",
         "check the network and the index in pip's configuration",
     )
 
@@ -188,7 +188,7 @@ def _java() -> CheckResult:
         return failed(
             "Java",
             f"PySpark {spark} does not run on Java {java.major}.",
-            f"point JAVA_HOME at a JDK 17 or {_LAST_JAVA_OF_SPARK_3}, or install PySpark 4",
+            f"set JAVA_HOME to a JDK 17 or {_LAST_JAVA_OF_SPARK_3}, or install PySpark 4",
         )
     return passed("Java", f"Java {java.major} at {java.executable}.")
 
@@ -222,7 +222,7 @@ def _maven_version(executable: Path) -> Version:
         said = str(error)
     if (match := re.search(r"Apache Maven (\d+(?:\.\d+)*)", said)) is None:
         raise LocalStackError(
-            f"{executable} does not tell its version",
+            f"{executable} does not show its version",
             why=said.strip().splitlines()[0] if said.strip() else "it printed nothing",
             hint=f"install Maven {_MINIMUM_MAVEN} or newer",
         )
@@ -241,12 +241,14 @@ def _memory(parts: list[PartStatus]) -> CheckResult:
     if any(part.pid for part in parts):
         return passed("memory", f"the local stack runs, {says}")
     if available < _STACK_MEMORY:
-        return failed("memory", says, f"end something: the local stack needs {_STACK_MEMORY / _GB:.1f} GB")
+        return failed(
+            "memory", says, f"end other programs: the local stack needs {_STACK_MEMORY / _GB:.1f} GB"
+        )
     if available < _STACK_AND_SPARK_MEMORY:
         return warned(
             "memory",
             says,
-            f"with Spark beside it, the local stack wants {_STACK_AND_SPARK_MEMORY / _GB:.0f} GB",
+            f"together with Spark, the local stack needs {_STACK_AND_SPARK_MEMORY / _GB:.0f} GB",
         )
     return passed("memory", says)
 
@@ -261,7 +263,9 @@ def _disks(home: Path, cache: Path) -> Iterator[CheckResult]:
         free = shutil.disk_usage(next(one for one in (folder, *folder.parents) if one.exists())).free
         says = f"{free / _GB:.1f} GB are free at {folder}."
         if free < needed:
-            way_out = f"{needed / _GB:.1f} GB are needed: free some, or point {move} at a disk with room"
+            way_out = (
+                f"{needed / _GB:.1f} GB are needed: free some, or set {move} to a disk with enough space"
+            )
             yield failed(f"disk: {name}", says, way_out)
         else:
             yield passed(f"disk: {name}", says)
@@ -274,8 +278,8 @@ def _ports(record: Record, parts: list[PartStatus]) -> CheckResult:
         if taken and part.name in record.settled:
             return failed(
                 "ports",
-                f"port {taken[0]} of the stack's {part.name} is taken by {processes.port_holder(taken[0])}.",
-                "end that process, or start afresh with `pinot-assets local down --purge`",
+                f"{processes.port_holder(taken[0])} uses port {taken[0]} of the stack's {part.name}.",
+                "end that process, or start again with `pinot-assets local down --purge`",
             )
     try:
         processes.free_port(())

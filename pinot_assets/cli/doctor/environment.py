@@ -113,11 +113,11 @@ def _check_cluster(checks: list[CheckResult], env: Mapping[str, str], profile: P
 
 def _local(env: Mapping[str, str]) -> CheckResult:
     if not (unused := unused_settings(env)):
-        return passed("settings", "they name no Pinot, so the local stack is meant.")
+        return passed("settings", "they name no Pinot, so the local stack is used.")
     are = "is" if len(unused) == 1 else "are"
     return warned(
         "settings",
-        f"{', '.join(unused)} {are} set and not used: without addresses the local stack is meant.",
+        f"{', '.join(unused)} {are} set and not used: without addresses, pinot-assets uses the local stack.",
         "set PINOT_CONTROLLER_URL and PINOT_ZOOKEEPER, or unset the others",
     )
 
@@ -130,10 +130,10 @@ def _policy(env: Mapping[str, str]) -> Iterator[CheckResult]:
     policy_of(folder, env)
     notes = policy_notes(folder, env)
     for note in notes:
-        way_out = f"mount it, or correct line {note.line} of {note.file}"
+        way_out = f"mount the file, or correct line {note.line} of {note.file}"
         yield warned("policy", f"{note.key}: {note.text}.", way_out)
     if not notes:
-        said = f"{POLICY} can be read" if env.get(POLICY) else "the defaults count"
+        said = f"{POLICY} can be read" if env.get(POLICY) else "the defaults apply"
         yield passed("policy", f"{said}.")
 
 
@@ -141,7 +141,7 @@ def _tables(env: Mapping[str, str]) -> Iterator[CheckResult]:
     folder = tables_directory(env)
     if folder.is_dir() or not env.get(TABLES):
         return
-    yield failed("tables", f"{folder} is no folder.", f"point {TABLES} at the folder of table specs")
+    yield failed("tables", f"{folder} is not a folder.", f"set {TABLES} to the folder of table specs")
 
 
 # --- everything else -----------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def _urls(env: Mapping[str, str]) -> Iterator[CheckResult]:
         if not (url := env.get(name, "")):
             continue
         if origin_of(url) is None:
-            reason = f"{name} is no address that can be reached."
+            reason = f"{name} is not an address that can be reached."
             yield failed("addresses", reason, "write http://host[:port] or https://host[:port]")
         elif name in S3_ENDPOINTS and not _listens(url):
             yield warned("addresses", f"nothing answers at the address of {name}.", "check it")
@@ -194,7 +194,7 @@ def _unknown(env: Mapping[str, str]) -> Iterator[CheckResult]:
         near = difflib.get_close_matches(name, _KNOWN, n=1, cutoff=_SURELY_MEANT)
         if near or name.startswith(_PREFIX):
             way_out = (
-                f"did you mean {near[0]}?" if near else "docs/reference/configuration.md has all of them"
+                f"did you mean {near[0]}?" if near else "docs/reference/configuration.md lists all of them"
             )
             yield warned("variables", f"{name} is set, and nothing reads it.", way_out)
 
@@ -262,7 +262,7 @@ def show_pinot(console: Console) -> None:
     named = (
         f"Pinot {look.version}"
         if look.version
-        else f"This Pinot names no version and is taken for {versions.REFERENCE}"
+        else f"This Pinot names no version and is treated as {versions.REFERENCE}"
     )
     console.print(f"\n[bold]{named}[/], at {look.url}")
     table = _grid("what", "this Pinot", "so here")
@@ -271,15 +271,18 @@ def show_pinot(console: Console) -> None:
     console.print(table)
     if not look.guarded:
         console.print(
-            f"[yellow]warn[/] {versions.EXCLUSIVE_DELETE} is off on this controller: segments of an open "
-            "replacement can be deleted by anybody.\n→ remove the setting from the controller's configuration"
+            f"[yellow]warn[/] {versions.EXCLUSIVE_DELETE} is off on this controller: anyone can "
+            "delete segments of an open replacement.\n→ remove the setting from the controller's "
+            "configuration"
         )
     if look.unaskable:
-        console.print(f"[yellow]warn[/] assertions of `audit:` cannot be asked: {look.unaskable}")
+        console.print(
+            f"[yellow]warn[/] servers and brokers cannot answer the assertions of `audit:`: {look.unaskable}"
+        )
     if look.open is None:
-        console.print(f"[yellow]warn[/] which segment replacements stand open cannot be told: {look.trouble}")
+        console.print(f"[yellow]warn[/] the open segment replacements cannot be listed: {look.trouble}")
     elif look.open:
-        console.print("\n[bold]Segment replacements that stand open[/]")
+        console.print("\n[bold]Open segment replacements[/]")
         rows, now_ms = _grid("table", "lineage entry", "open for", "owner", "way on"), int(time.time() * 1000)
         for name, entry in look.open:
             rows.add_row(name, entry.id, f"{hours(now_ms - entry.timestamp_ms)} h", *_owner(name, entry))
@@ -293,11 +296,11 @@ def _grid(*columns: str) -> Table:
 
 def _owner(table: str, entry: LineageEntry) -> tuple[str, str]:
     if not owned(table, entry):
-        return "somebody else", "its owner ends or reverts it; it is never forced away from here"
+        return "somebody else", "its owner ends or reverts it; pinot-assets never does"
     sessions = sorted(
         {seq for name in entry.segments_to or entry.segments_from if (seq := seq_of(name)) is not None}
     )
     return (
         ", ".join(f"cp{seq}" for seq in sessions),
-        f"the next run of {table} ends it or takes it back; see: pinot-assets session show {table}",
+        f"the next run of {table} ends it or reverts it; see: pinot-assets session show {table}",
     )

@@ -42,18 +42,21 @@ from pinot_assets.settings.environment import tables_directory
 def restart_from(
     table: RealtimeTableName,
     segments: Annotated[
-        list[str], typer.Argument(help="Lost segments, by their whole names.", metavar="SEGMENT")
+        list[str], typer.Argument(help="Names of lost segments, in full.", metavar="SEGMENT")
     ],
     dry_run: DryRun = False,
     confirm: Annotated[
-        str, typer.Option("--confirm", help="The table's name once more: yes, delete these segments.")
+        str,
+        typer.Option(
+            "--confirm", help="The table's name once more, to confirm that these segments are deleted."
+        ),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Delete lost segments of TABLE and all later ones of their partitions; read them again in order.
+    """Delete lost segments of TABLE and all later ones of their partitions; consume them again in order.
 
-    For dedup and partial upsert tables, of which Pinot reads nothing again by itself. Pauses the table,
-    deletes, resumes. An interrupted one is gone on with. Exits 2 when it is not done.
+    For dedup and partial upsert tables, for which Pinot itself consumes nothing again. Pauses the table,
+    deletes, resumes. Continues an interrupted restart. Exits 2 when it is not done.
     """
     deleted: Sequence[str] = ()
     with notes_to_stderr(as_json), open_work(table) as work:
@@ -79,7 +82,7 @@ def _plan_restart(work: TableOperation, segments: Sequence[str]) -> restart.Rest
     planned = restart.plan_restart(state, segments)
     if marks:
         planned = restart.RestartPlan(restart.left_of(state, marks), (), ())
-        out.print("[yellow]an interrupted restart is gone on with[/]")
+        out.print("[yellow]continuing an interrupted restart[/]")
     for segment in planned.going:
         out.print(f"[red]delete[/] {escape(segment.name)}")
     for refusal in planned.refusals:
@@ -103,9 +106,11 @@ def _restart(work: TableOperation, segments: Sequence[str], confirm: str) -> tup
 
 # --- pauseless ------------------------------------------------------------------------------------
 
-pauseless = typer.Typer(no_args_is_help=True, help="Turn pauseless consumption on or off, drained first.")
+pauseless = typer.Typer(
+    no_args_is_help=True, help="Turn pauseless consumption on or off; the table is drained first."
+)
 Patience = Annotated[
-    int, typer.Option("--minutes", min=1, help="How long it goes on; run it again to go on with it.")
+    int, typer.Option("--minutes", min=1, help="The most minutes that it takes. Run it again to continue.")
 ]
 
 
@@ -115,8 +120,9 @@ def enable(
 ) -> None:
     """Turn pauseless consumption of TABLE on.
 
-    Preflight; a short pause, so that no commit is done half one way, half the other; the table config;
-    then the first commits are watched. Exits 0 when each partition has committed the new way, 2 when not.
+    Runs the preflight; pauses the table, so that no commit is done half in one way, half in the other;
+    changes the table config; watches the first commits. Exits 0 when each partition has committed in the
+    new way, 2 when not.
     """
     if dry_run:
         _show_change(table, Goal.ON, as_json)
@@ -127,10 +133,10 @@ def enable(
 def disable(
     table: RealtimeTableName, dry_run: DryRun = False, minutes: Patience = 60, as_json: AsJson = False
 ) -> None:
-    """Turn pauseless consumption of TABLE off, without leaving a commit that nobody finishes.
+    """Turn pauseless consumption of TABLE off, and finish every commit before.
 
-    Finishes what is stuck; a short pause; waits until nothing is COMMITTING and everything is in the deep
-    store; the table config; then the first commits are watched. Exits as `enable` does.
+    Repairs what is stuck; pauses the table; waits until nothing is COMMITTING and everything is in the deep
+    store; changes the table config; watches the first commits. Exits as `enable` does.
     """
     if dry_run:
         _show_change(table, Goal.OFF, as_json)
@@ -152,7 +158,7 @@ def _change(table: str, goal: Goal, minutes: int, as_json: bool) -> NoReturn:
     with open_work(table) as work:
         _agrees(work.table.removesuffix("_REALTIME"), goal)
         preflight = before_drain(work.pinot)
-        paused = f"{work.table} may be paused, run the same command again: it goes on from there"
+        paused = f"{work.table} may be paused; run the same command again, and it continues from there"
         with work.hold(f"{RUN} pauseless {goal}") as lease, saying(paused):
             repair, patience_s = work.repair(lease), minutes * 60.0
             drain = PauselessChange(
@@ -175,8 +181,9 @@ def _agrees(raw: str, goal: Goal) -> None:
     spec = realtime_table(raw, folder) if folder.is_dir() else None
     if spec is not None and table_settings(spec.table_json).pauseless is not (goal is Goal.ON):
         raise SpecDrift(
-            f"{spec.path} does not want pauseless consumption {goal}",
-            hint=f"write pauselessConsumptionEnabled: {str(goal is Goal.ON).lower()} there, and run it again",
+            f"{spec.path} does not set pauseless consumption {goal}",
+            hint=f"write pauselessConsumptionEnabled: {str(goal is Goal.ON).lower()} into it, and run it "
+            "again",
         )
 
 
@@ -186,9 +193,12 @@ def _outline(state: RealtimeState, goal: Goal) -> tuple[str, ...]:
     if first.do is Do.DONE:
         return (f"[green]nothing to do[/]: {escape(first.why)}",)
     pause = (
-        "pause, until all that is consumed is committed"
+        "pause until everything that is consumed is committed"
         if may_pause(state)
-        else "no pause, which Pinot refuses here (consistency mode RESTRICTED); commits in their own time"
+        else (
+            "no pause, which Pinot refuses here (consistency mode RESTRICTED); each partition commits "
+            "when its segment is full"
+        )
     )
     return (
         f"first: {first.do}: {escape(first.why)}",
@@ -203,22 +213,31 @@ def _outline(state: RealtimeState, goal: Goal) -> tuple[str, ...]:
 
 def rebalance(
     table: RealtimeTableName,
-    apply: Annotated[bool, typer.Option("--apply/--dry-run", help="Do it, or only judge it.")] = False,
+    apply: Annotated[
+        bool, typer.Option("--apply/--dry-run", help="Do it; without this, only show what would be done.")
+    ] = False,
     options: Annotated[
         list[str] | None,
-        typer.Option("--option", help="One of Pinot's own, name=value: minAvailableReplicas=1, say."),
+        typer.Option(
+            "--option", help="One of Pinot's own parameters, name=value, such as minAvailableReplicas=1."
+        ),
     ] = None,
     upload_first: Annotated[
         bool,
-        typer.Option("--upload-first", help="With --apply: repair first, so that all is in the deep store."),
+        typer.Option(
+            "--upload-first", help="With --apply: repair first, so that the deep store has all segments."
+        ),
     ] = False,
-    minutes: Annotated[int, typer.Option("--minutes", min=1, help="How long it is followed.")] = 360,
+    minutes: Annotated[
+        int, typer.Option("--minutes", min=1, help="How long the rebalance is followed.")
+    ] = 360,
     as_json: AsJson = False,
 ) -> None:
     """Rebalance TABLE, unless rows that only servers have could be lost.
 
-    Runs Pinot's own pre-checks and ours, which count live copies only. Changes nothing without --apply.
-    Exits 0 when it is done or may be done, 2 when it is refused, has failed or goes on.
+    Runs Pinot's own pre-checks, and those of pinot-assets, which count only live copies. Changes nothing
+    without --apply. Exits 0 when it is done or may be done, 2 when it is refused, has failed or has not
+    ended.
     """
     request = _request(options or ())
     with open_work(table) as work:
@@ -295,36 +314,40 @@ def drill(
     test_table: Annotated[
         str,
         typer.Option(
-            "--yes-this-is-a-test-table", help="The table's name once more: its deep store is taken away."
+            "--yes-this-is-a-test-table",
+            help="The table's name once more, to confirm that its deep store is made unwritable.",
         ),
     ],
     load_from_peers: Annotated[
         str,
-        typer.Option("--load-from-peers", help="Command after which a server loads segments from others."),
+        typer.Option(
+            "--load-from-peers", help="Command after which a server loads segments from other servers."
+        ),
     ] = "",
     exporters: Annotated[
         list[str] | None,
         typer.Option(
-            "--exporter", help="http://host:port of a server's JMX exporter: counts what peers give."
+            "--exporter", help="http://host:port of a server's JMX exporter, which counts what peers send."
         ),
     ] = None,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=1, help="How long it is watched, before and in the outage.")
+        float,
+        typer.Option("--seconds", min=1, help="How long the table is watched, before the outage and in it."),
     ] = 60.0,
     as_json: AsJson = False,
 ) -> None:
-    """Take the deep store from a TEST table for a while, and show what that does.
+    """Make the deep store of a TEST table unwritable for a while, and show the effect.
 
-    Consumption must go on at its rate (keep a backlog waiting), past two commits of each partition; what
-    only servers have is uploaded afterwards. A deep store is taken from all tables that share it. Exits 2
-    when something did not hold.
+    Consumption must continue at its rate (keep a backlog waiting), past two commits of each partition.
+    Afterwards the segments that only servers have are uploaded. Other tables that share the deep store lose
+    it, too. Exits 2 when a finding of the drill failed.
     """
     with open_work(table) as work:
         if test_table.removesuffix("_REALTIME") != work.table.removesuffix("_REALTIME"):
             raise PinotAssetsError(
-                f"no drill on {work.table}",
+                f"the drill on {work.table} was not started",
                 why=f"--yes-this-is-a-test-table names {test_table or 'no table'}",
-                hint="repeat the table's name there, if it is one that may be broken",
+                hint="repeat the table's name there, if it is a table that may break",
             )
         broker = work.pinot.brokers_of(work.table)[0]
         with work.hold(f"{RUN} drill") as lease:

@@ -28,16 +28,16 @@ def preflight(
     table: RealtimeTableName,
     aim: Annotated[
         Aim | None,
-        typer.Option("--for", help="What is to be switched on; without it, what the config has on."),
+        typer.Option("--for", help="What you want to turn on; without it, what the config already turns on."),
     ] = None,
     tables: TablesOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look whether bypass or pauseless consumption of TABLE would hold; changes nothing.
+    """Check whether bypass or pauseless consumption of TABLE would work; changes nothing.
 
-    Judges the table spec if there is one, else the config that Pinot holds, against the cluster's
-    settings, what earlier commits took and what the stream keeps. Exits 2 where a rule refuses. The same
-    rules stand before `tables apply` and `realtime pauseless enable`.
+    Judges the table spec if there is one, else the table config in Pinot. Compares it with the cluster's
+    settings, the times of earlier commits and the retention of the stream. Exits 2 where a rule refuses.
+    `tables apply` and `realtime pauseless enable` check the same rules first.
     """
     with RealtimePinot(load_settings().pinot) as pinot:
         facts = gather(pinot, table, _config(pinot, table, tables), aim)
@@ -80,7 +80,7 @@ def _config(pinot: RealtimePinot, table: str, directory: Path | None) -> JsonMap
     if spec is not None:
         return spec.table_json
     if (held := pinot.table_config(find_table(pinot, table))) is None:
-        raise SpecError(f"{table} went away")
+        raise SpecError(f"{table} was deleted meanwhile")
     return held
 
 

@@ -31,21 +31,22 @@ from pinot_assets.session.values.state import utc_iso
 def repair(
     table: RealtimeTableName,
     apply: Annotated[
-        bool, typer.Option("--apply/--plan", help="Do what can be done, or only show it.")
+        bool, typer.Option("--apply/--plan", help="Do what can be done; without this, only show it.")
     ] = False,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Steps at once.")] = USUAL_LIMITS.steps,
     upload_gb: Annotated[
-        float, typer.Option("--upload-gb", min=0.001, help="Gigabytes uploaded at once.")
+        float,
+        typer.Option("--upload-gb", min=0.001, help="The most gigabytes that are uploaded at the same time."),
     ] = USUAL_LIMITS.upload_bytes / 1024**3,
     rounds: Annotated[
-        int, typer.Option("--rounds", min=1, help="Plans that are carried out, one after the other.")
+        int, typer.Option("--rounds", min=1, help="The most plans that are executed, one after the other.")
     ] = 20,
     as_json: AsJson = False,
     deep_store: DeepStore = None,
 ) -> None:
-    """Mend TABLE: upload, finish, reset, re-ingest, set going again; each step read back.
+    """Repair TABLE: upload, finish, reset, re-ingest, resume; each step is read back.
 
-    Shows the plan, and changes nothing, without --apply. Exits 0 when nothing is left to mend, 2 when
+    Without --apply it shows the plan, and changes nothing. Exits 0 when nothing is left to repair, 2 when
     something waits, is refused, or needs a person.
     """
     limits = RepairLimits(steps=limit, upload_bytes=int(upload_gb * 1024**3))
@@ -75,20 +76,20 @@ def _remembered(work: TableOperation) -> str:
     try:
         return work.recall(SUBJECT)
     except SessionError as error:
-        tell(f"what was tried before is not known: {error.what}")
+        tell(f"the memory of what was tried before cannot be read: {error.what}")
         return ""
 
 
 def plan_lines(plan: RepairPlan) -> Iterator[str]:
     """Yield the plan for the terminal, with all details of each step."""
     if plan.all_well:
-        yield "[green]nothing to mend[/]"
+        yield "[green]nothing to repair[/]"
     for step in plan.steps:
         yield from _step_lines("[bold cyan]step[/]", step)
     for step in plan.advice:
         yield from _step_lines("[bold magenta]for a person[/]", step)
     for refusal in plan.refusals:
-        yield f"[red]not mended[/] {escape(refusal.subject)}: {escape(refusal.why)}"
+        yield f"[red]not repaired[/] {escape(refusal.subject)}: {escape(refusal.why)}"
         yield f"      → {escape(refusal.remedy)}"
     for waiting in plan.waiting:
         yield f"[yellow]waits[/] {escape(waiting.subject)}: {escape(waiting.why)}"

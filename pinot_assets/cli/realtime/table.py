@@ -27,11 +27,13 @@ RealtimeTableName = Annotated[
 ]
 DeepStore = Annotated[
     str | None,
-    typer.Option("--deep-store", help="Folder or bucket of the deep store; the controller's data directory."),
+    typer.Option(
+        "--deep-store", help="Folder or bucket of the deep store (default: the controller's data directory)."
+    ),
 ]
 RUN = "pinot-assets realtime"
 """How the name of a lease's holder begins; the command follows."""
-_AGAIN = "the same command looks at the table first and does what is left"
+_AGAIN = "run the same command again: it looks at the table first and does what is left"
 
 
 @contextmanager
@@ -58,8 +60,8 @@ def find_table(pinot: RealtimePinot, name: str) -> str:
         if offline in pinot.offline_tables():
             hint = f"there is an OFFLINE table of that name: `pinot-assets status {offline}`"
         else:
-            known = did_you_mean(raw, tables) or f"there are: {', '.join(tables) or 'none'}"
-            hint = f"{known}; `pinot-assets tables apply {raw}` makes one of a table spec"
+            known = did_you_mean(raw, tables) or f"Pinot has: {', '.join(tables) or 'none'}"
+            hint = f"{known}; `pinot-assets tables apply {raw}` makes one from a table spec"
         raise PinotNotFound(f"Pinot has no REALTIME table {raw}", hint=hint)
     return f"{raw}_REALTIME"
 

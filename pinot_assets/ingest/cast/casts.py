@@ -116,7 +116,7 @@ def _decimal(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _from_text(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
     if pt.is_integer(target) and _has_hex(column):
-        raise pa.ArrowInvalid("Arrow takes 0x10 for a number, Pinot does not")
+        raise pa.ArrowInvalid("Arrow reads 0x10 as a number, Pinot does not")
     try:
         return column.cast(target)
     except pa.ArrowInvalid:

@@ -171,7 +171,7 @@ def bad_values(column: pa.ChunkedArray, cast: Cast, known: npt.NDArray[np.bool_]
 def _no_way(source: pa.DataType, field: pa.Field, target: TargetSchema) -> TypeMismatch:
     hint = "change the file or the schema; every value of the column is of this type"
     if pt.is_temporal(source):
-        hint = f"say with transforms.{field.name} what is meant, or change the file or the schema"
+        hint = f"state with transforms.{field.name} what is meant, or change the file or the schema"
     return TypeMismatch(f"column {field.name}: {source} cannot become {target.type_name(field)}", hint=hint)
 
 

@@ -138,7 +138,7 @@ def segment_name(table: str, session: str, attempt: int, ordinal: int, k: int) -
     return f"{table}__{session}_{attempt}_{ordinal}_{k}"
 
 
-def nobody(rows: int) -> None:
+def ignore_rows(rows: int) -> None:
     """Ignore how many rows are read: the default of `on_rows`."""
 
 
@@ -150,7 +150,7 @@ class Builder(Protocol):
         build_spec: BuildSpec,
         tasks: Sequence[FileTask],
         on_done: Callable[[Receipt | Failure], None],
-        on_rows: Callable[[int], None] = nobody,
+        on_rows: Callable[[int], None] = ignore_rows,
     ) -> None:
         """Build all tasks; call `on_done` once for each, in any order, from the calling thread.
 

@@ -31,8 +31,8 @@ _FIXED: Final = {
     "stopOnError": "true",
 }
 _INSTEAD: Final = {
-    "ignoreSurroundingSpaces": "blanks around a cell belong to a text and nowhere else; "
-    "take them off with transforms.<column>: trim(<column>)",
+    "ignoreSurroundingSpaces": "blanks around a cell are part of a text, and an error in any other type; "
+    "remove them with transforms.<column>: trim(<column>)",
     "skipUnParseableLines": "rows that cannot be read are put aside with onBadRow: quarantine",
 }
 
@@ -78,7 +78,7 @@ class CsvSettings:
         skip_header = _flag(reader, "skipHeader", "false")
         if skip_header and header is None:
             raise ReaderSettings(
-                "skipHeader without header leaves no names for the columns", hint="set header too"
+                "skipHeader without header leaves no names for the columns", hint="set header, too"
             )
         null = reader.get("nullStringValue")
         quote, escape = _character(reader, "quoteCharacter") or '"', _character(reader, "escapeCharacter")
@@ -138,14 +138,14 @@ def _names(header: str, delimiter: str) -> tuple[str, ...]:
         names = tuple(next(csv.reader([header], delimiter=delimiter), ()))
     except (csv.Error, ValueError) as error:
         raise ReaderSettings(
-            f"header {header!r} cannot be taken apart",
+            f"header {header!r} cannot be split into columns",
             why=str(error),
             hint="write the names in one line, with the delimiter between them",
         ) from error
     if not any(name.strip() for name in names):
         raise ReaderSettings(
             f"header {header!r} names no column",
-            hint="write the names of the files' columns, or leave header out where the first row has them",
+            hint="write the names of the files' columns, or remove header if the first row has them",
         )
     return names
 
@@ -159,7 +159,7 @@ def character_problem(text: str) -> str | None:
     """Return what is wrong with a setting that must be one character, None if nothing is."""
     character = _meant(text)
     is_one = len(character) == 1 and character.isascii() and character not in "\r\n"
-    return None if is_one else "is not a single character of ASCII"
+    return None if is_one else "is not a single ASCII character"
 
 
 def _character(reader: Mapping[str, str], key: str) -> str | None:

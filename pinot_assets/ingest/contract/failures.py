@@ -47,8 +47,9 @@ _CODES: Final[tuple[tuple[type[PinotAssetsError], str], ...]] = (
 )
 
 ADVICE: Final = (
-    "fewer rows per segment (maxNumRecordsPerSegment, desiredSegmentSize), or more memory for workers "
-    "(PINOT_ASSETS_WORKER_MEMORY, spark.executor.memoryOverhead, spark.executor.pyspark.memory)"
+    "set fewer rows per segment (maxNumRecordsPerSegment, desiredSegmentSize), or more memory "
+    "for workers (PINOT_ASSETS_WORKER_MEMORY, spark.executor.memoryOverhead, "
+    "spark.executor.pyspark.memory)"
 )
 """What a person can do about a file for which memory runs out."""
 
@@ -145,7 +146,10 @@ class Death:
         :param how: Spark's message, or how the process ended.
         """
         code = OUT_OF_MEMORY if self.of_memory else WORKER_DIED
-        reason = f"what built the file died, alone as well: {how} → see Spark's log for its end"
+        reason = (
+            f"the process that built the file died, also when it built this file alone: {how} → see "
+            "Spark's log for its end"
+        )
         if self.of_memory:
             reason = f"the worker had too little memory for the file: {how} → {ADVICE}"
         return Failure(task.file.uri, task.ordinal, build_spec.attempt, code, reason)

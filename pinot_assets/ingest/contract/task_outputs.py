@@ -37,7 +37,7 @@ _RECEIPT = re.compile(r"-([0-9]+)\.json$")
 
 
 def file_id(uri: str) -> str:
-    """Return sixteen hex digits that stand for a file in the names of its objects."""
+    """Return sixteen hex digits that identify a file in the names of its objects."""
     return hashlib.sha256(uri.encode(errors="surrogateescape")).hexdigest()[:16]
 
 
@@ -168,7 +168,7 @@ class Heartbeat:
             if before is not None:
                 self._staging.delete(before)
         except SourceError as error:
-            _LOG.warning("no sign of life could be left: %s", error)  # no reason to fail the file
+            _LOG.warning("no sign of life could be written: %s", error)  # no reason to fail the file
         self._last = time.monotonic()
 
     def counted(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

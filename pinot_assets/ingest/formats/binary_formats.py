@@ -100,7 +100,7 @@ def damaged(what: str) -> Iterator[None]:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: for names of columns
         if trouble_code(error) is not None:
             raise
-        raise Unreadable(f"the {what} file is damaged or cut short", why=one_line(error)) from error
+        raise Unreadable(f"the {what} file is damaged or incomplete", why=one_line(error)) from error
 
 
 def first_parquet(path: Path, count: int, limits: FileLimits = DEFAULTS) -> pa.Table:
@@ -195,9 +195,9 @@ def orc_stripes(
 def _check_blocks(file: paorc.ORCFile) -> None:
     if file.compression_size > _MOST_AT_ONCE:
         raise FileTooLarge(
-            f"the file is packed in blocks of up to {file.compression_size >> 20:,} MB, "
-            f"more than {_MOST_AT_ONCE >> 20} MB",
-            why="a reader takes the memory for a whole one at once",
+            f"the file is compressed in blocks of up to {file.compression_size >> 20:,} MB, more "
+            f"than {_MOST_AT_ONCE >> 20} MB",
+            why="a reader needs the memory for a whole block at once",
             hint="write it with orc.compress.size of some hundred KB",
         )
 
@@ -213,7 +213,7 @@ def _stripe(file: paorc.ORCFile, n: int, columns: list[str]) -> pa.RecordBatch:
         if "out of range for nanosecond" not in str(error):
             raise
         raise Unreadable(
-            "a timestamp lies before 1677 or after 2262",
+            "a timestamp is before 1677 or after 2262",
             why="Arrow's ORC reader counts in nanoseconds",
             hint="read the table with engine: spark, or write Parquet",
         ) from error
@@ -243,7 +243,7 @@ def count_rows(path: Path, limits: FileLimits = DEFAULTS) -> int:
                 rows += count
         except IndexError as error:
             raise Unreadable(
-                "the Avro file is damaged or cut short",
+                "the Avro file is damaged or incomplete",
                 why=f"a block that ends at byte {position} of {len(data)} does not end with the file's mark",
                 hint="write the file again; nothing that was read of it is used",
             ) from error
@@ -362,7 +362,7 @@ def avro_batches(
         expected -= batch.num_rows
         yield pa.Table.from_batches([batch])
     if expected:
-        raise Unreadable("the Avro file is damaged", why=f"its blocks promise {expected} rows more")
+        raise Unreadable("the Avro file is damaged", why=f"by its blocks, {expected} more rows should follow")
 
 
 def _decoded(frame: DataFrame) -> Iterator[pa.RecordBatch]:
@@ -385,5 +385,6 @@ def _damaged_avro() -> Iterator[None]:
         if isinstance(error, Exception) and trouble_code(error) is not None:
             raise
         raise Unreadable(
-            "the Avro file is damaged or cut short, or of a kind that is not known", why=one_line(error)
+            "the Avro file is damaged or incomplete, or of a kind that pinot-assets does not know",
+            why=one_line(error),
         ) from error

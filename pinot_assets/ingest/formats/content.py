@@ -52,7 +52,7 @@ def check_not_torn(name: str, size: int, input_format: str) -> None:
     if size:
         return
     if (match := _PACKED_NAME.search(name)) is not None:
-        what = f"no {match[0].lower()} file has 0 bytes"
+        what = f"a {match[0].lower()} file never has 0 bytes"
     elif input_format in _NAMES:
         what = f"{_NAMES[input_format]} has more than 0 bytes"
     else:
@@ -60,7 +60,7 @@ def check_not_torn(name: str, size: int, input_format: str) -> None:
     raise Unreadable(
         "the file has 0 bytes",
         why=f"{what}, not even one without rows",
-        hint="the upload was torn: deliver it again, or remove the file if its rows are to go",
+        hint="the upload was incomplete: deliver the file again, or remove it if its rows should be removed",
     )
 
 
@@ -167,7 +167,7 @@ def _blocks(path: Path, limits: FileLimits) -> Iterator[bytes]:
         if trouble_code(error) is not None:
             raise
         raise Unreadable(
-            f"the {packing(path)} file is damaged or cut short",
+            f"the {packing(path)} file is damaged or incomplete",
             why=one_line(error),
             hint="write the file again; nothing that was read of it is used",
         ) from error
@@ -189,8 +189,8 @@ def _magic(start: bytes, table: dict[bytes, str]) -> bytes:
 def _check_packed_once(block: bytes) -> None:
     if (inner := next((kind for kind, magic in _PACKED.items() if magic.match(block)), None)) is not None:
         raise Unreadable(
-            f"the file is packed twice: what it unpacks to is {inner} again",
-            hint="deliver it packed once, or not at all",
+            f"the file is compressed twice: inside it is {inner} again",
+            hint="deliver it compressed once, or not at all",
         )
 
 
@@ -205,7 +205,7 @@ def _check_text(block: bytes, input_format: str) -> None:
     if kind is not None:
         raise Unreadable(
             f"the file is {kind}, not {input_format}",
-            hint="plain, gzip, bzip2 and zstd files of inputFormat are read",
+            hint="with inputFormat, plain, gzip, bzip2 and zstd files are read",
         )
 
 

@@ -56,7 +56,7 @@ def read_csv(
     _check_names(names, target)
     if settings.header is None and (bad := Quotes(settings).first_bad(start[:offset])) is not None:
         raise Unreadable(
-            f"row 1: the header has text behind a closing quote: {shown(bad.decode(errors='replace'))}",
+            f"row 1: the header has text after a closing quote: {shown(bad.decode(errors='replace'))}",
             hint="check quoteCharacter and escapeCharacter",
         )
     verdicts.lacks(target.missing(names))
@@ -161,8 +161,8 @@ class _Rows:
         # A file may contain that mark, too, so look only for replacements that were really made.
         if (aside := self._behind.pop(row.text.rstrip("\r\n"), None)) is not None:
             text = aside.decode(errors="surrogateescape")
-            why = f"has text behind a closing quote: {shown(text)}"
-            hint = "quotes inside of a cell are doubled; or check quoteCharacter and escapeCharacter"
+            why = f"has text after a closing quote: {shown(text)}"
+            hint = "double the quotes inside a cell; or check quoteCharacter and escapeCharacter"
             return BadRow(number, "", "", why, Unreadable, text, hint)
         cells = "1 cell" if row.actual_columns == 1 else f"{row.actual_columns} cells"
         text = self._foreign.shown(row.text)
@@ -180,7 +180,7 @@ class _Rows:
                 why="or a quote is opened and never closed",
                 hint="check quoteCharacter and escapeCharacter",
             ) from error
-        raise Unreadable("not a CSV file that can be read", why=one_line(error)) from error
+        raise Unreadable("it is not a CSV file that can be read", why=one_line(error)) from error
 
     def _conform(self, table: pa.Table) -> pa.Table:
         numbers = self._numbers(table.num_rows)
@@ -222,7 +222,7 @@ def split_cells(column: pa.ChunkedArray, delimiter: str) -> pa.ChunkedArray:
 def _open_quote(row: int) -> Unreadable:
     return Unreadable(
         f"row {row}: a quote is opened and never closed",
-        hint="the file is cut short, or quoteCharacter and escapeCharacter are not what wrote it",
+        hint="the file is incomplete, or it was written with another quoteCharacter or escapeCharacter",
     )
 
 
@@ -235,7 +235,7 @@ def _header(start: bytes, settings: CsvSettings) -> tuple[list[str], int, int]:
     try:
         first, count = settings.first_row(text)
     except csv.Error as error:
-        raise Unreadable("the file has no header that could be read", why=one_line(error)) from error
+        raise Unreadable("the file has no header that can be read", why=one_line(error)) from error
     offset = sum(len(line) for line in lines[:count])
     return [name.strip() for name in settings.header or first], 1, offset
 

@@ -279,9 +279,9 @@ def scan_csv(blocks: Iterable[bytes], settings: CsvSettings) -> None:
 
 def _refuse(row: bytes) -> NoReturn:
     raise Unreadable(
-        f"text stands behind a closing quote: {shown(row.decode(errors='replace'))}",
-        why="Spark would take the cell for one without quotes",
-        hint="quotes inside of a cell are doubled; or check quoteCharacter and escapeCharacter",
+        f"text follows a closing quote: {shown(row.decode(errors='replace'))}",
+        why="Spark would read the cell as one without quotes",
+        hint="double the quotes inside a cell; or check quoteCharacter and escapeCharacter",
     )
 
 
@@ -330,7 +330,8 @@ class _Scan:
         if self._is_open:
             raise Unreadable(
                 "the number of quotes is odd: one is opened and never closed",
-                hint="the file is cut short, or quoteCharacter and escapeCharacter are not what wrote it",
+                hint="the file is incomplete, or it was written with another quoteCharacter or "
+                "escapeCharacter",
             )
 
     def _look(self, block: bytes) -> None:
@@ -347,8 +348,9 @@ class _Scan:
             if end != self._end and np.any(mask & closed):
                 raise Unreadable(
                     f"lines end in {_SHOWN[end]}, but the first one in {_SHOWN[self._end]}",
-                    why="Spark takes the first line end of a file for that of all lines",
-                    hint="write the file with one kind, or leave out transforms, filter and engine: spark",
+                    why="Spark uses the first line end of a file for all lines",
+                    hint="write the file with one kind of line end, or remove transforms, filter and "
+                    "engine: spark",
                 )
 
 

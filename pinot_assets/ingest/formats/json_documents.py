@@ -96,7 +96,7 @@ def _of_array(blocks: Iterator[bytes]) -> Iterator[bytes]:
         if cut:
             first = False
             yield bytes(data[:cut])
-    raise Unreadable("the array of rows is never closed", hint="the file is cut short")
+    raise Unreadable("the array of rows is never closed", hint="the file is incomplete")
 
 
 def _outer(text: bytearray) -> tuple[np.ndarray, int | None]:
@@ -120,7 +120,7 @@ def _outer(text: bytearray) -> tuple[np.ndarray, int | None]:
         if not len(closing) or place != places[upto]:
             raise Unreadable(
                 "the array of rows is broken",
-                why=f"no comma stands before {bytes(text[place : place + 60])!r}",
+                why=f"no comma is before {bytes(text[place : place + 60])!r}",
             )
     return behind[is_comma], int(places[upto]) if len(closing) else None
 
@@ -211,8 +211,8 @@ def check_lines(lines: bytes, first: int) -> int:
         if behind := _behind(line):
             raise Unreadable(
                 f"line {first + _ends(lines[:start])}: {shown(behind)} follows the value of the line",
-                why="Spark reads the first value of a line and leaves out the rest without a word",
-                hint="write one object a line, or leave out transforms, filter and engine: spark",
+                why="Spark reads the first value of a line and leaves out the rest without an error",
+                hint="write one object a line, or remove transforms, filter and engine: spark",
             )
     return _ends(lines)
 

@@ -42,7 +42,7 @@ def check_reader(input_format: str, reader: Mapping[str, str]) -> None:
         )
     elif reader:
         raise ReaderSettings(
-            f"{input_format} has no reader settings, but there is {', '.join(sorted(reader))}"
+            f"{input_format} has no reader settings, but the table spec has {', '.join(sorted(reader))}"
         )
     if input_format == "avro":
         load_datafusion()

@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 
 from pinot_assets.core.text import plural
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, ignore_rows
 from pinot_assets.ingest.contract.failures import Death, death_of
 from pinot_assets.ingest.contract.task_outputs import HeartbeatReader
 from pinot_assets.ingest.spark.file_jobs import RestartedFiles, SparkFiles
@@ -89,7 +89,7 @@ def in_spite_of_deaths(
                 raise BuildError(
                     f"Spark gave up building {plural(len(left), 'file')} of {build_spec.table}",
                     why=died.why,
-                    hint="see Spark's UI or log for the executor that died; files that are done stay done",
+                    hint="see Spark's UI or log for the executor that died; files that are built are kept",
                 ) from died
 
 
@@ -138,7 +138,7 @@ def _outcome(job: Future[list[FileResult]], description: str) -> list[FileResult
         raise BuildError(
             f"Spark gave up building {description}",
             why=cause_of(error),
-            hint="see Spark's UI or log for the executor that failed; files that are done stay done",
+            hint="see Spark's UI or log for the executor that failed; files that are built are kept",
         ) from error
 
 
@@ -175,7 +175,7 @@ class SparkBuilder:
         build_spec: BuildSpec,
         tasks: Sequence[FileTask],
         on_done: Callable[[FileResult], None],
-        on_rows: Callable[[int], None] = nobody,
+        on_rows: Callable[[int], None] = ignore_rows,
     ) -> None:
         """Build all tasks, largest files first; see `Builder.build`.
 
@@ -216,7 +216,7 @@ class SparkBuilder:
         context = self._context()
         try:
             places = range(context.defaultParallelism)
-            context.setJobDescription("what executors reach")
+            context.setJobDescription("what executors can reach")
             return list(context.parallelize(places, len(places)).map(lambda _: look()).collect())
         except Exception as error:
             raise BuildError(
@@ -236,5 +236,5 @@ def _answered(build_spec: BuildSpec, start: Callable[[], T]) -> T:
         raise BuildError(
             f"Spark does not answer; no file of {build_spec.table} was built",
             why=cause_of(error),
-            hint="see Spark's UI or log; the next run starts a Spark where this process had one",
+            hint="see Spark's UI or log; the next run starts a new Spark if this process had started one",
         ) from error

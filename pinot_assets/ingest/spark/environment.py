@@ -140,7 +140,7 @@ def _read(path: Path) -> dict[str, str]:
         raise PinotAssetsError(
             f"Spark's properties cannot be read from {path}",
             why=str(error),
-            hint=f"point {PROPERTIES} at a file like spark-defaults.conf",
+            hint=f"set {PROPERTIES} to a file like spark-defaults.conf",
         ) from None
     settings = {}
     for number, line in enumerate(map(str.strip, lines), 1):
@@ -148,7 +148,7 @@ def _read(path: Path) -> dict[str, str]:
             continue
         if (match := _PROPERTY.fullmatch(line)) is None:
             raise PinotAssetsError(
-                f"line {number} of {path} is no property of Spark", hint="write `spark.key value`"
+                f"line {number} of {path} is not a property of Spark", hint="write `spark.key value`"
             )
         settings[match[1]] = match[2]
     return settings
@@ -158,16 +158,16 @@ def _checked_master(master: str | None, profile: Profile) -> str:
     if not master:
         raise PinotAssetsError(
             f"{MASTER} is not set",
-            why="Spark is configured, but for a master"
+            why="Spark is configured, except for its master"
             if profile is Profile.LOCAL
-            else f"the profile {profile} starts no Spark of its own",
+            else f"the profile {profile} does not start its own Spark",
             hint=f"set {MASTER} (k8s://…, spark://…, yarn, local[4]), or spark.master in the file that "
             f"{PROPERTIES} names",
         )
     if master.startswith("sc://"):
         raise PinotAssetsError(
             "Spark Connect is not supported",
-            why="one task per file needs Spark's own scheduler, which Connect does not show",
+            why="one task per file needs Spark's own scheduler, which Connect does not give access to",
             hint=f"set {MASTER} to the cluster itself: k8s://…, spark://… or yarn",
         )
     return master

@@ -47,10 +47,13 @@ def check_packing(local: Path, uri: str, input_format: str) -> None:
     packed = packing(local)
     if input_format not in ("csv", "json"):
         if packed is not None:
-            raise Unreadable(f"Spark reads no {input_format} file that is packed by {packed}", hint=_HINT)
+            raise Unreadable(
+                f"Spark cannot read a {input_format} file that is compressed with {packed}", hint=_HINT
+            )
     elif packed != (named := _SUFFIXES.get(Path(uri).suffix)):
         raise Unreadable(
-            f"by its name the file is {named or 'plain text'} for Spark, but it is {packed or 'plain text'}",
+            f"by its name, Spark reads the file as {named or 'plain text'}, but it is "
+            f"{packed or 'plain text'}",
             hint=f"name it {_SUFFIX_OF.get(packed or '', 'without such an ending')}, or {_HINT}",
         )
 
@@ -102,7 +105,7 @@ def check_json(local: Path, limits: FileLimits = DEFAULTS) -> None:
     held: list[bytes] = []  # of a line that continues in the next block
     for block in _utf8(text_blocks(local, "json", limits)):
         if is_first and block.lstrip()[:1] == b"[":
-            raise Unreadable("Spark would hold a JSON array in memory as a whole", hint=f"write {_LINES}")
+            raise Unreadable("Spark would read a JSON array into memory as a whole", hint=f"write {_LINES}")
         is_first = False
         end = block.rfind(b"\n") + 1
         _check_length(sum(map(len, held)) + (block.find(b"\n") if end else len(block)))
@@ -119,8 +122,8 @@ def _check_length(length: int) -> None:
         raise Unreadable(f"a line is longer than {LONGEST_ROW >> 20} MB", hint=f"write {_LINES}")
 
 
-_HINT: Final = "leave out transforms, filter and engine: spark, which the direct reader does not need"
-_LINES: Final = "one object a line, or leave out transforms, filter and engine: spark"
+_HINT: Final = "remove transforms, filter and engine: spark; the direct reader does not need them"
+_LINES: Final = "write one object a line, or remove transforms, filter and engine: spark"
 _SUFFIX_OF: Final = {kind: f"….{suffix[1:]}" for suffix, kind in _SUFFIXES.items()}
 
 

@@ -254,9 +254,9 @@ def same_file(uri: str, version: Fingerprint, size: int) -> None:
     """
     if size != version.size:
         raise SourceChanged(
-            f"{uri} has {version.size} bytes, for Spark {size}",
-            why="it is being written, or Spark reads another store",
-            hint="let its writer finish; for s3, spark.hadoop.fs.s3a.endpoint must be that of input.fs.prop",
+            f"{uri} has {version.size} bytes, and Spark sees {size}",
+            why="a writer is still writing it, or Spark reads another store",
+            hint="wait for its writer; for s3, spark.hadoop.fs.s3a.endpoint must be that of input.fs.prop",
         )
 
 
@@ -264,7 +264,7 @@ def _require_pandas() -> None:
     if find_spec("pandas") is None:
         raise BuildError(
             "files cannot be read with SQL here",
-            why="PySpark asks for pandas before it hands rows to Python",
+            why="PySpark needs pandas to pass rows to Python",
             hint='pip install "pinot-assets[sql]" where the driver runs',
         )
 

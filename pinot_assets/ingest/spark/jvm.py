@@ -283,10 +283,12 @@ def _own_jvm(app_name: str, cores: int, log: Path | None) -> Iterator[dict[str, 
         options = os.environ.get("PYSPARK_SUBMIT_ARGS")
         raise BuildError(
             "Spark's JVM did not start",
-            why=f"it ended before it answered; what it said itself is {_where(log)}",
-            hint=("see whether PYSPARK_SUBMIT_ARGS is right, " if options else "see ")
-            + "whether `java -version` works, JAVA_TOOL_OPTIONS is right and there are 512 MiB of memory; "
-            "`pinot-assets doctor` looks at the rest",
+            why=f"it ended before it answered; its own output is {_where(log)}",
+            hint=("check whether PYSPARK_SUBMIT_ARGS is right, " if options else "see ")
+            + (
+                "whether `java -version` works, JAVA_TOOL_OPTIONS is right and 512 MiB of memory are "
+                "free; `pinot-assets doctor` checks the rest"
+            ),
         ) from error
 
 

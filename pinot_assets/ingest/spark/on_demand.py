@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from pinot_assets.ingest.contract.build_spec import Builder, BuildSpec, FileTask, nobody
+from pinot_assets.ingest.contract.build_spec import Builder, BuildSpec, FileTask, ignore_rows
 from pinot_assets.snapshot.receipt import FileResult
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class SparkOnDemand:
         build_spec: BuildSpec,
         tasks: Sequence[FileTask],
         on_done: Callable[[FileResult], None],
-        on_rows: Callable[[int], None] = nobody,
+        on_rows: Callable[[int], None] = ignore_rows,
     ) -> None:
         """Build all tasks, if there are any; see `SparkBuilder.build`."""
         if tasks:

@@ -70,8 +70,8 @@ def apply_pinot(frame: DataFrame, query: Query, broken: Column) -> DataFrame:
         if column not in frame.columns and column in _read(steps[n + 1 :]):
             kinds = [frame.schema[prefix + column].dataType.simpleString() for prefix in (_FILES, MADE)]
             raise ExpressionFailed(
-                f"column {column}: {kinds[0]} in the file, {kinds[1]} by transformConfigs, and another "
-                "function reads it",
+                f"column {column}: {kinds[0]} in the file, {kinds[1]} by transformConfigs, and "
+                "another function reads it",
                 hint=_HINT,
             )
     if query.dropped is not None:
@@ -118,7 +118,7 @@ def _check_texts(frame: DataFrame, step: Translation) -> None:
         if field.name in step.texts and not isinstance(field.dataType, _CERTAIN_TEXT):
             raise ExpressionFailed(
                 f"column {field.name}: {field.dataType.simpleString()} is used as text",
-                why="Spark's text of such a value is not Java's",
+                why="Spark's text of such a value differs from Java's",
                 hint=_HINT,
             )
 
@@ -222,7 +222,7 @@ def missing_columns(frame: DataFrame, query: Query, used: Sequence[str]) -> tupl
         names = [name for name in frame.columns if name != CORRUPT]
         raise Unreadable(
             "the file has none of the table's columns",
-            why=f"its columns are {', '.join(names)[:200]}" if names else "no row of it can be taken apart",
+            why=f"its columns are {', '.join(names)[:200]}" if names else "no row of it can be read",
         )
     return missing
 
@@ -290,17 +290,17 @@ def _check(frame: DataFrame) -> None:
     wide = sorted({node.nodeName() for node in _inner(plan)} - _NARROW)
     if wide or not plan.subqueriesAll().isEmpty():
         raise ExpressionFailed(
-            f"an expression does more than a row at a time: {', '.join(wide) or 'a subquery'}",
+            f"an expression uses more than one row: {', '.join(wide) or 'a subquery'}",
             why="a file is one partition from its first row to its last",
-            hint="aggregates, windows, explode and subqueries belong upstream",
+            hint="use aggregates, windows, explode and subqueries before the files are delivered",
         )
 
 
 def _unsteady(kind: type[BuildError], what: str) -> BuildError:
     return kind(
         f"{what} another value each time",
-        why="a file that is built twice must become the same segment",
-        hint="leave out rand, uuid, now, current_timestamp, date'today' and the like",
+        why="a file that is built twice must give the same segment",
+        hint="remove rand, uuid, now, current_timestamp, date'today' and the like",
     )
 
 

@@ -99,9 +99,9 @@ def check_readers(session: SparkSession, build_spec: BuildSpec) -> None:
     loader = session._jsparkSession.sharedState().jarClassLoader()
     if build_spec.source_uri.startswith("s3:") and not _has(lambda: loader.loadClass(_S3A), Py4JJavaError):
         raise BuildError(
-            "Spark cannot read s3 by itself",
+            "Spark alone cannot read s3",
             why=f"{_S3A} is not on its class path",
-            hint="add hadoop-aws of Spark's Hadoop version and set spark.hadoop.fs.s3a.*, or leave out "
+            hint="add hadoop-aws of Spark's Hadoop version and set spark.hadoop.fs.s3a.*, or remove "
             "transforms, filter and engine: spark",
         )
     # Spark 4 ships some classes of Avro without the data source, so look for the data source itself.
@@ -110,9 +110,9 @@ def check_readers(session: SparkSession, build_spec: BuildSpec) -> None:
     is_avro = build_spec.input_format == "avro"
     if is_avro and not _has(lambda: formats.lookupDataSource("avro", conf), AnalysisException):
         raise BuildError(
-            "Spark cannot read Avro by itself",
+            "Spark alone cannot read Avro",
             why="spark-avro is not on its class path",
-            hint="set spark.jars.packages to org.apache.spark:spark-avro_<Scala>:<Spark>, or leave out "
+            hint="set spark.jars.packages to org.apache.spark:spark-avro_<Scala>:<Spark>, or remove "
             "transforms, filter and engine: spark",
         )
 
@@ -132,7 +132,9 @@ def open_file(
     """
     path = hadoop_path(uri)
     if path.rpartition("/")[2].startswith(("_", ".")):
-        raise Unreadable("Spark leaves out files whose names start with _ or .", hint="name it otherwise")
+        raise Unreadable(
+            "Spark leaves out files whose names start with _ or .", hint="give the file another name"
+        )
     reader = session.read.option("__globPaths__", "false")
     if build_spec.input_format == "json":
         # Spark 3.5 would write an object's text anew, with its fractions as doubles.
@@ -148,7 +150,7 @@ def open_file(
     if len(frame.inputFiles()) != 1:
         raise Unreadable(
             "Spark does not find the file by its name",
-            hint="start Spark in a UTF-8 locale (LANG=C.UTF-8), or name the file otherwise",
+            hint="start Spark in a UTF-8 locale (LANG=C.UTF-8), or give the file another name",
         )
     return frame
 
@@ -173,7 +175,7 @@ def hadoop_path(uri: str) -> str:
     if scheme not in ("file", "s3"):
         raise BuildError(
             f"Spark's own readers are not set up for {scheme}",
-            hint="leave out transforms, filter, engine: spark and Pinot's transformConfigs and filterConfig",
+            hint="remove transforms, filter, engine: spark and Pinot's transformConfigs and filterConfig",
         )
     return f"{'s3a' if scheme == 's3' else scheme}://{unquote(rest)}"
 
@@ -262,7 +264,7 @@ def _header(cell: str | None, row: str | None, settings: CsvSettings) -> tuple[s
     try:
         return tuple(settings.first_row(row)[0])
     except csv.Error as error:
-        raise Unreadable("the file has no header that could be read", why=one_line(error)) from error
+        raise Unreadable("the file has no header that can be read", why=one_line(error)) from error
 
 
 def _has(look_up: Callable[[], object], absent: type[Exception]) -> bool:

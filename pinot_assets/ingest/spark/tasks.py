@@ -144,7 +144,7 @@ def confirm_blank(build_spec: BuildSpec, version: Fingerprint, task: FileTask) -
             if table.num_rows:
                 raise Unreadable(
                     "Spark finds no columns in the file, though it has rows",
-                    hint="leave out transforms, filter and engine: spark, or name columns in its rows",
+                    hint="remove transforms, filter and engine: spark, or name columns in its rows",
                 )
             yield table
 
@@ -190,7 +190,7 @@ def _same_version(task: FileTask, now: Fingerprint, version: Fingerprint) -> Non
     if now != version:
         raise SourceChanged(
             f"{task.file.uri} changed while Spark read it",
-            hint="let its writer finish; the next trigger reads it again",
+            hint="wait for its writer; the next trigger reads it again",
         )
 
 
@@ -217,12 +217,12 @@ def _rows(
         last = pc.max(table.column(ROW)).as_py()  # null in the mark
         numbered = numbered if last is None else max(numbered, (last & _POSITION) + 1)
         if ended:
-            raise BuildError("Spark gave rows after the end of the file")
+            raise BuildError("Spark returned rows after the end of the file")
         if table.num_rows and table.column(END)[-1].as_py():
             ended = True
             table = table.slice(0, table.num_rows - 1)
         if pc.any(table.column(END)).as_py():
-            raise BuildError("Spark gave rows after the end of the file")
+            raise BuildError("Spark returned rows after the end of the file")
         if table.num_rows:
             check_values(table, build_spec.limits)
             yield _good(_split(table, build_spec, target), target, verdicts)
@@ -252,7 +252,7 @@ def _good(table: pa.Table, target: TargetSchema, verdicts: BadRowPolicy) -> pa.T
         texts = table.column(CORRUPT).filter(pa.array(corrupt)).to_pylist()
         pairs = zip(numbers[corrupt].tolist(), texts, strict=True)
         verdicts.bad(
-            [BadRow(n, "", "", f"cannot be taken apart: {shown(t)}", Unreadable, t) for n, t in pairs]
+            [BadRow(n, "", "", f"cannot be split into columns: {shown(t)}", Unreadable, t) for n, t in pairs]
         )
         table, numbers = table.filter(pa.array(~corrupt)), numbers[~corrupt]
     return _filled(conform(table, _with_made(table, target), numbers.tolist(), verdicts), target)

@@ -62,7 +62,8 @@ class Broker:
             raise trouble
         if not answer.has_result:
             raise NoResult(
-                f"broker {self.url} answered without a result", hint="is the table empty, or just created?"
+                f"broker {self.url} answered without a result",
+                hint="is the table empty, or was it just created?",
             )
         return QueryResult(answer.columns, answer.types, answer.rows, answer.servers, answer.total_docs)
 
@@ -83,7 +84,7 @@ class Broker:
             body["queryOptions"] = ";".join(f"{key}={value}" for key, value in options.items())
         reply = self._client.send_json(HttpCall("POST", "/query/sql", kind, deadline, json=body))
         if not isinstance(reply, dict):
-            raise PinotError(f"broker {self.url} gave no answer that can be read")
+            raise PinotError(f"the answer of broker {self.url} cannot be read")
         return BrokerAnswer.read(self.url, reply, self._redact)
 
     def visible_segments(self, table: str, there: int) -> frozenset[str]:
@@ -118,8 +119,8 @@ class Broker:
         if len(rows) >= limit:
             raise PinotError(
                 f"broker {self.url} may have left segments out of its answer",
-                why=f"it shows {len(rows):,} or more, and the table has {there:,}",
-                hint="many were deleted just now, or came? It is level with the table in a moment",
+                why=f"it shows {len(rows):,} segments or more, and the table has {there:,}",
+                hint="were many segments deleted or added just now? The broker catches up in a moment",
             )
         return rows
 

@@ -133,13 +133,12 @@ class BrokerAnswer:
         if self.groups_cut:
             return PinotError(
                 f"broker {url} cut off the groups of a query",
-                hint="ask for fewer groups, or raise the option numGroupsLimit",
+                hint="query fewer groups, or raise the option numGroupsLimit",
             )
         if self.segments_left_out:
             return PinotError(
                 f"broker {url} left {self.segments_left_out} segments out of its answer",
-                why="they lack a column that is asked for: it was added after they had been loaded "
-                "(up to 0.11)",
+                why="they lack a column of the query: it was added after they had been loaded (up to 0.11)",
                 hint="reload the table's segments, so that its servers add it",
             )
         return None

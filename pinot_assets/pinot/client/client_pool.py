@@ -64,19 +64,22 @@ class Guard:
         if controller.scheme == "https" and urlsplit(url).scheme != "https":
             return PinotError(
                 f"Pinot's credentials are not sent to {address}",
-                why="the controller speaks TLS, and this address that it names does not",
-                hint=f"if it is to be trusted without TLS: add http://{address} to PINOT_BROKER_URLS, "
-                "if it is a broker; of servers' gRPC, PINOT_GRPC_TLS says it",
+                why="the controller uses TLS, and this address that it names does not",
+                hint=f"if you trust it without TLS: add http://{address} to PINOT_BROKER_URLS, if it "
+                "is a broker; for servers' gRPC, set PINOT_GRPC_TLS",
             )
         if address in self._connection.addresses:
             return None
         hint = f"if it belongs to this Pinot, add {address} to {ADDRESSES}"
         if may_be_loopback(host) and not may_be_loopback(controller.hostname or ""):
-            why = "what a controller on another machine calls itself is this machine here"
+            why = (
+                "the controller is on another machine, and the name that it gives itself means this "
+                "machine here"
+            )
         elif self._is_named(address):
             return None
         else:
-            why = self._trouble or "it was not configured, and Pinot's ZooKeeper names no such instance"
+            why = self._trouble or "it was not configured, and Pinot's ZooKeeper has no such instance"
         return PinotError(f"Pinot's credentials are not sent to {address}", why=why, hint=hint)
 
     def _is_named(self, address: str) -> bool:

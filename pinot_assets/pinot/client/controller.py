@@ -284,7 +284,7 @@ class Controller(TableCalls):
     def delete_segments(self, table: str, names: Collection[str]) -> None:
         """See `PinotClient.delete_segments`."""
         if not names:
-            raise ValueError("an empty list of segments to delete: Pinot would delete every segment")
+            raise ValueError("the list of segments to delete is empty, and Pinot would delete every segment")
         self._write("POST", f"/segments/{quoted(table)}_OFFLINE/delete", body=sorted(names))
 
     # --- lineage ---------------------------------------------------------------------------------
@@ -363,7 +363,7 @@ class Controller(TableCalls):
             return self._client.send_fields(call)
         except SwitchConflict as refusal:
             try:
-                why = "; ".join([*why_not(), f"Pinot says: {refusal.why}"])
+                why = "; ".join([*why_not(), f"Pinot answered: {refusal.why}"])
             except PinotError:
                 raise refusal from None
             raise SwitchConflict(refusal.what, why=why, hint=refusal.hint) from None
@@ -386,4 +386,4 @@ def _check_names(segments_from: Collection[str], segments_to: Collection[str]) -
     if not segments_from and not segments_to:
         raise ValueError("a replacement of nothing by nothing")
     if torn := sorted(name for name in {*segments_from, *segments_to} if "," in name or not name):
-        raise ValueError(f"segment names that the lineage node would tear in two: {torn}")
+        raise ValueError(f"segment names that the lineage node would split in two: {torn}")

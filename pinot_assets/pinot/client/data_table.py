@@ -74,7 +74,7 @@ def read_data_table(payload: bytes) -> DataTable:
         return _read(payload)
     except (struct.error, IndexError, KeyError, UnicodeDecodeError) as error:
         raise PinotError(
-            "a server's answer cannot be read", why=f"its {len(payload)} bytes are no DataTable: {error!r}"
+            "a server's answer cannot be read", why=f"its {len(payload)} bytes are not a DataTable: {error!r}"
         ) from error
 
 
@@ -84,7 +84,7 @@ def _read(payload: bytes) -> DataTable:
     if version not in (3, 4):
         raise PinotError(
             f"a server answered with a DataTable of version {version}",
-            why="versions 3 and 4 are known",
+            why="pinot-assets knows versions 3 and 4",
             hint="set pinot.server.datatable.version to 4",
         )
     exceptions, dictionary, schema, fixed, variable = (
@@ -94,7 +94,7 @@ def _read(payload: bytes) -> DataTable:
     texts = _dictionary(dictionary, version)
     columns = _columns(schema) if schema else ()
     if len(columns) != width:
-        raise IndexError(f"{len(columns)} columns where {width} are told")
+        raise IndexError(f"{len(columns)} columns instead of {width}")
     entries, all_known = _metadata(_Cursor(payload, variable.end, len(payload)))
     return DataTable(
         columns,

@@ -60,7 +60,10 @@ def unpacked(response: httpx.Response) -> Iterator[bytes]:
     elif packing in ("gzip", "x-gzip", "deflate"):
         yield from _inflated(response.stream)
     else:
-        raise BadReply(f"its body is packed with {packing!r}, and {ACCEPTED} was asked for", _WRONG_ADDRESS)
+        raise BadReply(
+            f"its body is compressed with {packing!r}, and pinot-assets accepts only {ACCEPTED}",
+            _WRONG_ADDRESS,
+        )
 
 
 def _inflated(packed: Iterable[bytes]) -> Iterator[bytes]:
@@ -73,9 +76,9 @@ def _inflated(packed: Iterable[bytes]) -> Iterator[bytes]:
         while rest := unpacker.decompress(b"", _STEP):
             yield rest
     except zlib.error as error:
-        raise BadReply(f"its body cannot be unpacked: {error}", _WRONG_ADDRESS) from error
+        raise BadReply(f"its body cannot be decompressed: {error}", _WRONG_ADDRESS) from error
     if not unpacker.eof:
-        raise BadReply("its packed body is torn", _WRONG_ADDRESS)
+        raise BadReply("its compressed body is incomplete", _WRONG_ADDRESS)
 
 
 ATTEMPTS = 3
@@ -285,7 +288,7 @@ class HttpClient(Closing):
             return PinotUnreachable(
                 f"no answer to {self._name(call)}",
                 why=reason,
-                hint="is Pinot running there? This was only a read",
+                hint="is Pinot running there? The call only reads, and changed nothing",
             )
         late = isinstance(error, httpx.TimeoutException)
         return _unknown(SwitchStateUnknown if late else CutOff, self._name(call), reason)
@@ -293,8 +296,10 @@ class HttpClient(Closing):
     def _unread(self, call: HttpCall, why: str, hint: str) -> PinotError:
         """Return the error for a reply that was not read to its end: after a write the outcome is unknown."""
         if call.kind.reads:
-            return PinotError(f"the answer to {self._name(call)} is not read", why=why, hint=hint)
-        return _unknown(SwitchStateUnknown, self._name(call), f"an answer came that is not read: {why}")
+            return PinotError(f"the answer to {self._name(call)} cannot be read", why=why, hint=hint)
+        return _unknown(
+            SwitchStateUnknown, self._name(call), f"an answer arrived, but it cannot be read: {why}"
+        )
 
     def _refusal(self, call: HttpCall, status: int, text: str) -> PinotError:
         name, reason = self._name(call), self._shorten(error_text(text)) or f"status {status}"
@@ -303,24 +308,26 @@ class HttpClient(Closing):
             return PinotError(
                 what,
                 why=reason,
-                hint="set PINOT_USER and PINOT_PASSWORD, or PINOT_TOKEN, of a user who may do it",
+                hint="set PINOT_USER and PINOT_PASSWORD, or PINOT_TOKEN, of a user with that permission",
             )
         if status == 404:
             return PinotNotFound(
                 what,
                 why=reason,
-                hint="is that the right Pinot? `pinot-assets tables apply` makes what a table spec says",
+                hint="is that the right Pinot? `pinot-assets tables apply` makes what a table spec describes",
             )
         if status in GATEWAY:
             if call.kind.reads:
                 away = NotReady if status == 503 else PinotUnreachable
-                return away(what, why=reason, hint="is Pinot running there? This was only a read")
+                return away(
+                    what, why=reason, hint="is Pinot running there? The call only reads, and changed nothing"
+                )
             kind = SwitchStateUnknown if status == 504 else CutOff
             return _unknown(kind, name, f"status {status}: {reason}")
         if call.kind is CallKind.UPLOAD:
             return (UploadFailed if status >= 500 else PushRefused)(what, why=reason)
         if call.kind is CallKind.LINEAGE and status == 500:
-            return SwitchConflict(what, why=reason, hint="look at the lineage again, then decide")
+            return SwitchConflict(what, why=reason, hint="read the lineage again, then decide")
         return PinotError(what, why=reason)
 
 
@@ -359,7 +366,9 @@ def error_text(text: str) -> str:
 
 
 def _unknown(kind: type[SwitchStateUnknown], name: str, reason: str) -> SwitchStateUnknown:
-    return kind(f"{name} was sent and no answer came", why=reason, hint="it may have happened, or still may")
+    return kind(
+        f"{name} was sent and no answer arrived", why=reason, hint="it may have happened, or may still happen"
+    )
 
 
 def _may_repeat(kind: CallKind, error: BaseException) -> bool:

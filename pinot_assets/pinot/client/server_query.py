@@ -54,7 +54,7 @@ def ask_server(address: str, sql: str, segments: Sequence[str], connection: Pino
         except grpc.RpcError as error:
             raise _refusal(address, error, connection) from error
     if len(answers) != 1:
-        raise PinotError(f"{address} gave {'several answers' if answers else 'no answer'} to one question")
+        raise PinotError(f"{address} gave {'several answers' if answers else 'no answer'} to one query")
     return _whole(address, read_data_table(answers[0]), segments)
 
 
@@ -77,13 +77,13 @@ def _whole(address: str, table: DataTable, segments: Sequence[str]) -> DataTable
         raise PinotError(f"{address} answered with error {code}", why=text.partition("\n")[0][:300])
     if table.segments_queried != len(set(segments)):
         raise PinotError(
-            f"{address} asked {table.segments_queried} of {len(set(segments)):,} segments",
-            why="it has not loaded the others, and says nothing of it",
+            f"{address} used {table.segments_queried} of {len(set(segments)):,} segments",
+            why="it has not loaded the others, and does not report that",
         )
     if table.segments_invalid:
         raise PinotError(
             f"{address} left {table.segments_invalid} of {len(set(segments)):,} segments out",
-            why="they lack a column that is asked for: it was added after they had been loaded",
+            why="they lack a column of the query: it was added after they had been loaded",
             hint="reload the table's segments, so that its servers add it",
         )
     return table
@@ -115,8 +115,8 @@ def _credentials(connection: PinotConnection) -> grpc.ChannelCredentials:
     tls = connection.grpc_tls
     if not tls.verify:
         raise SpecError(
-            "servers cannot be asked by gRPC without verifying their certificates",
-            hint="name the authority's certificate in PINOT_GRPC_CA_BUNDLE",
+            "pinot-assets sends no query by gRPC to a server whose certificate it cannot verify",
+            hint="set PINOT_GRPC_CA_BUNDLE to the certificate of the authority",
         )
     trusted = _content(tls.ca_bundle or ssl.get_default_verify_paths().cafile)
     certificate = _content(tls.client_cert)
@@ -139,12 +139,15 @@ def _refusal(address: str, error: grpc.RpcError, connection: PinotConnection) ->
         return PinotUnreachable(
             f"the server at {address} did not answer by gRPC",
             why=f"{code.name}: {details}",
-            hint="is pinot.server.grpc.enable on, and the port open from here? "
+            hint="is pinot.server.grpc.enable on, and can this machine connect to the port? "
             + (
-                "TLS is spoken there: does pinot.server.grpctls say so, and the certificate name the host? "
-                "PINOT_GRPC_TLS, PINOT_GRPC_CA_BUNDLE and PINOT_GRPC_SERVER_NAME say otherwise"
+                (
+                    "The connection uses TLS: is pinot.server.grpctls set so, and does the "
+                    "certificate name the host? Change it with PINOT_GRPC_TLS, PINOT_GRPC_CA_BUNDLE "
+                    "and PINOT_GRPC_SERVER_NAME"
+                )
                 if connection.grpc_is_secure
-                else "It is asked without TLS; PINOT_GRPC_TLS says otherwise"
+                else "The connection does not use TLS; change it with PINOT_GRPC_TLS"
             ),
         )
     too_large = code is grpc.StatusCode.RESOURCE_EXHAUSTED

@@ -53,8 +53,8 @@ def missing(pinot: PinotClient, table: str, outputs: Sequence[Output]) -> list[O
     if other := [output for output in outputs if crcs.get(output.segment, output.crc) != output.crc]:
         first = other[0]
         raise PushRefused(
-            f"there already with another content: {plural(len(other), 'segment')} of table {table}",
-            why=f"{first.segment} has CRC {crcs[first.segment]}, built was {first.crc}",
+            f"table {table} already has {plural(len(other), 'segment')} with other content",
+            why=f"{first.segment} has CRC {crcs[first.segment]} instead of {first.crc}",
             hint="names are never reused (rule R16): rename the tars, then push",
         )
     # If there is only metadata, an upload failed half way and left it.
@@ -84,8 +84,10 @@ def await_no_partial_uploads(
         pinot.delete_segments(table, left)
         if left := _not_cleaned_up(pinot, table, left):
             raise PushRefused(
-                f"half there from an earlier upload: {plural(len(left), 'segment')} of table {table}",
-                why=f"{min(left)} has metadata and no place in the ideal state, and was deleted in vain",
+                f"table {table} has {plural(len(left), 'segment')} left half uploaded from an "
+                "earlier attempt",
+                why=f"{min(left)} has metadata and no place in the ideal state, and deleting it had "
+                "no effect",
                 hint="delete them in Pinot, then push again",
             )
     if not left:
@@ -281,7 +283,7 @@ class UploadLoop:
         if not said:
             if not troubles:
                 raise PushRefused(
-                    f"accepted but not there: {plural(len(absent), 'segment')} of table {self._table}",
+                    f"table {self._table} lacks {plural(len(absent), 'segment')} that Pinot accepted",
                     why=f"{min(o.segment for o in absent)} is not in the ideal state with its CRC",
                     hint="push again",
                 )
@@ -297,10 +299,10 @@ class UploadLoop:
         elif not isinstance(trouble, PushRefused):
             raise trouble
         elif self._mode is PushMode.TAR and self._fallback is not None:
-            why = f"{trouble.why} (and as METADATA push: {self._fallback})"
+            why = f"{trouble.why} (also as METADATA push: {self._fallback})"
             raise PushRefused(trouble.what, why=why, hint=trouble.hint)
         elif self._mode is PushMode.METADATA and isinstance(trouble, UploadFailed) and trouble.hint is None:
-            hint = "Pinot has to copy from the staging area itself; push.mode: TAR sends whole tars instead"
+            hint = "Pinot itself has to copy from the staging area; push.mode: TAR sends whole tars instead"
             raise PushRefused(trouble.what, why=trouble.why, hint=hint)
         else:
             raise trouble
@@ -309,7 +311,7 @@ class UploadLoop:
 
 def _check_names(outputs: Sequence[Output]) -> None:
     if twice := [name for name, count in Counter(output.segment for output in outputs).items() if count > 1]:
-        raise ValueError(f"segments named twice in one push: {sorted(twice)}")
+        raise ValueError(f"segments are named twice in one push: {sorted(twice)}")
 
 
 def _trouble(upload: Callable[[], None]) -> PinotError | None:
@@ -338,7 +340,7 @@ def wait_online(pinot: PinotClient, table: str, names: Collection[str], *, secon
         f"{plural_are(len(broken or behind), 'replica')} "
         + ("in ERROR" if broken else f"not ONLINE after {seconds:g} s"),
         why="; ".join(f"{segment} on {server}: {state}" for segment, server, state in (broken or behind)[:5]),
-        hint="the server's log says why; `reset` the segment there, or build it anew",
+        hint="the server's log shows why; `reset` the segment there, or build it again",
     )
 
 

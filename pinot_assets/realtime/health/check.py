@@ -51,13 +51,13 @@ def next_one(state: RealtimeState) -> str:
     if release(state.cluster.version) >= _RECREATES:
         return validation(state)
     raw = state.table.removesuffix("_REALTIME")
-    return f"POST /tables/{raw}/resumeConsumption: before Pinot 1.3 nothing else mends it"
+    return f"POST /tables/{raw}/resumeConsumption: before Pinot 1.3 nothing else repairs it"
 
 
 def validation(state: RealtimeState) -> str:
     """Return the next step where Pinot's validation manager repairs it: wait for it, or call it."""
     minutes = state.cluster.validation_period_s // 60
     return (
-        f"Pinot's validation mends it within {minutes} min; at once: "
+        f"Pinot's validation repairs it within {minutes} min; at once: "
         "/periodictask/run?taskname=RealtimeSegmentValidationManager"
     )

@@ -25,15 +25,15 @@ from pinot_assets.realtime.model.state import (
 )
 
 STILL_MS = 60_000
-"""A consumer that gets nothing for longer than this stands still, if the stream holds more."""
+"""A consumer that gets nothing for longer than this makes no progress, if the stream has more."""
 LATE_MS = 300_000
 """Rows that are older than this when they can be queried are late. A consumer that builds and uploads a
-segment before it continues may stand still for this long, too."""
+segment before it continues may make no progress for this long, too."""
 
 _WHY = {
     PauseReason.RESOURCE: "the servers' disks or memory are over their limit",
     PauseReason.QUOTA: "its storage quota is used up",
-    PauseReason.OTHER: "for a reason that is not known here",
+    PauseReason.OTHER: "for a reason that pinot-assets does not know",
 }
 
 
@@ -52,8 +52,8 @@ def segment_status(state: RealtimeState) -> CheckResult:
         [
             *problem_if(
                 without,
-                f"{plural(len(without), 'segment')} of the ideal state without a node or without a status "
-                f"({some(without)}), which Pinot never mends",
+                f"{plural(len(without), 'segment')} of the ideal state without a node or without "
+                f"a status ({some(without)}), which Pinot never repairs",
                 BY_HAND,
                 Severity.ERROR,
             ),
@@ -78,9 +78,9 @@ def segment_status(state: RealtimeState) -> CheckResult:
 
 def _who_ends_it(state: RealtimeState, broken: list[LlcSegment]) -> str:
     if not state.settings.pauseless:
-        return "the table is no longer pauseless: Pinot mends none of them"
+        return "the table is no longer pauseless: Pinot repairs none of them"
     if broken and not reingests(state.settings, state.cluster):
-        return "Pinot does not re-ingest segments of this table, and resets none of it"
+        return "Pinot does not re-ingest segments of this table, and resets none of them"
     return f"Pinot looks for them every {state.cluster.segment_level_period_s / 3600:g} h"
 
 
@@ -93,7 +93,7 @@ def next_segment(state: RealtimeState) -> CheckResult:
         problems,
         expected=len(partitions),
         found=len(partitions) - len(problems),
-        good=f"newest segment where it should be: {plural(len(partitions), 'partition')}",
+        good=f"the newest segment is where it should be: {plural(len(partitions), 'partition')}",
         numbers={"partitions": len(partitions), "partitions_broken": len(problems)},
     )
 
@@ -128,7 +128,7 @@ def _broken_end(state: RealtimeState, segment: LlcSegment) -> tuple[str, str] | 
         if segment.status is after:
             return text, validation(state)
         # Pinot checks only for the status that the table's present way of committing gives.
-        return f"{text}; Pinot mends this only for {after}", repair_plan(state)
+        return f"{text}; Pinot repairs this only for {after}", repair_plan(state)
     if ideal == {"OFFLINE"}:
         return None if is_paused else ("was given up by all its servers", validation(state))
     if ideal == {"ONLINE"} and not in_progress:
@@ -137,12 +137,12 @@ def _broken_end(state: RealtimeState, segment: LlcSegment) -> tuple[str, str] | 
         )
     if ideal:
         states = " and ".join(sorted(ideal))
-        return f"is {segment.status} and {states} in the ideal state, which Pinot never mends", BY_HAND
+        return f"is {segment.status} and {states} in the ideal state, which Pinot never repairs", BY_HAND
     if not segment.stored or not is_old:
         return None
     if in_progress:
         return "is not in the ideal state", validation(state)
-    return f"is not in the ideal state and {segment.status}, which Pinot only logs", BY_HAND
+    return f"is not in the ideal state and is {segment.status}, which Pinot only logs", BY_HAND
 
 
 @check("Pinot's list of committing segments is right.", *NODES, "committing_listed")
@@ -154,7 +154,7 @@ def committing_list(state: RealtimeState) -> CheckResult:
     listed = state.committing_listed
     extra = sorted(n for n in listed - committing if n in settled or n not in state.by_name)
     missing = sorted((committing - listed) & settled)
-    again = "Pinot puts its list right in its daily pass: POST /periodictask/run, runSegmentLevelValidation"
+    again = "Pinot corrects its list in its daily pass: POST /periodictask/run, runSegmentLevelValidation"
     absent = plural(len(missing), "COMMITTING segment")
     return result_of(
         [
@@ -189,25 +189,25 @@ def consumption(state: RealtimeState) -> CheckResult:
             *problem_if(
                 by_pinot,
                 f"Pinot paused the table: {by_pinot}" + _in_brackets(pause.comment),
-                f"make room; Pinot resumes by itself within {state.cluster.validation_period_s // 60} min",
+                f"free some space; Pinot then resumes within {state.cluster.validation_period_s // 60} min",
                 Severity.ERROR,
             ),
             *problem_if(
                 not partitions and not pause.whole,
                 "no partition of the stream was ever consumed",
-                "look at the controller's log: does it reach the stream?",
+                "read the controller's log: can it connect to the stream?",
                 Severity.ERROR,
             ),
             *problem_if(
                 without,
-                f"no server consumes partitions {_numbers(without)}, and nobody paused them",
+                f"no server consumes partitions {_numbers(without)}, and no operator paused them",
                 repair_plan(state),
                 Severity.ERROR,
             ),
             *problem_if(
                 still,
-                f"partitions {_numbers(still)} stand still while the stream holds more",
-                "look at the servers' logs: is the stream reachable from them, is a commit held up?",
+                f"partitions {_numbers(still)} make no progress, although the stream has more messages",
+                "read the servers' logs: can they connect to the stream, does a commit block them?",
                 Severity.ERROR,
             ),
         ],
@@ -338,7 +338,7 @@ def lags_ms(state: RealtimeState, consumers: Mapping[int, Consumption]) -> Mappi
 
 
 @check(
-    "What is queried is younger than five minutes, and nothing leaves the stream unread.",
+    "What queries see is younger than five minutes, and no message leaves the stream unread.",
     "segments",
     "consumption",
     "stream",
@@ -360,13 +360,13 @@ def consumption_lag(state: RealtimeState) -> CheckResult:
             *problem_if(
                 lost,
                 f"partitions {_numbers(lost)}: the stream has dropped messages that were never consumed",
-                "raise the topic's retention; then see why consumption is slow",
+                "raise the topic's retention; then find out why consumption is slow",
                 Severity.ERROR,
             ),
             *problem_if(
                 late,
                 f"partitions {_numbers(late)} are behind, the oldest row by {oldest_s:,.0f} s",
-                "more partitions, more servers, or fewer rows a segment; see the check `consumption`",
+                "use more partitions, more servers, or fewer rows a segment; see the check `consumption`",
             ),
         ],
         expected=LATE_MS / 1000,

@@ -36,13 +36,13 @@ def download_urls(state: RealtimeState) -> CheckResult:
             *problem_if(
                 nowhere,
                 f"{len(nowhere):,} committed segments have no URL at all ({some(nowhere)})",
-                f"look at GET /segments/{state.table}/{some(nowhere[:1])}/metadata: Pinot itself never "
-                "writes this",
+                f"read GET /segments/{state.table}/{some(nowhere[:1])}/metadata: Pinot itself "
+                "never writes this",
                 Severity.ERROR,
             ),
             *problem_if(
                 old,
-                f"{len(old):,} committed segments are on servers only, {size} ({some(old)})",
+                f"{len(old):,} committed segments are only on servers, {size} ({some(old)})",
                 repair_plan(state),
             ),
         ],
@@ -70,7 +70,7 @@ def on_few_servers(state: RealtimeState) -> Mapping[str, tuple[str, ...]]:
     }
 
 
-@check("No committed segment hangs on a single server.", *COPIES)
+@check("No committed segment depends on a single server.", *COPIES)
 def only_copies(state: RealtimeState) -> CheckResult:
     """No committed segment depends on a single server."""
     holders = {name: on for name, on in on_few_servers(state).items() if _judged(state, state.by_name[name])}
@@ -82,14 +82,15 @@ def only_copies(state: RealtimeState) -> CheckResult:
         [
             *problem_if(
                 gone,
-                f"{len(gone):,} committed segments have no copy that lives ({some(gone)})",
-                "bring the servers back that had them; do not delete their data",
+                f"{len(gone):,} committed segments have no copy on a live server ({some(gone)})",
+                "start the servers again that had them; do not delete their data",
                 Severity.ERROR,
             ),
             *problem_if(
                 single,
-                f"{len(single):,} committed segments are on one server only ({some(list(single))}; "
-                f"{servers}), {len(past):,} of them are no longer in the stream",
+                f"{len(single):,} committed segments are only on one server "
+                f"({some(list(single))}; {servers}), {len(past):,} of them are no longer in the "
+                "stream",
                 f"{repair_plan(state)}; keep {servers} running",
                 Severity.ERROR if past else Severity.WARN,
             ),
@@ -118,7 +119,7 @@ def _lives(state: RealtimeState, replica: Replica) -> bool:
     return server is None or server.alive
 
 
-@check("Every replica that the ideal state wants is served.", "segments", "external", "servers")
+@check("Every replica in the ideal state is served.", "segments", "external", "servers")
 def replicas(state: RealtimeState) -> CheckResult:
     """Every replica that the ideal state wants is served."""
     expected = serving = 0
@@ -138,14 +139,14 @@ def replicas(state: RealtimeState) -> CheckResult:
         [
             *problem_if(
                 unserved,
-                f"{plural_are(len(unserved), 'segment')} served by no replica ({some(unserved)})",
+                f"no replica serves {plural(len(unserved), 'segment')} ({some(unserved)})",
                 repair_plan(state),
                 Severity.ERROR,
             ),
             *problem_if(
                 down,
                 f"{plural_are(len(down), 'replica')} down: {some(down)}",
-                "look at the servers that are away or in ERROR; see the other checks",
+                "check the servers that are down or in ERROR; see the other checks",
             ),
         ],
         expected=expected,
@@ -179,15 +180,15 @@ def error_segments(state: RealtimeState) -> CheckResult:
         [
             *problem_if(
                 lost,
-                f"{counted(len(lost), 'segment in ERROR does', 'segments in ERROR do')} not come back "
-                f"whole unaided ({_ways_and_whys(lost)})",
+                f"{counted(len(lost), 'segment in ERROR is', 'segments in ERROR are')} lost or "
+                f"incomplete without your help ({_ways_and_whys(lost)})",
                 repair,
                 Severity.ERROR,
             ),
             *problem_if(
                 ours,
-                f"{plural(len(ours), 'segment')} in ERROR can be mended, not by Pinot itself "
-                f"({_ways_and_whys(ours)})",
+                f"{plural(len(ours), 'segment')} in ERROR can be repaired, but not by Pinot "
+                f"itself ({_ways_and_whys(ours)})",
                 repair,
             ),
             *problem_if(
@@ -230,10 +231,10 @@ def replicas_not_moved(state: RealtimeState) -> CheckResult:
     return result_of(
         problem_if(
             unmoved,
-            f"{plural(len(unmoved), 'replica')} OFFLINE that should not be, with no message under way: "
+            (f"{plural(len(unmoved), 'replica')} OFFLINE that should not be, and no message about it waits: ")
             + some([f"{name} on {server}" for name, server in unmoved]),
             # Measured on 1.5.1: neither a reset nor a rebalance moved them.
-            f"restart {first} alone, then look again: a reset does nothing here",
+            f"restart only {first}, then look again: a reset does nothing here",
             Severity.ERROR,
         ),
         expected=0,

@@ -83,13 +83,13 @@ _SPECS: Final = (
             "pinot_server_pauselessConsumptionEnabled_Value",
         ),
         False,
-        "a server tells it only while it commits",
+        "a server reports it only while it commits",
     ),
     _MetricSpec(
         "segmentBuildFailure",
         ("pinot_server_segmentBuildFailure_Count",),
         True,
-        "forgotten once a server has the segment after all; absent until the first one",
+        "a server drops it when it has the segment after all; absent until the first one",
     ),
     _MetricSpec(
         "segmentReingestionFailure",
@@ -113,10 +113,10 @@ _SPECS: Final = (
         "pauselessSegmentsInUnrecoverableErrorCount",
         ("pinot_controller_pauselessSegmentsInUnrecoverableErrorCount_Value",),
         False,
-        "those that Pinot leaves alone; 0 wherever it re-ingests",
+        "those that Pinot does not repair; 0 wherever it re-ingests",
     ),
     _MetricSpec(
-        MISSING_URL, (), False, "committed segments that the deep store has not; Pinot has no such metric"
+        MISSING_URL, (), False, "committed segments that are not in the deep store; Pinot has no such metric"
     ),
 )
 FROM_PEERS: Final = "pinot_server_segmentDownloadFromPeersTimeMs_Count"

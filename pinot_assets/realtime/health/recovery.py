@@ -27,7 +27,7 @@ class RecoveryWay(StrEnum):
     """A copy exists, but the other servers can get it only from the deep store."""
     REINGEST = "re-ingest"
     """A server reads the closed range of offsets again."""
-    BRING_BACK = "bring a server back"
+    BRING_BACK = "start a server again"
     """Only servers that are away have copies."""
     CONSUME_AGAIN = "delete and consume again"
     """By hand: everything from this segment on is deleted and read again in order."""
@@ -95,9 +95,13 @@ def _way(state: RealtimeState, segment: LlcSegment) -> tuple[RecoveryWay, str, b
     holds = stream_holds(state, segment)
     if segment.status is SegmentStatus.IN_PROGRESS:
         if holds is not False:
-            return RecoveryWay.RESET, "it is read from the stream again", True
+            return RecoveryWay.RESET, "its rows are consumed from the stream again", True
         begins, lost = state.stream[segment.partition].earliest, segment.start_offset
-        return RecoveryWay.RESET, f"it goes on at offset {begins}, those from {lost} on are gone", False
+        return (
+            RecoveryWay.RESET,
+            f"consumption continues at offset {begins}, and the rows from {lost} on are lost",
+            False,
+        )
     if segment.copy is Copy.DEEP_STORE:
         return RecoveryWay.RESET, "the deep store has it", True
     if copies := state.live_copies(segment):
@@ -109,7 +113,7 @@ def _way(state: RealtimeState, segment: LlcSegment) -> tuple[RecoveryWay, str, b
     only_away = f"only {' and '.join(away)} may still have it"
     if segment.status is SegmentStatus.COMMITTING:
         if holds is False and away:
-            return RecoveryWay.BRING_BACK, f"{only_away}: the stream has not", True
+            return RecoveryWay.BRING_BACK, f"{only_away}: the stream no longer has its rows", True
         return _committing(state, segment)
     if away:
         return RecoveryWay.BRING_BACK, only_away, True
@@ -119,7 +123,7 @@ def _way(state: RealtimeState, segment: LlcSegment) -> tuple[RecoveryWay, str, b
 
 def _committing(state: RealtimeState, segment: LlcSegment) -> tuple[RecoveryWay, str, bool]:
     if stream_holds(state, segment) is False:
-        return RecoveryWay.NONE, "no server has it, and its offsets have left the stream", False
+        return RecoveryWay.NONE, "no server has it, and its offsets are no longer in the stream", False
     if not reingests(state.settings, state.cluster):
         return _from_the_stream(state, segment, "rows of this table must be read in order")
     why = "the stream does"
@@ -131,6 +135,6 @@ def _committing(state: RealtimeState, segment: LlcSegment) -> tuple[RecoveryWay,
 def _from_the_stream(state: RealtimeState, segment: LlcSegment, why: str) -> tuple[RecoveryWay, str, bool]:
     holds = stream_holds(state, segment)
     if holds is False:
-        return RecoveryWay.NONE, f"{why}, and its offsets have left the stream", False
+        return RecoveryWay.NONE, f"{why}, and its offsets are no longer in the stream", False
     note = "the stream does" if holds else "whether the stream does is not known"
     return RecoveryWay.CONSUME_AGAIN, f"{why}; {note}", True

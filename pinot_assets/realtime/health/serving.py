@@ -64,14 +64,14 @@ def answers(state: RealtimeState) -> CheckResult:
             _next_step(state),
             Severity.ERROR,
         )
-    problems += problem_if(silent, f"not known of {silent}", "is that broker up? What does it say?")
+    problems += problem_if(silent, f"the answers are not known: {silent}", "is that broker up? Read its log")
     least = min(state.queryable.values())
     return result_of(
         problems,
         expected=total,
         found=total - worst,
         good=f"{counted(len(state.answered), 'broker finds', 'brokers find')} {plural(least, 'row')}; "
-        f"at least {total:,} must be there",
+        f"the table has at least {total:,}",
         numbers={"rows_expected": total, "rows_left_out": worst, "brokers_asked": len(state.answered)},
     )
 
@@ -79,7 +79,7 @@ def answers(state: RealtimeState) -> CheckResult:
 def _next_step(state: RealtimeState) -> str:
     dead = sorted(name for name, server in state.servers.items() if not server.alive)
     wait = f"wait {state.cluster.new_segment_expiration_s} s (pinot.broker.new.segment.expiration.seconds)"
-    return f"bring {some(dead)} back, or {wait}" if dead else f"{wait}; then rebuild that broker's routing"
+    return f"start {some(dead)} again, or {wait}" if dead else f"{wait}; then rebuild that broker's routing"
 
 
 def _expected(state: RealtimeState) -> Iterator[tuple[str, int]]:
@@ -127,7 +127,7 @@ def dense(state: RealtimeState) -> frozenset[int]:
     return frozenset(partition for partition, whole in by_partition.items() if whole)
 
 
-@check("No segment that brokers take for new is assigned to a dead server.", "segments", "servers")
+@check("No segment that brokers treat as new is assigned to a dead server.", "segments", "servers")
 def new_segments_on_dead_servers(state: RealtimeState) -> CheckResult:
     """No segment that brokers may count as new is assigned to a server that does not serve."""
     has_gap = release(state.cluster.version) >= _LEAVES_OUT
@@ -142,8 +142,8 @@ def new_segments_on_dead_servers(state: RealtimeState) -> CheckResult:
     return result_of(
         problem_if(
             at_risk,
-            f"{counted(len(names), 'segment was', 'segments were')} made while or just before "
-            f"{some(servers)} went: queries may leave them out without an error ({some(names)})",
+            f"{counted(len(names), 'segment was', 'segments were')} made while {some(servers)} "
+            f"died, or just before: queries may leave them out without an error ({some(names)})",
             _next_step(state),
             Severity.ERROR,
         ),
@@ -204,9 +204,9 @@ def servers(state: RealtimeState) -> CheckResult:
             *problem_if(
                 disabled,
                 f"{plural_are(len(disabled), 'server')} disabled: {some(disabled)}",
-                "POST /instances/<name>/state with ENABLE, if that is not meant",
+                "POST /instances/<name>/state with ENABLE, if that is not intended",
             ),
-            *problem_if(unread, f"not known whether they serve: {unread}", "is the admin port open?"),
+            *problem_if(unread, f"it is not known whether they serve: {unread}", "is the admin port open?"),
         ],
         expected=len(every),
         found=serving,
@@ -237,12 +237,12 @@ def _waiting(state: RealtimeState) -> str:
     if not state.settings.pauseless or not committing:
         return ""
     return (
-        "; they may wait for a COMMITTING segment that nobody has, "
+        "; they may wait for a COMMITTING segment that no server has, "
         f"{state.settings.download_timeout_s} s for each"
     )
 
 
-@check("No upload lies in the deep store that was never moved to its place.", "tmp_uploads")
+@check("No upload in the deep store was left behind before it was moved to its place.", "tmp_uploads")
 def tmp_uploads(state: RealtimeState) -> CheckResult:
     """The deep store has no old upload that was never moved into place and that no segment names."""
     named = files_named(segment.url for segment in state.segments)
@@ -252,13 +252,14 @@ def tmp_uploads(state: RealtimeState) -> CheckResult:
     return result_of(
         problem_if(
             old,
-            f"{plural(len(old), 'upload')} never moved into place, {megabytes(size)} "
-            f"({some(sorted(one.name for one in old))})",
+            f"{counted(len(old), 'upload was', 'uploads were')} never moved into place, "
+            f"{megabytes(size)} ({some(sorted(one.name for one in old))})",
             f"{_who_deletes(state, old)}, or set controller.realtime.segment.tmpFileAsyncDeletionEnabled",
         ),
         expected=0,
         found=len(old),
-        good="no upload was left behind" + (f"; {len(orphans):,} are under way" if orphans else ""),
+        good="no upload was left behind"
+        + (f"; {counted(len(orphans), 'upload has', 'uploads have')} not ended" if orphans else ""),
         numbers={"tmp_uploads": len(old), "tmp_uploads_bytes": size},
     )
 
@@ -267,4 +268,4 @@ def _who_deletes(state: RealtimeState, left: list[TmpUpload]) -> str:
     """Return who deletes the uploads. A repair keeps one whose segment is gone: it may be the only copy."""
     if any(upload_of(one.name) in state.by_name for one in left):
         return repair_plan(state)
-    return "their segments are gone: delete them by hand"
+    return "their segments are deleted: delete the uploads by hand"

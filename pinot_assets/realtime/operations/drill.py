@@ -184,7 +184,9 @@ def evidence(phases: Mapping[Phase, Sequence[DrillSample]], lengths: Lengths) ->
             f"every partition committed {least} times or more while the store was away",
             least,
         ),
-        DrillObservation("bypass", gained > 0, past if gained else f"{past}: was it away at all?", gained),
+        DrillObservation(
+            "bypass", gained > 0, past if gained else f"{past}: was the deep store unwritable at all?", gained
+        ),
         _downloads(phases.get(Phase.DOWNLOADS, ())),
         _queries(phases),
         _backfill(phases.get(Phase.BACKFILL, ())),
@@ -203,7 +205,7 @@ def _consumption(phases: Mapping[Phase, Sequence[DrillSample]], lengths: Lengths
     if not all(waited):
         # Without a backlog the producer sets the rate, and the ratio says nothing about Pinot.
         return DrillObservation(
-            "ingestion", None, f"{text}; there was not always a backlog, so it proves little", ratio
+            "ingestion", None, f"{text}; the backlog was empty at times, so this proves little", ratio
         )
     return DrillObservation("ingestion", ratio >= lengths.ratio, text, ratio)
 
@@ -288,7 +290,7 @@ class Drill:
                 self.tell(f"{phase}: the table could not be read just now: {error.what}")
         last = samples[-1]
         self.tell(
-            f"{phase}: over; {plural(last.consumed, 'message')}, "
+            f"{phase}: ended; {plural(last.consumed, 'message')}, "
             f"{plural(last.only_servers, 'segment')} only on servers"
         )
         return samples
@@ -324,10 +326,10 @@ def runs(command: str) -> Callable[[], None]:
     except ValueError as error:
         raise PinotAssetsError("a command of the drill cannot be read", why=str(error)) from None
     if not words:
-        raise PinotAssetsError("an empty command cannot break or mend a deep store")
+        raise PinotAssetsError("an empty command cannot make a deep store unwritable or undo it")
     if shutil.which(words[0]) is None:
         raise PinotAssetsError(
-            f"there is no command {words[0]}", hint="a command line of a shell is written sh -c '…'"
+            f"there is no command {words[0]}", hint="write a command line of a shell as sh -c '…'"
         )
 
     def run() -> None:
@@ -344,5 +346,5 @@ def _reason(error: OSError | subprocess.SubprocessError) -> str:
     if isinstance(error, subprocess.CalledProcessError):
         return f"exit status {error.returncode}"
     if isinstance(error, subprocess.TimeoutExpired):
-        return f"it was not over after {COMMAND_S:.0f} s"
+        return f"it had not ended after {COMMAND_S:.0f} s"
     return getattr(error, "strerror", None) or type(error).__name__

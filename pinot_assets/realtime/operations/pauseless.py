@@ -140,7 +140,7 @@ def may_pause(state: RealtimeState) -> bool:
 def next_action(state: RealtimeState, memory: DrainMemory) -> Action:
     """Return the one thing to do now. After it, call this again with a new state."""
     if (unknown := not_known(state)) is not None:
-        return Action(Do.WAIT, f"the table could not be read as a whole: {unknown}", memory)
+        return Action(Do.WAIT, f"the table could not be read completely: {unknown}", memory)
     if state.pause.whole and not state.pause.comment.startswith(OUR_PAUSE):
         memory = replace(memory, paused_ms=None)
     if state.settings.pauseless is (memory.goal is Goal.ON):
@@ -154,24 +154,26 @@ def _before(state: RealtimeState, memory: DrainMemory) -> Action:
         ours = state.pause.whole and memory.paused_ms is not None
         return Action(Do.BACK_OUT if ours else Do.GAVE_UP, memory.backs_out, memory)
     if not memory.cleared:
-        return Action(Do.PREFLIGHT, "the table and its cluster must fit", replace(memory, cleared=True))
+        return Action(
+            Do.PREFLIGHT, "the table and its cluster must pass the preflight", replace(memory, cleared=True)
+        )
     left = _unfinished(state, memory.goal)
     consumed = [s for s in state.segments if any(r.ideal == "CONSUMING" for r in s.replicas)]
     paused_ms = memory.paused_ms
     if paused_ms is not None and state.pause.whole and state.read_ms - paused_ms > LONGEST_PAUSE_MS:
-        why = f"paused for {LONGEST_PAUSE_MS // 60_000} min, and not over: {left or 'commits'}"
+        why = f"paused for {LONGEST_PAUSE_MS // 60000} min, and not finished: {left or 'commits'}"
         return Action(Do.BACK_OUT, why, replace(memory, backs_out=why))
     if left is not None:
         return Action(Do.REPAIR, left, memory)
     if may_pause(state) and not state.pause.whole:
-        why = "what is consumed now is committed the old way"
+        why = "what is consumed now is committed in the old way"
         return Action(Do.PAUSE, why, replace(memory, paused_ms=state.read_ms))
     if committing := [s for s in state.segments if s.status is SegmentStatus.COMMITTING]:
         return Action(Do.WAIT, f"{plural_are(len(committing), 'segment')} being committed", memory)
     if state.pause.whole and consumed:
         return Action(Do.WAIT, f"{plural_are(len(consumed), 'segment')} still being committed", memory)
     marks = tuple(sorted((p, segment.sequence) for p, segment in state.latest().items()))
-    why = f"nothing is left unfinished; pauseless goes {memory.goal}"
+    why = f"nothing is unfinished; pauseless is turned {memory.goal}"
     return Action(Do.FLIP, why, replace(memory, flipped_ms=state.read_ms, marks=marks))
 
 
@@ -186,12 +188,12 @@ def _after(state: RealtimeState, memory: DrainMemory) -> Action:
     if memory.flipped_ms is None:
         return Action(Do.DONE, f"pauseless was {memory.goal} already", memory)
     if state.pause.whole:
-        return Action(Do.DONE, "the table was paused by somebody else: no commit was seen yet", memory)
+        return Action(Do.DONE, "somebody else paused the table: no commit was seen yet", memory)
     if idle := sorted(p for p, segment in _running(state) if not segment.in_state("CONSUMING")):
         return Action(Do.REPAIR, f"partitions {_listed(idle)} are not consumed yet", memory)
     if not (unseen := unproven(state, memory)):
-        return Action(Do.DONE, "every partition has committed the new way", memory)
-    why = f"no commit the new way was seen yet of partitions {_listed(unseen)}"
+        return Action(Do.DONE, "every partition has committed in the new way", memory)
+    why = f"no commit in the new way was seen yet of partitions {_listed(unseen)}"
     again = memory.forced_ms is None or state.read_ms - memory.forced_ms > FORCE_AGAIN_MS
     if may_pause(state) and again and memory.forcings < FORCINGS:
         forced = replace(memory, forced_ms=state.read_ms, forcings=memory.forcings + 1)
@@ -342,7 +344,7 @@ class PauselessChange(TableChange):
                     raise PreflightRefused(
                         f"pauseless of {table} was not turned {goal}",
                         why="; ".join(against),
-                        hint="`pinot-assets realtime preflight` has the fix of each",
+                        hint="`pinot-assets realtime preflight` shows what to do for each",
                     )
                 self.lease.remember(SUBJECT, action.remember.to_text())
             case Do.PAUSE:
@@ -365,7 +367,7 @@ class PauselessChange(TableChange):
 
     def _flip(self, action: Action, table: str, goal: Goal) -> DrainMemory:
         if (config := self.pinot.table_config(table)) is None:
-            raise PinotError(f"{table} has no config any more")
+            raise PinotError(f"the config of {table} was deleted meanwhile")
         try:
             self.pinot.update_realtime_config(flipped(config, goal))
         except (PinotUnreachable, SwitchStateUnknown):

@@ -27,7 +27,7 @@ class End(StrEnum):
     NOTHING = "nothing to move"
     DONE = "done"
     FAILED = "failed"
-    UNFINISHED = "goes on"
+    UNFINISHED = "continues"
     """Patience was over; Pinot still moves segments."""
 
 
@@ -92,7 +92,7 @@ class Rebalance(TableChange):
                 + (f", job {job}" if job else "")
             )
         except SwitchStateUnknown as error:
-            self.tell(f"{error.what}; looking whether it goes on")
+            self.tell(f"{error.what}; checking whether it continues")
         return self._follow(previewed, job)
 
     def _follow(self, previewed: Preview, job: str | None) -> RebalanceReport:
@@ -103,7 +103,9 @@ class Rebalance(TableChange):
             status, words = self._job(job)
             left = self._left(previewed)
             if status in _OVER and status not in _WELL:
-                return RebalanceReport(End.FAILED, f"{status}: {words}; {left or 'all is in its place'}")
+                return RebalanceReport(
+                    End.FAILED, f"{status}: {words}; {left or 'every segment is in its place'}"
+                )
             # The job ends with the ideal state; servers still load segments for some time.
             if left is None and status in (None, *_WELL):
                 return RebalanceReport(End.DONE, words)
@@ -133,7 +135,7 @@ class Rebalance(TableChange):
         except PinotError as error:
             return f"the table could not be read just now: {error.what}"
         if (unknown := not_known(state)) is not None:
-            return f"the table could not be read as a whole: {unknown}"
+            return f"the table could not be read completely: {unknown}"
         if moving := len(moves_of(state, previewed)):
             return f"{plural_are(moving, 'segment')} still to be moved"
         loading = sum(

@@ -68,7 +68,7 @@ class Request:
         :raises ValueError: Pinot has no such option, or `minAvailableReplicas` is not a number.
         """
         for name in sorted(differs.keys() - OPTIONS):
-            known = did_you_mean(name, OPTIONS) or f"it has {', '.join(sorted(OPTIONS))}"
+            known = did_you_mean(name, OPTIONS) or f"its options are {', '.join(sorted(OPTIONS))}"
             raise ValueError(f"Pinot's rebalance has no option {name}; {known}")
         made = cls({**USUAL, **differs})
         _ = made.min_available
@@ -174,7 +174,7 @@ def moves_of(state: RealtimeState, preview: Preview) -> tuple[Move, ...]:
 def judge(request: Request, state: RealtimeState, preview: Preview) -> RebalancePlan:
     """Judge the rebalance from a state that was read after the preview."""
     if (unknown := not_known(state)) is not None:
-        objection = failed("state", f"the table could not be read as a whole: {unknown}", "try again")
+        objection = failed("state", f"the table could not be read completely: {unknown}", "try again")
         return RebalancePlan((), (objection,), ())
     moves = moves_of(state, preview)
     objections = (
@@ -221,11 +221,11 @@ def _of_request(request: Request, state: RealtimeState, moves: tuple[Move, ...])
     if request.says("downtime"):
         yield failed(
             "downtime",
-            "all replicas of a segment may be taken away before a new one is loaded",
+            "all replicas of a segment may be removed before a new one is loaded",
             "leave downtime out; with one replica, add one first",
         )
     if request.says("allowPeerDownloadDataLoss"):
-        yield failed("allowPeerDownloadDataLoss", "it allows rows to be lost", "leave it out")
+        yield failed("allowPeerDownloadDataLoss", "it allows Pinot to lose rows", "leave it out")
     # With one replica Pinot makes it 0 whatever is asked, as it must be below that: there copies count.
     replicas = max([state.settings.replication, *(len(move.after) for move in moves)])
     if replicas > 1 and request.kept(replicas) == 0:
@@ -236,14 +236,16 @@ def _of_request(request: Request, state: RealtimeState, moves: tuple[Move, ...])
         )
     if not request.says("includeConsuming"):
         yield warned(
-            "includeConsuming", "what is being consumed stays where it is", "leave it out, or set it to true"
+            "includeConsuming",
+            "segments that are being consumed stay where they are",
+            "leave it out, or set it to true",
         )
     if request.says("bestEfforts"):
         alone = _names(move for move in moves if without_tar(move.segment))
         says = failed if alone else warned
         yield says(
             "bestEfforts",
-            "servers are dropped although new ones have not loaded a segment"
+            "servers are removed although new ones have not loaded a segment"
             + (f", and only servers have {alone}" if alone else ""),
             "leave bestEfforts out",
         )
@@ -255,7 +257,7 @@ def _of_pinot(preview: Preview, state: RealtimeState, moves: tuple[Move, ...]) -
     elif moves and not preview.checks and release(state.cluster.version) >= _PRE_CHECKS:
         yield failed(
             "pre-checks",
-            "what Pinot's own pre-checks say is not known: its answer has none",
+            "the result of Pinot's own pre-checks is not known: its answer has none",
             "see the controller's log for `rebalance pre-checks`, and try again",
         )
     for name, (status, message) in preview.checks.items():
@@ -280,8 +282,8 @@ def _of_copies(request: Request, state: RealtimeState, moves: tuple[Move, ...]) 
         yield failed(
             "no live copy",
             f"{plural_are(len(nowhere), 'segment')} not in the deep store, nor on a live server: "
-            f"{_names(nowhere)}; dead ones would have to drop their copies when they come back",
-            "start the servers that have them; `pinot-assets realtime repair` says what else helps",
+            f"{_names(nowhere)}; dead servers would drop their copies when they start again",
+            "start the servers that have them; `pinot-assets realtime repair` shows what else helps",
         )
     stored = [
         m for m in bare if not without_tar(m.segment) and m.segment.status is not SegmentStatus.IN_PROGRESS
@@ -303,7 +305,7 @@ def _of_stream(request: Request, state: RealtimeState, moves: tuple[Move, ...]) 
         if (gone := lost_from_stream(state, move.segment, move.segment.start_offset)) is not None:
             yield failed(
                 "stream",
-                f"{move.segment.name} would be read again from its start by new servers alone: {gone}",
+                f"only new servers would consume {move.segment.name} again, from its start: {gone}",
                 "force a commit first",
             )
 

@@ -109,7 +109,7 @@ def plan_restart(state: RealtimeState, named: Sequence[str]) -> RestartPlan:
         whole = [s for s in going if s.copy is Copy.DEEP_STORE or state.live_copies(s)]
         held = next((s for s in whole if s.partition == partition), None)
         if held is not None and (gone := lost_from_stream(state, held, held.start_offset)) is not None:
-            refusals.append(f"{held.name} is whole and could not be read again: {gone}")
+            refusals.append(f"{held.name} is intact and could not be consumed again: {gone}")
         elif (gone := lost_from_stream(state, first, first.start_offset)) is not None:
             warnings.append(f"{first.name}: {gone}")
     return RestartPlan(going, tuple(refusals), tuple(warnings))
@@ -117,7 +117,7 @@ def plan_restart(state: RealtimeState, named: Sequence[str]) -> RestartPlan:
 
 def _refusals(state: RealtimeState, missing: Sequence[str]) -> Iterator[str]:
     if (unknown := not_known(state)) is not None:
-        yield f"the table could not be read as a whole: {unknown}"
+        yield f"the table could not be read completely: {unknown}"
     if missing:
         yield f"the table has no segment {', '.join(missing)}"
     if not deletes_from_sequence(state.cluster.version):
@@ -208,7 +208,9 @@ class Restart(TableChange):
         if not self._known().pause.whole:
             memory = replace(memory, paused=True)
             self.lease.remember(SUBJECT, memory.to_text())
-            self._send(lambda: self.pinot.pause(self.lease.table, "segments are deleted and read again"))
+            self._send(
+                lambda: self.pinot.pause(self.lease.table, "the segments are deleted and consumed again")
+            )
         self._until(lambda state: state.pause.whole, "the table is not paused")
         self._until(
             lambda state: not any(r.ideal == "CONSUMING" for s in state.segments for r in s.replicas),
@@ -259,7 +261,7 @@ class Restart(TableChange):
             try:
                 state = self.read()
                 if (missing := not_known(state)) is not None:
-                    return f"the table could not be read as a whole: {missing}"
+                    return f"the table could not be read completely: {missing}"
                 return state if holds(state) else otherwise
             except PinotError as error:
                 return f"the table could not be read: {error.what}"
@@ -268,9 +270,9 @@ class Restart(TableChange):
         state = poll_until(deadline, POLL_S, look, lambda looked: not isinstance(looked, str))
         if isinstance(state, str):
             raise PinotError(
-                f"the restart of {self.lease.table} has come to no end",
+                f"the restart of {self.lease.table} has not ended",
                 why=f"{state} after {self.patience_s:.0f} s",
-                hint="run it again: it goes on from there",
+                hint="run it again: it continues from there",
             )
         return state
 

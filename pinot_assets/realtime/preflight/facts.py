@@ -157,7 +157,7 @@ class Rule:
     def answer(self, facts: Facts) -> CheckResult:
         """Return the rule's answer; "not known" is a warning."""
         if (why := facts.not_known(self.needs)) is not None:
-            fix = "make it readable and look again, or see to it that it is as docs/guides/realtime.md says"
+            fix = "make it readable and look again, or make sure that it is as docs/guides/realtime.md says"
             return unknown(self.name, why, fix)
         return replace(self.judge(facts), name=self.name)
 

@@ -36,16 +36,16 @@ def commit_start(facts: Facts) -> CheckResult:
     Source: docs/design/realtime.md#t-17885.
     """
     took = facts.commit_start
-    assert took is not None, "what could not be timed is in `unread`, and the rule is not asked"
+    assert took is not None, "what could not be measured is in `unread`, and the rule was not checked"
     text = f"commitStart takes {took.seconds:.2f} s of the {COMMIT_START_LIMIT_S:.0f} s ({took.how})"
     if took.seconds >= COMMIT_START_LIMIT_S / 2:
         return _too_slow(
             facts,
-            f"{text}: beyond it the segment is built by nobody and ends in ERROR on all replicas",
+            f"{text}: beyond the limit no server builds the segment, and it ends in ERROR on all replicas",
             "fewer segments in the ideal state (larger ones, or a shorter retention), or a faster ZooKeeper",
         )
     if took.seconds >= COMMIT_START_LIMIT_S / 5:
-        return warn(text, "watch it: it grows with the ideal state")
+        return warn(text, "watch the value: it grows with the ideal state")
     return passed(text)
 
 
@@ -53,7 +53,7 @@ def commit_start(facts: Facts) -> CheckResult:
 def build_and_upload(facts: Facts) -> CheckResult:
     """Pinot refuses a commit's end more than 300 s after its start (docs/design/realtime.md#window-300)."""
     if (times := facts.commit_times) is None:
-        return warn("no commit has been seen yet", "look again when the table has committed a segment")
+        return warn("no commit was seen yet", "look again after the table has committed a segment")
     seconds, how = times.seconds, "the slowest commit"
     if seconds is None:
         seconds = times.largest_bytes / SLOW_COMMIT_BYTES_PER_S
@@ -66,7 +66,7 @@ def build_and_upload(facts: Facts) -> CheckResult:
         late = (
             f"{times.late} of the newest segments were written later than that: by repairs, or changed since"
         )
-        return warn(f"{text}; {late}", f"see whether it was repairs; {fix}")
+        return warn(f"{text}; {late}", f"check whether repairs wrote them; {fix}")
     return warn(text, fix) if seconds >= COMMIT_LIMIT_S / 2 else passed(text)
 
 
@@ -84,27 +84,31 @@ def stream_retention(facts: Facts) -> CheckResult:
     is_short = kept.ms is not None and kept.ms < needed
     if kept.compacted and not is_short:  # a short retention is worse, and is reported below
         return warn(
-            "the topic is compacted: a segment that is read again has fewer rows than it had",
-            "a topic with cleanup.policy=delete",
+            "the topic is compacted: a segment that is consumed again has fewer rows than before",
+            "use a topic with cleanup.policy=delete",
         )
     size = kept.bytes_per_partition
     if kept.ms is None and size is None:
-        return passed("the stream keeps everything")
+        return passed("the stream keeps all messages")
     if kept.ms is not None:
         text = (
             f"the stream keeps {kept.ms / _HOUR_MS:.1f} h; {facts.flush_ms / _HOUR_MS:.1f} h until a commit "
             f"and {facts.worst_repair_s / 3600:.1f} h until a repair make {needed / _HOUR_MS:.1f} h"
         )
-        fix = "a longer retention of the topic, a shorter flushThresholdTime, or a faster repair"
+        fix = "use a longer retention of the topic, a shorter flushThresholdTime, or a faster repair"
         if is_short and facts.pauseless:
-            short = f"{text}: a segment that no server has would come back short, without an error"
+            short = (
+                f"{text}: a segment that no server has would be consumed again with fewer rows, "
+                "without an error"
+            )
             return refuse(short, fix)
         if is_short or size is None:
             return warn(text, fix) if is_short else passed(text)
     return warn(
-        f"the topic is cut at {(size or 0) / 1e9:.1f} GB a partition too, which may be sooner than its time",
-        f"see to it that a partition holds {(facts.flush_ms / 1000 + facts.worst_repair_s) / 3600:.0f} h "
-        "of rows",
+        f"the topic also has a limit of {(size or 0) / 1000000000.0:.1f} GB a partition, which it "
+        "may reach before its time",
+        "make sure that a partition holds "
+        f"{(facts.flush_ms / 1000 + facts.worst_repair_s) / 3600:.0f} h of rows",
     )
 
 
@@ -120,13 +124,14 @@ def pauseless_is_drained(facts: Facts) -> CheckResult:
     raw = facts.table.removesuffix("_REALTIME")
     if facts.target.pauseless:
         return refuse(
-            "pauseless consumption would be turned on while segments are being consumed, which would then be "
-            "committed half one way, half the other",
+            "pauseless consumption would be turned on while segments are being consumed, which "
+            "would then be committed half in one way, half in the other",
             f"pinot-assets realtime pauseless enable {raw}, then this",
         )
     return refuse(
         "pauseless consumption would be turned off while segments are being committed "
-        f"({facts.committing} now): those stay COMMITTING, and nothing uploads them any more",
+        f"({facts.committing} now): they would stay COMMITTING, and no server would upload them "
+        "any more",
         f"pinot-assets realtime pauseless disable {raw}, then this",
     )
 
@@ -135,14 +140,14 @@ def pauseless_is_drained(facts: Facts) -> CheckResult:
 def scheme_is_not_needed(facts: Facts) -> CheckResult:
     """Servers can load a segment with an empty URL only from peers (docs/design/realtime.md#s6-download)."""
     if facts.held is None or facts.held.peer_scheme is None or facts.target.peer_scheme is not None:
-        return passed("the peer scheme is not taken away")
+        return passed("the peer scheme is not removed")
     if waiting := facts.peers_only + facts.committing:
         return refuse(
             f"{plural_are(waiting, 'segment')} not in the deep store: "
             "without the peer scheme no server can load it",
             f"pinot-assets realtime repair {facts.table.removesuffix('_REALTIME')} --apply, then again",
         )
-    return passed("every segment is in the deep store, so that no server needs a peer")
+    return passed("every segment is in the deep store, so no server needs a peer")
 
 
 RULES_OF_CHANGE: Final[tuple[Rule, ...]] = (pauseless_is_drained, scheme_is_not_needed)

@@ -24,7 +24,7 @@ def version(facts: Facts) -> CheckResult:
     if release(facts.cluster.version) < PAUSELESS_SINCE:
         return refuse(
             f"{name} does not know pauseless consumption, which came with {PAUSELESS_SINCE}",
-            f"upgrade Pinot to {PAUSELESS_SINCE} or newer; the deep-store bypass works without",
+            f"upgrade Pinot to {PAUSELESS_SINCE} or newer; the deep-store bypass works without it",
         )
     return passed(f"{name} knows pauseless consumption")
 
@@ -35,20 +35,20 @@ def peer_scheme(facts: Facts) -> CheckResult:
     scheme, copies = facts.target.peer_scheme, facts.target.replication
     if scheme is None:
         if facts.pauseless and copies == 1:
-            return passed("one replica has no peer to take a segment from")
+            return passed("with one replica there is no peer to load a segment from")
         need = "pauseless consumption of more than one replica" if facts.pauseless else "the bypass"
         return refuse(
             f"{need} needs peerSegmentDownloadScheme: segments are ONLINE before the deep store has them",
             "write peerSegmentDownloadScheme: http in the realtime block",
         )
     if scheme.lower() not in ("http", "https"):
-        return refuse(f"{scheme} is no peer scheme", "write http or https")
+        return refuse(f"{scheme} is not a peer scheme", "write http or https")
     if copies < 2:
         return refuse(
             f"Pinot refuses a peer scheme with replication {copies}: there is no peer",
-            "write replication 2 or more, or take the scheme away",
+            "write replication 2 or more, or remove the scheme",
         )
-    return passed(f"{copies} replicas give each other segments by {scheme}")
+    return passed(f"{copies} replicas send each other segments by {scheme}")
 
 
 @rule(Aim.BYPASS, Aim.PAUSELESS)
@@ -60,8 +60,8 @@ def replication(facts: Facts) -> CheckResult:
     if facts.target.replication > 1:
         return passed(f"replication is {facts.target.replication}")
     return warn(
-        "replication is 1: a server that dies before its upload takes the only copy along, and Pinot reads "
-        "the rows from the stream again, if it still has them",
+        "replication is 1: a server that dies before its upload loses the only copy, and Pinot "
+        "reads the rows from the stream again, if the stream still has them",
         "write replication 2 or more",
     )
 
@@ -73,7 +73,7 @@ def one_stream(facts: Facts) -> CheckResult:
     if count > 1:
         return refuse(
             f"the table has {count} streams, and Pinot takes one with pauseless consumption",
-            "one stream for each table",
+            "use one stream for each table",
         )
     return passed("one stream")
 
@@ -86,8 +86,8 @@ def completion_mode(facts: Facts) -> CheckResult:
     """
     if facts.target.completion_mode == "DOWNLOAD":
         return warn(
-            "completionMode is DOWNLOAD: when the committer dies before its upload, the other replicas throw "
-            "their rows away and stay in ERROR until it is back",
+            "completionMode is DOWNLOAD: when the committer dies before its upload, the other "
+            "replicas drop their rows and stay in ERROR until it is back",
             "write completionConfig.completionMode: DEFAULT, so that a replica with the same rows builds "
             "its own",
         )
@@ -98,7 +98,7 @@ def completion_mode(facts: Facts) -> CheckResult:
 def read_in_order(facts: Facts) -> CheckResult:
     """Source: `allowRepairOfCommittingSegments`, docs/design/realtime.md#reingest."""
     if not facts.target.must_be_read_in_order:
-        return passed("a lost segment is read from the stream again by Pinot itself")
+        return passed("Pinot itself reads a lost segment from the stream again")
     kind = "a dedup" if facts.target.dedup else "a partial upsert"
     if facts.target.recovery_always or facts.cluster.recovery_always:
         return warn(
@@ -107,9 +107,9 @@ def read_in_order(facts: Facts) -> CheckResult:
             "restart the servers after a re-ingestion, or write disasterRecoveryMode: DEFAULT",
         )
     return warn(
-        f"Pinot re-ingests nothing of {kind} table, and as long as one segment is in ERROR it resets no "
-        "other either: each loss waits for a person",
-        "know the runbook (docs/guides/realtime.md, bulk delete), or write disasterRecoveryMode: ALWAYS",
+        f"Pinot re-ingests nothing of {kind} table, and while one segment is in ERROR it resets "
+        "no other either: each loss needs a person",
+        "read the runbook (docs/guides/realtime.md, bulk delete), or write disasterRecoveryMode: ALWAYS",
     )
 
 
@@ -120,8 +120,8 @@ def way_out(facts: Facts) -> CheckResult:
     if ordered and facts.cluster.consistency_mode == "RESTRICTED":
         return warn(
             "this table can be neither paused nor force-committed while "
-            "pinot.server.consuming.segment.consistency.mode is RESTRICTED, so pauseless consumption "
-            "cannot be drained",
+            "pinot.server.consuming.segment.consistency.mode is RESTRICTED, so pauseless "
+            "consumption cannot be drained",
             "set it to PROTECTED in the cluster config before pauseless consumption has to be turned off",
         )
     return passed("the table can be paused and force-committed")
@@ -135,13 +135,13 @@ def refresh_in_place(facts: Facts) -> CheckResult:
     """
     half = facts.offline
     if half is None or half.peer_scheme is None:
-        return passed("no OFFLINE table of this name takes segments from peers")
+        return passed("no OFFLINE table of this name loads segments from peers")
     if not half.refresh:
-        return passed("the OFFLINE half takes segments from peers, and none of them is replaced in place")
+        return passed("the OFFLINE half loads segments from peers, and none of them is replaced in place")
     return refuse(
-        "the OFFLINE half has a peer scheme and is REFRESH: a server that misses the new version of a "
-        "segment can take the old one from a peer and believe that it is new",
-        "take peerSegmentDownloadScheme off the OFFLINE table",
+        "the OFFLINE half has a peer scheme and is REFRESH: a server that misses the new version "
+        "of a segment can load the old one from a peer and treat it as new",
+        "remove peerSegmentDownloadScheme from the OFFLINE table",
     )
 
 
@@ -171,25 +171,26 @@ def segment_store(facts: Facts) -> CheckResult:
     stores, data_dir = facts.cluster.segment_store, facts.cluster.data_dir
     if without := sorted(server for server, store in stores.items() if not store):
         return refuse(
-            f"{some(without)} have no {STORE}: each commit goes past the deep store, and no lost segment "
-            "can be read again",
+            f"{some(without)} have no {STORE}: each commit bypasses the deep store, and no lost "
+            "segment can be consumed again",
             f"set {STORE}={data_dir or '<controller.data.dir>'} on every server and restart them",
         )
     other = sorted(server for server, store in stores.items() if _place(store) != _place(data_dir))
     if data_dir and other:
         return refuse(
-            f"{some(other)} upload to another place than the controller's data dir {data_dir}, to which "
-            "it has to move what is uploaded",
+            f"{some(other)} upload to another place than the controller's data dir {data_dir}, "
+            "into which the controller has to move what is uploaded",
             f"set {STORE}={data_dir} on every server and restart them",
         )
     if len({_place(store) for store in stores.values()}) > 1:
         return refuse(
-            f"servers upload to {len(set(stores.values()))} places; the controller moves uploads within one",
+            f"servers upload to {len(set(stores.values()))} places; the controller moves uploads "
+            "within one place",
             f"set {STORE} to the controller's controller.data.dir on every server and restart them",
         )
     if not data_dir:
         return warn(
-            "the controller does not say where it keeps segments: servers may upload to another place",
+            "the controller does not report where it keeps segments: servers may upload to another place",
             f"compare controller.data.dir of the controllers with {STORE} of the servers",
         )
     return passed(f"servers upload to {data_dir}, as the controller does")
@@ -201,7 +202,7 @@ def server_uploads(facts: Facts) -> CheckResult:
     if facts.target.peer_scheme is not None or facts.target.server_uploads:
         return passed("servers upload their segments themselves")
     return warn(
-        "committed segments go through the controller: it is on the way of every upload",
+        "committed segments pass through the controller: every upload needs it",
         'write realtime.segment.serverUploadToDeepStore: "true" in the stream',
     )
 
@@ -221,12 +222,13 @@ def hanging_store(facts: Facts) -> CheckResult:
     else:
         limit, then = (
             facts.target.commit_timeout_s * 1000 + _NOTIFY_MS,
-            "the election is over before the upload is given up, and consumption stops",
+            "the election ends before the upload is given up, and consumption stops",
         )
     if waits < limit:
-        return passed(f"a deep store that hangs is given up after {waits // 1000} s")
+        return passed(f"a server waits at most {waits // 1000} s for a deep store that does not answer")
     return warn(
-        f"a deep store that hangs is waited for {waits // 1000} s, and after {limit // 1000} s {then}",
+        f"a server waits {waits // 1000} s for a deep store that does not answer, and after "
+        f"{limit // 1000} s {then}",
         f"set {UPLOAD_TIMEOUT}=60000 on every server",
     )
 
@@ -235,11 +237,11 @@ def hanging_store(facts: Facts) -> CheckResult:
 def back_fill(facts: Facts) -> CheckResult:
     """Missing copies should be uploaded later (docs/design/realtime.md#s6-backfill)."""
     if facts.pauseless:
-        return passed("the daily pass of Pinot's validation uploads what the deep store has not got")
+        return passed("the daily pass of Pinot's validation uploads what is missing in the deep store")
     if facts.cluster.deep_store_upload_retry:
-        return passed("the controller has missing copies uploaded")
+        return passed("the controller has the missing copies uploaded")
     return warn(
-        "after an outage nobody uploads what went past the deep store "
+        "after an outage Pinot does not upload the segments that bypassed the deep store "
         "(controller.realtime.segment.deepStoreUploadRetryEnabled is false)",
         "set it to true on every controller, or run `pinot-assets realtime repair` after an outage",
     )
@@ -277,10 +279,10 @@ def servers_come_back(facts: Facts) -> CheckResult:
     """Seen on 1.5.1: both replicas were killed at COMMITTING and restarted with default settings."""
     waits, startup = facts.target.download_timeout_s, facts.cluster.startup_timeout_s
     if waits < startup // 2:
-        return passed(f"a restarted server waits at most {waits} s for a segment that nobody has")
+        return passed(f"a restarted server waits at most {waits} s for a segment that no server has")
     return warn(
-        f"a server that restarts waits {waits} s for a segment that nobody has, STARTING and without "
-        f"serving any table; it gives up starting after {startup} s",
+        f"a server that restarts waits {waits} s for a segment that no server has, STARTING and "
+        f"without serving any table; after {startup} s it stops starting",
         f'write {DOWNLOAD_WAIT}: "60" in the stream, never less than {_TWO_LOOKS_S}',
     )
 
@@ -290,7 +292,7 @@ def silent_answers(facts: Facts) -> CheckResult:
     """Seen on 1.5.1: brokers count segments made while a server is dead as new, and leave them out."""
     version, seconds = release(facts.cluster.version), facts.cluster.new_segment_expiration_s
     if version < _V1:
-        return passed("brokers of this release have no grace for new segments")
+        return passed("brokers of this release give new segments no grace period")
     if seconds <= 60:
         return passed(f"a broker leaves a missing new segment out for {seconds} s at most")
     watch = "watch the check `answers`"
@@ -307,16 +309,16 @@ def admin_ports(facts: Facts) -> CheckResult:
     """Peers use the admin port; this rule asks it from here only (docs/design/realtime.md#s6-download)."""
     shut = {server: why for server, why in facts.admin_ports.items() if why is not None}
     if not facts.admin_ports:
-        return warn("Pinot knows no server of this table", "start the servers of its tenant and look again")
+        return warn("Pinot names no server of this table", "start the servers of its tenant and look again")
     if shut:
         server, why = next(iter(sorted(shut.items())))
         return refuse(
-            f"{some(sorted(shut))} did not answer on the port that peers ask ({server}: {why})",
+            f"{some(sorted(shut))} did not answer on the port that peers use ({server}: {why})",
             "open the admin port between the servers (default 8097; https: adminHttpsPort of the instance)",
         )
     return passed(
-        f"{len(facts.admin_ports):,} admin ports answer from here; whether servers reach each other, only "
-        "they know"
+        f"{len(facts.admin_ports):,} admin ports answer this machine; whether the servers can "
+        "connect to each other is not known"
     )
 
 

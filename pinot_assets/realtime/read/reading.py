@@ -91,7 +91,9 @@ class _StateReading:
         self, deep_store: ObjectStore | None, read_stream: ReadStream, clock: Callable[[], float]
     ) -> RealtimeState:
         if (config := self.pinot.table_config(self.table)) is None:
-            raise PinotNotFound(f"there is no table {self.table}", hint="GET /tables lists those there are")
+            raise PinotNotFound(
+                f"there is no table {self.table}", hint="GET /tables lists the tables of this Pinot"
+            )
         settings = table_settings(config)
         read_ms = int(clock() * 1000)
         ideal = self._try("segments", self._ideal_state)

@@ -92,7 +92,7 @@ def client_settings(stream: Mapping[str, str]) -> JsonObject:
     """
     kind = stream.get("streamType", "kafka")
     if kind != "kafka":
-        raise StreamUnreadable(f"the stream is {kind}", why="only Kafka can be read from here")
+        raise StreamUnreadable(f"the stream is {kind}", why="pinot-assets reads only Kafka")
     # At top level, as Pinot takes them, and with the prefix that Pinot's guides write.
     properties = {
         **{key.removeprefix("stream.kafka.consumer.prop."): value for key, value in stream.items()},
@@ -111,8 +111,8 @@ def _sasl(properties: Mapping[str, str]) -> dict[str, str]:
     mechanism = properties.get("sasl.mechanism", "GSSAPI")
     if mechanism not in _MECHANISMS:
         raise StreamUnreadable(
-            f"the stream wants sasl.mechanism {mechanism}",
-            why=f"from here, {', '.join(_MECHANISMS)} are known",
+            f"the stream needs sasl.mechanism {mechanism}",
+            why=f"pinot-assets knows {', '.join(_MECHANISMS)}",
         )
     pairs = _JAAS.findall(properties.get("sasl.jaas.config", ""))
     login = {key: re.sub(r"\\(.)", r"\1", value) for key, value in pairs}
@@ -130,10 +130,12 @@ def _ssl(properties: Mapping[str, str]) -> JsonObject:
             kind = properties.get(key.replace("location", "type"), "JKS")
             if kind.upper() != "PEM":
                 raise StreamUnreadable(
-                    f"{key} of the stream is a {kind} file", why="only PEM files can be read from here"
+                    f"{key} of the stream is a {kind} file", why="pinot-assets reads only PEM files"
                 )
             if not Path(path).is_file():
-                raise StreamUnreadable(f"{key} of the stream names {path}", why="there is no such file here")
+                raise StreamUnreadable(
+                    f"{key} of the stream names {path}", why="this machine has no such file"
+                )
             settings[ours] = path
     if properties.get("ssl.endpoint.identification.algorithm") == "":
         settings["ssl_check_hostname"] = False

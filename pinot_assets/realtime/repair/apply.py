@@ -143,7 +143,7 @@ class Repair:
         try:
             send_step(step, state, self.pinot, self.delete_upload)
         except SwitchStateUnknown as error:
-            self.tell(f"{step}: {error.what}; looking whether it happened")
+            self.tell(f"{step}: {error.what}; checking whether it happened")
         except (PinotError, SourceError) as error:
             self.tell(f"{step}: {error}")
             return StepOutcome(step, StepResult.REFUSED, str(error))
@@ -217,14 +217,14 @@ def send_step(step: Step, state: RealtimeState, pinot: RealtimePinot, delete: De
             pinot.resume(table)
         case Means.STORE:
             if delete is None:
-                why, hint = "the deep store is not reached from here", "delete them by hand"
+                why, hint = "this machine cannot read the deep store", "delete them by hand"
                 raise PinotError(f"{step} cannot be done", why=why, hint=hint)
             for name in step.names:
                 delete(name)
         case Means.SERVER:
             _by_server(step, state, pinot)
         case Means.PERSON:
-            raise ValueError(f"{step} is a person's")
+            raise ValueError(f"only a person can do {step}")
 
 
 def _by_server(step: Step, state: RealtimeState, pinot: RealtimePinot) -> None:
@@ -246,7 +246,7 @@ def _upload(step: Step, table: str, pinot: RealtimePinot, address: str) -> None:
     """
     segment = step.segments[0]
     if not (url := pinot.server_uploads(address, table, segment, step.deadline_s)):
-        raise PinotError(f"{step.server} uploaded {segment} and did not say where to")
+        raise PinotError(f"{step.server} uploaded {segment} and did not report where to")
     crc = pinot.server_crc(address, table, segment)
     node = pinot.segment_node(table, segment)
     if not node.simple.get(URL):
@@ -261,11 +261,11 @@ def _finish(step: Step, table: str, pinot: RealtimePinot, address: str) -> None:
     if node.simple.get(STATUS) != SegmentStatus.COMMITTING:
         return
     if fields.get(STATUS) != SegmentStatus.DONE or not fields.get(URL):
-        raise PinotError(f"{step.server} did not finish {segment}", why=f"it says {fields.get(STATUS)}")
+        raise PinotError(f"{step.server} did not finish {segment}", why=f"it answers {fields.get(STATUS)}")
     if fields.get(END_OFFSET) != node.simple.get(END_OFFSET):
         raise PinotError(
             f"{step.server} has other rows of {segment} than were committed",
-            why=f"its end offset is {fields.get(END_OFFSET)}, the node says {node.simple.get(END_OFFSET)}",
+            why=f"its end offset is {fields.get(END_OFFSET)}, and the node has {node.simple.get(END_OFFSET)}",
         )
     pinot.write_segment(table, node.with_fields(**fields))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pinot_assets.core.text import counted, plural
+from pinot_assets.core.text import counted
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS, reingests
 from pinot_assets.realtime.model.state import (
     Copy,
@@ -79,7 +79,7 @@ def _stored_by(
     able = [server for server in state.live_copies(segment) if facts.has_store(state, server)]
     if not able:
         return Unrepairable(
-            segment.name, f"{why}; none of these has a segment store to put it in", facts.SET_A_STORE
+            segment.name, f"{why}; none of these has a segment store to upload it to", facts.SET_A_STORE
         )
     server = None
     if means is Means.SERVER:
@@ -89,7 +89,7 @@ def _stored_by(
             return Unrepairable(
                 segment.name,
                 f"{why}; the admin address of none of these is known",
-                "see that the instance configs name adminPort, and that this machine reaches it",
+                "make sure that the instance configs name adminPort, and that this machine can connect to it",
             )
     size = state.largest_bytes if segment.size_bytes is None else segment.size_bytes
     deadline = state.cluster.upload_timeout_ms / 1000 + SPARE_S
@@ -104,7 +104,8 @@ def _nowhere(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
         yield Unrepairable(
             segment.name,
             f"it is not in the deep store, and the servers that may have it are down: {', '.join(dead)}",
-            "start one of them with its disk; do not rebalance, drop the server or delete the segment before",
+            "start one of them with its disk; until then do not rebalance, drop the server or "
+            "delete the segment",
         )
     elif coming:
         yield Waiting(segment.name, f"{', '.join(coming)} may still load it from its own disk")
@@ -118,7 +119,10 @@ def _resets(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
         load_s = max(RESET_DEADLINE_S, state.settings.download_timeout_s) + SPARE_S
     for replica in facts.in_error(state, segment):
         if replica.pending:
-            yield Waiting(segment.name, f"{replica.server} has a message about it, and resets nothing before")
+            yield Waiting(
+                segment.name,
+                f"{replica.server} has a message about it, and resets nothing before it has handled that",
+            )
             continue
         if segment.copy is Copy.DEEP_STORE:
             source = "the deep store has it"
@@ -158,16 +162,17 @@ def lost(state: RealtimeState, segment: LlcSegment) -> Iterator[Step | Unrepaira
     elif segment.url is not None:
         yield Unrepairable(
             segment.name,
-            f"it is COMMITTING, no live server has it, and its node has a URL all the same "
-            f"({segment.url or 'empty'}): Pinot reads nothing again that has one",
-            "look whether the deep store has that file; the node must say DONE with it, or lose the URL",
+            "it is COMMITTING, no live server has it, and its node has a URL all the same "
+            f"({segment.url or 'empty'}): Pinot consumes no segment again that has a URL",
+            "check whether the deep store has that file; the node must have status DONE with it, or no URL",
         )
     elif not up:
         yield Unrepairable(
             segment.name,
             "it was being committed, and all its servers are down: "
             + ", ".join(facts.on_dead_servers(state, segment)),
-            "start one of them; if none can come back, rebalance the table: then it is read from the stream",
+            "start one of them; if none can be started, rebalance the table: then it is consumed "
+            "from the stream",
         )
     elif coming := [
         r.server
@@ -176,7 +181,7 @@ def lost(state: RealtimeState, segment: LlcSegment) -> Iterator[Step | Unrepaira
         and (since := state.servers[r.server].since_ms) is not None
         and state.read_ms - since < COMPLETION_WINDOW_MS
     ]:
-        yield Waiting(segment.name, f"{', '.join(coming)} has just come back and may have it on its disk")
+        yield Waiting(segment.name, f"{', '.join(coming)} has just started and may have it on its disk")
     elif not reingests(state.settings, state.cluster):
         yield _out_of_order(state, segment)
     # The stream must still have the first row. It must also have the last: the topic may be a new one.
@@ -186,7 +191,7 @@ def lost(state: RealtimeState, segment: LlcSegment) -> Iterator[Step | Unrepaira
     ):
         yield Unrepairable(
             segment.name,
-            f"no live server has it, and it cannot be read again: {gone}",
+            f"no live server has it, and it cannot be consumed again: {gone}",
             "start a server that may have it on its disk; otherwise its rows are lost: delete the segment",
         )
     else:
@@ -202,8 +207,8 @@ def _building(state: RealtimeState, segment: LlcSegment, building: list[str]) ->
     return Unrepairable(
         segment.name,
         f"{servers} has had its rows in memory for {age / 60_000:.0f} min and has not built it",
-        "look into that server's log for the build; a restart of it gives the rows up, and then they are "
-        "read from the stream, if that still has them",
+        "read that server's log for the build; a restart of the server drops the rows, and then "
+        "they are consumed from the stream, if it still has them",
     )
 
 
@@ -213,15 +218,17 @@ def _out_of_order(state: RealtimeState, segment: LlcSegment) -> Unrepairable:
     first = f"start {', '.join(dead)}, which may have it on its disk; or " if dead else ""
     return Unrepairable(
         segment.name,
-        f"no live server has it, and rows of a {kind} table must be read in order, so Pinot reads none again",
-        f"{first}delete it with all later ones of its partition and read them again in order: `pinot-assets "
-        f"realtime restart-from`; or set disasterRecoveryMode to ALWAYS and accept wrong rows for a while",
+        f"no live server has it, and rows of a {kind} table must be consumed in order, so Pinot "
+        "consumes none again",
+        f"{first}delete it with all later ones of its partition and consume them again in order: "
+        "`pinot-assets realtime restart-from`; or set disasterRecoveryMode to ALWAYS and accept "
+        "wrong rows for a while",
     )
 
 
 def _reingest(state: RealtimeState, segment: LlcSegment) -> Step | Unrepairable:
     """Let a server of our choice read it: validation may take a dead one and waits until all are in ERROR."""
-    why = "no live server has it; the stream still holds its rows"
+    why = "no live server has it; the stream still has its rows"
     deadline = REINGESTION_S + state.cluster.upload_timeout_ms / 1000
     replicas = facts.held(segment)
     if able := [
@@ -237,16 +244,17 @@ def _reingest(state: RealtimeState, segment: LlcSegment) -> Step | Unrepairable:
     if without_store := [r.server for r in replicas if facts.admin_url(state, r.server) is not None]:
         return Unrepairable(
             segment.name,
-            f"it could be read again, but {', '.join(without_store)} has no segment store to put it in",
+            f"it could be consumed again, but {', '.join(without_store)} has no segment store to "
+            "upload it to",
             facts.SET_A_STORE,
         )
     if all(r.external == "ERROR" and facts.is_up(state, r.server) for r in replicas):
         return Step(StepKind.REINGEST, Means.VALIDATION, why, (segment.name,), deadline_s=deadline)
     return Unrepairable(
         segment.name,
-        "it could be read again, but no live server's admin address is known, and Pinot's validation does so "
-        "only once every replica is in ERROR",
-        "see that the instance configs name adminPort, and that this machine reaches it",
+        "it could be consumed again, but no live server's admin address is known, and Pinot's "
+        "validation does so only when every replica is in ERROR",
+        "make sure that the instance configs name adminPort, and that this machine can connect to it",
     )
 
 
@@ -269,8 +277,8 @@ def stale(state: RealtimeState) -> Iterator[Step | Unrepairable]:
         yield Step(
             StepKind.UNLIST,
             Means.SEGMENT_VALIDATION,
-            f"{counted(len(listed), 'segment stands', 'segments stand')} in the list of "
-            "committing ones without being so",
+            f"{counted(len(listed), 'segment is', 'segments are')} in the list of committing "
+            "segments, but not COMMITTING",
             names=listed,
         )
     used = files_named(segment.url for segment in state.segments)
@@ -290,14 +298,15 @@ def stale(state: RealtimeState) -> Iterator[Step | Unrepairable]:
         # dropped its rows. Pinot calls the empty segment DONE; only the upload still has the rows.
         yield Unrepairable(
             segment.name,
-            f"its left-over upload {upload.name} has {upload.size_bytes:,} bytes, it has "
-            f"{segment.size_bytes:,}: the upload may have rows that it lacks",
-            "compare their rows; upload it in the segment's place, or delete it by hand",
+            f"its left-over upload {upload.name} has {upload.size_bytes:,} bytes, and the stored "
+            f"segment has {segment.size_bytes:,}: the upload may have rows that the segment lacks",
+            "compare their rows; upload it in place of the segment, or delete it by hand",
         )
     if swept:
         yield Step(
             StepKind.SWEEP,
             Means.STORE,
-            f"{plural(len(swept), 'upload')} never moved into place, of what is stored whole",
+            f"{counted(len(swept), 'upload was', 'uploads were')} never moved into place, of "
+            "segments that are stored completely",
             names=tuple(swept),
         )

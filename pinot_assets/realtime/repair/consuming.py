@@ -37,16 +37,20 @@ def in_progress(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairIte
     all_broken = all(r.external == "ERROR" for r in segment.replicas if r.ideal is not None)
     for replica in broken:
         if replica.pending:
-            yield Waiting(segment.name, f"{replica.server} has a message about it, and resets nothing before")
+            yield Waiting(
+                segment.name,
+                f"{replica.server} has a message about it, and resets nothing before it has handled that",
+            )
         elif not all_broken and (wait := facts.young(state, segment)) is not None:
             yield wait
         elif (gone := facts.lost_from_stream(state, segment, segment.start_offset)) is not None:
             yield Unrepairable(
                 segment.name,
-                f"its consumer on {replica.server} is in ERROR, and would read fewer rows again: {gone}",
+                f"its consumer on {replica.server} is in ERROR, and would consume fewer rows when "
+                f"started again: {gone}",
                 "while another replica consumes, force a commit: the next segment starts on all replicas"
                 if not all_broken
-                else "make sure what the stream holds, then resume with `consumeFrom=smallest`",
+                else "find out what the stream still has, then resume with `consumeFrom=smallest`",
             )
         else:
             yield Step(
@@ -61,8 +65,9 @@ def in_progress(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairIte
         if some_consume and replica.ideal == "OFFLINE" and facts.is_up(state, replica.server):
             yield Unrepairable(
                 segment.name,
-                f"{replica.server} stopped consuming it (OFFLINE in the ideal state), the others go on",
-                "it takes part again from the next segment on; `forceCommit` brings that about at once",
+                f"{replica.server} stopped consuming it (OFFLINE in the ideal state), the other "
+                "servers continue",
+                "it consumes again from the next segment on; `forceCommit` starts that at once",
             )
 
 
@@ -127,9 +132,9 @@ def _stopped(state: RealtimeState, segment: LlcSegment) -> _Idle | Unrepairable 
             return wait or _Idle(partition, f"{segment.status}, without a next segment", changes=name)
         return facts.young(state, segment) or Unrepairable(
             name,
-            f"it is {segment.status} without a next segment; Pinot mends that only of {expected} ones "
-            f"while pauseless is {'on' if state.settings.pauseless else 'off'}",
-            "switch pauseless back, repair, then switch it with `pinot-assets realtime pauseless`",
+            f"it is {segment.status} without a next segment; Pinot repairs that only for "
+            f"{expected} ones while pauseless is {'on' if state.settings.pauseless else 'off'}",
+            "turn pauseless back, repair, then change it with `pinot-assets realtime pauseless`",
         )
     if ideal == {"OFFLINE"}:
         return _settled(state, segment) or _Idle(partition, "all replicas stopped")
@@ -138,8 +143,8 @@ def _stopped(state: RealtimeState, segment: LlcSegment) -> _Idle | Unrepairable 
         return wait or _Idle(partition, "no segment after its last one", facts.recreate_means(state))
     return Unrepairable(
         name,
-        f"nobody consumes its partition: it is {segment.status}, and {', '.join(sorted(ideal))} in the "
-        "ideal state; Pinot only reports that",
+        f"no server consumes its partition: it is {segment.status}, and "
+        f"{', '.join(sorted(ideal))} in the ideal state; Pinot only reports that",
         "delete the segment if the stream still has its rows, then resume",
     )
 
@@ -149,7 +154,7 @@ def _settled(state: RealtimeState, segment: LlcSegment) -> Waiting | None:
     age = state.age_ms(segment)
     if age is not None and age < SAME_MOMENT_MS:
         return Waiting(
-            segment.name, "it was written while the table was looked at", state.read_ms + SAME_MOMENT_MS
+            segment.name, "it was written while the table was being read", state.read_ms + SAME_MOMENT_MS
         )
     return None
 
@@ -163,8 +168,8 @@ def _rows_gone(state: RealtimeState, segment: LlcSegment) -> Iterator[Unrepairab
     if (gone := facts.lost_from_stream(state, segment, offset)) is not None:
         yield Unrepairable(
             f"partition {segment.partition}",
-            f"consumption goes on later than it stopped: {gone}",
-            "those rows must come from elsewhere; raise the stream's retention above the worst repair time",
+            f"consumption continues later than it stopped: {gone}",
+            "copy those rows from elsewhere; raise the stream's retention above the worst repair time",
         )
 
 
@@ -179,7 +184,8 @@ def starting(state: RealtimeState) -> Iterator[Waiting]:
             until = None if server.since_ms is None else server.since_ms + longest * 1000
             yield Waiting(
                 server.name,
-                f"it is starting, and serves no table until all is loaded or {longest} s are over",
+                "it is starting, and serves no table until it has loaded all segments or "
+                f"{longest} s have passed",
                 until,
             )
 
@@ -192,8 +198,9 @@ def restarts(state: RealtimeState, memory: Memory) -> Iterator[Step | Waiting]:
     candidates = _most(_forgotten(state)), _most(_on_a_disk(state, memory))
     whys = (
         "it should have {} segments that it has not loaded, and no message about them waits",
-        "{} segments are in ERROR everywhere and a reset did not help: whichever server built them has them "
-        "on its disk, and with completionMode DOWNLOAD looks there only when it starts",
+        "{} segments are in ERROR everywhere and a reset did not help: the server that built "
+        "them has them on its disk, and with completionMode DOWNLOAD looks there only when it "
+        "starts",
     )
     for one, why in zip(candidates, whys, strict=True):
         if one is None:

@@ -57,7 +57,9 @@ def has_store(state: RealtimeState, server: str) -> bool:
 def young(state: RealtimeState, segment: LlcSegment) -> Waiting | None:
     """Return a wait if the segment's commit may still run: within 300 s of the last write of its node."""
     if (age := state.age_ms(segment)) is None:
-        return Waiting(segment.name, "the age of its node is not known, so its commit may still be going on")
+        return Waiting(
+            segment.name, "the age of its node is not known, so its commit may still be in progress"
+        )
     if age < COMPLETION_WINDOW_MS:
         return Waiting(
             segment.name,
@@ -100,17 +102,20 @@ def lost_from_stream(state: RealtimeState, segment: LlcSegment, offset: str | No
     """
     if (held_by_stream := state.stream.get(segment.partition)) is None:
         why = state.unread.get("stream")
-        return "what the stream still holds is not known" + (f" ({why})" if why else "")
+        return "it is not known what the stream still has" + (f" ({why})" if why else "")
     number = None if offset is None else whole_number(offset)
     if number is None:
-        return f"its offset ({offset or 'none'}) cannot be compared with what the stream holds"
+        return f"its offset ({offset or 'none'}) cannot be compared with those of the stream"
     if held_by_stream.earliest > number:
         return (
-            f"the stream begins at {held_by_stream.earliest} now: "
+            f"the stream now begins at {held_by_stream.earliest}: "
             f"{plural(held_by_stream.earliest - number, 'message')} gone, from {offset} on"
         )
     if held_by_stream.latest < number:
-        return f"the stream ends at {held_by_stream.latest}, before {offset}: has the topic been made anew?"
+        return (
+            f"the stream ends at {held_by_stream.latest}, before {offset}: was the topic deleted and "
+            "created again?"
+        )
     return None
 
 

@@ -272,64 +272,71 @@ class Manual:
     if_it_fails: str
 
 
-_STORED: Final = "the segment's node says DONE and names a download URL"
+_STORED: Final = "the segment's node has status DONE and names a download URL"
 
 _MANUALS: Final = {
     StepKind.UPLOAD: Manual(
-        "a live server has it loaded, its commit is over (of a pauseless table: its node is older than 300 "
-        "s), retention keeps it for another hour",
-        "that server tars it and copies it into the deep store; the node gets the download URL. Queries of "
-        "that server may be slower meanwhile",
+        "a live server has loaded it, its commit has ended (of a pauseless table: its node is "
+        "older than 300 s), retention keeps it for another hour",
+        "that server makes a tar of it and copies it into the deep store; the node gets the "
+        "download URL. Queries of that server may be slower meanwhile",
         _STORED,
-        "see whether the deep store takes writes from that server (pinot.server.instance.segment.store.uri), "
-        "and the controller's log for `Failed to upload segment`",
+        "check whether that server can write to the deep store "
+        "(pinot.server.instance.segment.store.uri); search the controller's log for `Failed to "
+        "upload segment`",
     ),
     StepKind.FINISH: Manual(
-        "COMMITTING for more than 300 s, and a live server has it loaded",
+        "COMMITTING for more than 300 s, and a live server has loaded it",
         "that server uploads it and answers with its metadata; the node becomes DONE",
         _STORED,
-        "see whether the deep store takes writes, and the server's log for `uploadCommittedSegment`",
+        "check whether the deep store can be written to; search the server's log for "
+        "`uploadCommittedSegment`",
     ),
     StepKind.RESET: Manual(
-        "this replica is in ERROR, its server is up, no message about it waits, what it loads from is there",
-        "this replica alone goes to OFFLINE and back: loaded anew, or consumed from its start offset. Others "
-        "are not touched",
-        "the external view has the replica in the state that the ideal state wants",
-        "the server's log says why it cannot load it; a missing disk or a schema that does not fit are usual",
+        "this replica is in ERROR, its server is up, no message about it waits, and what it "
+        "loads from exists",
+        "only this replica changes to OFFLINE and back: it is loaded again, or consumed from its "
+        "start offset. Other replicas are not touched",
+        "the replica's state in the external view is the one in the ideal state",
+        "the server's log shows why it cannot load it; a missing disk or a schema that does not "
+        "fit are usual",
     ),
     StepKind.REINGEST: Manual(
-        "COMMITTING for more than 300 s, no live server has it or is building it, the stream still holds all "
-        "its offsets, the table allows rows to be read again",
-        "one server reads the range from the stream again, builds the segment and stores it; the node "
-        "becomes DONE, and the replicas are reset",
+        "COMMITTING for more than 300 s, no live server has it or is building it, the stream "
+        "still has all its offsets, and the table allows rows to be consumed again",
+        "one server consumes the range from the stream again, builds the segment and stores it; "
+        "the node becomes DONE, and the replicas are reset",
         _STORED,
-        "see that server's log for `re-ingestion`; GET /reingestSegment/jobs there lists what it still reads",
+        "search that server's log for `re-ingestion`; GET /reingestSegment/jobs there lists what "
+        "it still consumes",
     ),
     StepKind.VALIDATE: Manual(
-        "the table is not paused; the last segment is older than 300 s where a commit might still go on; no "
-        "segment that only servers have would be reset along with it",
-        "Pinot makes the next segment of each partition that nobody consumes",
+        "the table is not paused; the last segment is older than 300 s where a commit might "
+        "still be in progress; no segment that only servers have would be reset, too",
+        "Pinot makes the next segment of each partition that no server consumes",
         "every one of these partitions has a segment that is IN_PROGRESS and CONSUMING in the ideal state",
-        "see the controller's log for RealtimeSegmentValidationManager, and whether it reaches the stream",
+        "search the controller's log for RealtimeSegmentValidationManager, and check whether it "
+        "can connect to the stream",
     ),
     StepKind.UNLIST: Manual(
         "these names are not COMMITTING, and have not been for 300 s",
-        "the list is written anew from the segments' real statuses",
+        "the list is written again from the segments' real statuses",
         "the list no longer has them",
         "the list only serves `pauselessDebugInfo`: nothing depends on it",
     ),
     StepKind.SWEEP: Manual(
-        "each is older than an hour, its segment is stored elsewhere, and no node names it as download URL",
+        "each is older than an hour, its segment is stored at another place, and no node names "
+        "it as download URL",
         "the files are deleted from the deep store",
         "a listing no longer has them",
-        "delete them by hand; they only take room",
+        "delete them by hand; they only use space",
     ),
     StepKind.RESTART: Manual(
-        "all other servers of the table serve, and nothing has its only copy on this one",
-        "on its start it looks at its disk first, and Helix sends it everything that it should have",
-        "the external view has its replicas in the state that the ideal state wants",
-        "look into its log; a start may take until every segment is loaded. What it has not got, another one "
-        "may have on its disk: the next plan names that one",
+        "all other servers of the table serve, and this server has the only copy of nothing",
+        "when it starts, it looks at its disk first, and Helix sends it everything that it should have",
+        "the states of its replicas in the external view are those in the ideal state",
+        "read its log; a start may take until every segment is loaded. Another server may have "
+        "on its disk what this one lacks: the next plan names that server",
     ),
 }
 

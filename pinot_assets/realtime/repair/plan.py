@@ -59,7 +59,7 @@ def plan(
     :param memory: tries of earlier repairs that are not known to have helped.
     """
     if (unknown := not_known(state)) is not None:
-        return RepairPlan(waiting=(Waiting(state.table, f"it could not be read as a whole: {unknown}"),))
+        return RepairPlan(waiting=(Waiting(state.table, f"it could not be read completely: {unknown}"),))
     items = list(chain(*(_of_segment(state, s) for s in state.segments), unconsumed(state), stale(state)))
     items += [*starting(state), *restarts(state, memory)]
     steps = _together([item for item in items if isinstance(item, Step) and item.means is not Means.PERSON])
@@ -68,7 +68,7 @@ def plan(
     refusals += [
         Unrepairable(
             _subject(step),
-            f"{step.kind} was begun {plural(memory.times(step), 'time')} without effect",
+            f"{step.kind} was started {plural(memory.times(step), 'time')} without effect",
             manual(step).if_it_fails,
         )
         for step in steps
@@ -88,13 +88,14 @@ def _of_segment(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairIte
         return
     if segment.status is None:
         yield Unrepairable(
-            segment.name, "its node says no status", "look at the node in Pinot's ZooKeeper browser"
+            segment.name, "its node has no status", "look at the node in Pinot's ZooKeeper browser"
         )
     elif not segment.in_ideal_state and segment.status is not SegmentStatus.IN_PROGRESS:
         yield Unrepairable(
             segment.name,
-            f"it is {segment.status} and not in the ideal state, so no server loads it; Pinot only tells",
-            "look into the controller's log of that commit; delete the segment if its rows stand in others",
+            f"it is {segment.status} and not in the ideal state, so no server loads it; Pinot "
+            "only reports it",
+            "search the controller's log for that commit; delete the segment if other segments have its rows",
         )
     elif segment.status.completed:
         yield from completed(state, segment)
@@ -148,7 +149,7 @@ def _chosen(
         elif len(chosen) >= limits.steps:
             why = f"no more than {plural(limits.steps, 'step')} at once"
         elif (other := next((c for c in chosen if _disturb(state, c, step)), None)) is not None:
-            why = f"{other.kind} is done first: one of the two goes over the whole table"
+            why = f"{other.kind} is done first: one of the two works on the whole table"
         wait = _tried(state, step, limits, memory) or _risky(state, step)
         if wait is None and why is not None:
             wait = Waiting(_subject(step), why)
@@ -173,12 +174,14 @@ def _tried(state: RealtimeState, step: Step, limits: RepairLimits, memory: Memor
         and (not set(tried.segments).isdisjoint(step.segments) or _disturb(state, tried, step))
     ]
     if busy:
-        return Waiting(_subject(step), "what was begun before may still be at work", max(busy))
+        return Waiting(_subject(step), "an earlier start may still be in progress", max(busy))
     again = memory.again_at_ms(step, limits)
     if again is not None and again > now:
         times = memory.times(step)
         return Waiting(
-            _subject(step), f"{step.kind} was begun {plural(times, 'time')} and had no effect yet", again
+            _subject(step),
+            f"{step.kind} was started {plural(times, 'time')} and has had no effect yet",
+            again,
         )
     return None
 
@@ -205,8 +208,8 @@ def _risky(state: RealtimeState, step: Step) -> Waiting | None:
         if broken and without_tar(segment) and state.live_copies(segment):
             return Waiting(
                 _subject(step),
-                f"a validation would take down every replica of {segment.name}, which only servers have; "
-                "Pinot's own next one does all the same",
+                f"a validation would take down every replica of {segment.name}, which only "
+                "servers have; Pinot's own next validation does so all the same",
             )
     return None
 

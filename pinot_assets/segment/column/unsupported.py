@@ -35,12 +35,12 @@ class Feature(Enum):
 
     COLUMN_INVALID = ("Pinot has no such columns", "COLUMN_INVALID")
     DEFAULT_VALUE = (
-        "Pinot would not take it, or its meaning depends on the server's time zone",
+        "Pinot would not accept it, or its meaning depends on the server's time zone",
         "DEFAULT_VALUE_INVALID",
     )
     TRAILING_ZEROS = ("equal numbers of different scale have no certain order", "BIG_DECIMAL_SCALE_AMBIGUOUS")
     NEEDS_BUILDER = ("only Pinot's own builder writes it", _NEEDS_BUILDER)
-    OLD_FIELDS = ("old forms that are not imitated", _NEEDS_BUILDER)
+    OLD_FIELDS = ("pinot-assets does not write old forms", _NEEDS_BUILDER)
     COLUMN_NAME = ("servers would read something else", "COLUMN_NAME_UNSAFE")
     CODEC_UNREADABLE = ("Pinot 1.5.1 does not read back what it wrote", "CODEC_UNREADABLE_IN_1_5_1")
     ENCODING_INVALID = ("Pinot does not accept it", "ENCODING_INVALID")
@@ -66,20 +66,20 @@ class Feature(Enum):
     TIME_FORMAT_OTHER = ("they cannot be read exactly as Pinot reads them", "TIME_FORMAT_UNSUPPORTED")
     TIME_COLUMN = ("Pinot does not accept it", "TIME_COLUMN_INVALID")
     TRANSFORM_OTHER = (
-        "nothing in Spark SQL is certainly the same: write transforms and filter in fileIngestion",
+        "nothing in Spark SQL is certain to do the same: write transforms and filter in fileIngestion",
         "TRANSFORM_NOT_TRANSLATED",
     )
     GROOVY = (
-        "Spark SQL cannot say what a script does: write transforms and filter in fileIngestion",
+        "Spark SQL cannot do what a script does: write transforms and filter in fileIngestion",
         "GROOVY_REFUSED",
     )
     TRANSFORM_REFERENCE = (
-        "Pinot and Spark would put a variable of the environment there, which must not become table data",
+        "Pinot and Spark would replace it by a variable of the environment, which must not become table data",
         "REFERENCE_REFUSED",
     )
     TRANSFORM_INVALID = ("Pinot does not accept it", "TRANSFORM_INVALID")
     INGESTION = ("it changes rows while they are read", "INGESTION_TRANSFORM_NEEDS_JVM")
-    UPSERT = ("such a table's segments are no files that can be replaced", "UPSERT_UNSUPPORTED")
+    UPSERT = ("the segments of such a table are not files that can be replaced", "UPSERT_UNSUPPORTED")
     CONFIG_SHAPE = ("Pinot does not accept it", "CONFIG_INVALID")
     OLD_SERVER = ("0.11 is the oldest server that was tested", "SERVER_TOO_OLD")
 

@@ -79,7 +79,7 @@ def bloom_filter(column: str, texts: pa.LargeBinaryArray, cardinality: int, how:
         raise BuildError(
             f"the bloom filter of column {column} would have no bit",
             why=f"{cardinality} distinct values with a false positive probability (fpp) of {fpp:g}",
-            hint="lower its fpp, or leave it out: a filter that lets most values through saves nothing",
+            hint="lower its fpp, or remove it: a filter that most values pass saves nothing",
         )
     hashes = max(1, math.floor(-math.log(fpp) / math.log(2) + 0.5))
     bits = np.zeros(64 * longs, dtype=np.uint8)

@@ -164,7 +164,7 @@ def _rank_decimals(name: str, values: Decimals, codes: Codes) -> OrderedValues:
     if ((keys == keys[-1]) & (values.scales != values.scales[-1])).any():
         raise BuildError(
             f"Column {name} holds its defaultNullValue with other zeros at its end",
-            why="Pinot keeps both, in an order that is chance",
+            why="Pinot keeps both, in an order that is not defined",
             hint="Strip the zeros at the end of defaultNullValue.",
         )
     _, first, ranks = np.unique(keys, return_index=True, return_inverse=True)

@@ -107,10 +107,10 @@ def _kept_outputs(context: TriggerContext, kept: Sequence[str]) -> list[Output]:
     known = current.segments if current is not None else {}
     if foreign := [name for name in kept if name not in known]:
         raise PinotError(
-            f"a shadow table cannot hold what {context.table} will be",
-            why=f"of what stays {counted(len(foreign), 'segment was', 'segments were')} not published "
-            f"from here, first {foreign[0]}",
-            hint="ask what is staged, or the servers",
+            f"no shadow table can have the segments that {context.table} will have",
+            why=f"{counted(len(foreign), 'segment that stays was', 'segments that stay were')} not "
+            f"published by pinot-assets, first {foreign[0]}",
+            hint="query what is staged, or the servers",
         )
     return [known[name] for name in kept]
 
@@ -183,7 +183,7 @@ class Servers:
             live=bool(self._sides.live),
         )
         finding = assertion_holds(assertion, answers)
-        away = [f"{server} was not asked: {error.what}" for server, error in sorted(self._away.items())]
+        away = [f"{server} is left out: {error.what}" for server, error in sorted(self._away.items())]
         return replace(finding, message="; ".join([finding.message, *away]))
 
     def _by_each_replica(self, question: Question) -> Iterator[Tally]:
@@ -245,7 +245,7 @@ class Servers:
                     self._away[server].what for server in self._replicas.get(name, {}) if server in self._away
                 ]
                 raise PinotError(
-                    f"no server can be asked for {name}", why="; ".join(away) or "none has it ONLINE"
+                    f"no server can answer for {name}", why="; ".join(away) or "none has it ONLINE"
                 )
             shares.setdefault(server, []).append(name)
         return [

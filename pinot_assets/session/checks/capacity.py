@@ -83,9 +83,10 @@ def _require_quota(context: TriggerContext, needed: int, freed: int, replication
     if present - freed + needed > quota * replication:
         raise PushRefused(
             f"the switch of {context.table} does not fit into its storage quota",
-            why=f"{_mb(present)} present, {_mb(needed)} to come, {_mb(quota * replication)} allowed, "
-            f"over {plural(replication, 'replica')}",
-            hint=f"raise quota.storage: a switch needs room for old and new segments at once{way_out}",
+            why=f"{_mb(present)} are present, {_mb(needed)} would be added, "
+            f"{_mb(quota * replication)} are allowed, over {plural(replication, 'replica')}",
+            hint="raise quota.storage: during a switch the table has the old and the new segments at "
+            f"once{way_out}",
         )
 
 
@@ -109,11 +110,11 @@ def _require_disks(
         server, fullest = min(short.items(), key=lambda item: item[1].total - item[1].used)
         raise PushRefused(
             f"the switch of {context.table} does not fit on the disks of its servers",
-            why=f"{_mb(needed)} to come over {plural(len(servers), 'server')}, {_mb(part)} each, and "
-            f"{_mb(tars)} of tars while they load; {server} has {_mb(fullest.total - fullest.used)} free of "
-            f"{_mb(fullest.total)}",
-            hint="give the servers larger disks, or add servers and rebalance: a switch needs room for old "
-            f"and new segments at once{way_out}",
+            why=f"{_mb(needed)} would be added on {plural(len(servers), 'server')}, {_mb(part)} each, "
+            f"and {_mb(tars)} of tars while they load; {server} has "
+            f"{_mb(fullest.total - fullest.used)} free of {_mb(fullest.total)}",
+            hint="give the servers larger disks, or add servers and rebalance: during a switch the "
+            f"table has the old and the new segments at once{way_out}",
         )
 
 
@@ -194,9 +195,9 @@ def require_lineage_capacity(
     if size > LINEAGE_BYTES:
         raise PushRefused(
             f"the switch of {table} does not fit into its lineage",
-            why=f"the lineage would take {size / 1024:,.0f} KiB of {LINEAGE_BYTES // 1024} KiB, "
+            why=f"the lineage would have {size / 1024:,.0f} KiB of {LINEAGE_BYTES // 1024} KiB, "
             f"{znode_bytes(table, kept) / 1024:,.0f} KiB of it for "
-            f"{counted(len(kept), 'entry that stands', 'entries that stand')}",
+            f"{counted(len(kept), 'entry that is kept', 'entries that are kept')}",
             hint=f"{_WAY_OUT}; Pinot forgets finished entries about a day after their switch",
         )
 

@@ -72,7 +72,7 @@ def _wait_online(context: TriggerContext, switch: Switch) -> Replicas:
         if not is_noted and deadline.waited >= _NOTED_AFTER_S:
             is_noted = True
             finding = replicas_online(switch.segments_to, replicas)
-            context.note(f"the servers get {deadline.left:.0f} s more to load: {finding.message}")
+            context.note(f"the servers have {deadline.left:.0f} s more to load: {finding.message}")
         return False
 
     return poll_until(
@@ -117,7 +117,7 @@ class RowCount:
 
     def __str__(self) -> str:
         if self.rows is None:
-            return f"{self.broker} gave no whole answer: {self.error}"
+            return f"{self.broker} gave no complete answer: {self.error}"
         return f"{self.broker} counts {plural(self.rows, 'row')}, {self.expected:,} expected"
 
 

@@ -110,8 +110,8 @@ class ShadowTable:
         if is_table or pinot.get_schema(name) is not None:
             raise PinotError(
                 f"no shadow table of {self._context.table} can be made",
-                why=f"a {'table' if is_table else 'schema'} {name} is there, and was not made by an audit",
-                hint="delete or rename it, or leave `via: shadow` out",
+                why=f"a {'table' if is_table else 'schema'} {name} exists that no audit made",
+                hint="delete or rename it, or remove `via: shadow`",
             )
 
     def _create(self, config: dict[str, object]) -> None:
@@ -153,7 +153,7 @@ class ShadowTable:
         if set(counted.values()) != {rows}:
             answers = ", ".join(f"{url} counts {count}" for url, count in counted.items())
             raise PinotError(
-                f"{self.name} does not show the {rows} rows that it was given",
+                f"{self.name} does not show its {rows} rows",
                 why=answers or "no broker serves it",
             )
         self._broker = min(counted)
@@ -173,8 +173,8 @@ def ask_table(pinot: PinotClient, table: str, question: Question) -> Tally:
 def _ask(pinot: PinotClient, broker: str, table: str, question: Question) -> Tally:
     if question.having and question.limited and not versions.brokers_keep_all_groups(pinot.version()):
         raise PinotError(
-            f"a broker of Pinot {pinot.version()} would not look at all groups",
-            why="it keeps five times LIMIT of them, 5,000 at least, before it comes to HAVING",
+            f"a broker of Pinot {pinot.version()} would not use all groups",
+            why="it keeps five times LIMIT of them, 5,000 at least, before it applies HAVING",
             hint="leave LIMIT out",
         )
     return broker_tally(question, pinot.query_broker(broker, question.of(table + OFFLINE_SUFFIX)))
@@ -184,7 +184,7 @@ def remove_shadow(context: TriggerContext) -> bool:
     """Delete the table's shadow table, and its schema, if an audit left one of them.
 
     :returns: whether there was any.
-    :raises PinotError: it cannot be told whether it is gone.
+    :raises PinotError: it is not known whether it is deleted.
     """
     pinot, name = context.pinot, shadow_name(context.table)
     if stands := _ask_if_there(pinot, name):

@@ -17,7 +17,7 @@ from pinot_assets.session.stores.staging import Staging
 from pinot_assets.source import open_store
 from pinot_assets.source.object_store import probe_key
 
-_HINT = "name a place that the driver and every executor reach under this URI, with the settings given here"
+_HINT = "name a place that the driver and every executor reach under this URI, with these settings"
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,15 +45,15 @@ def require_staged(context: TriggerContext, session: Session) -> None:
     if session.passed_without_switch:
         raise SnapshotIncomplete(
             f"nothing of {context.table} has to be switched",
-            why=f"the audit of session {session.id} passes by now, and no segment comes or goes",
-            hint="run the table again: it takes note of the files, and builds none",
+            why=f"the audit of session {session.id} now passes, and no segment is added or replaced",
+            hint="run the table again: it records the files, and builds none",
         )
     require_switch(context, session)
     if session.switch_attempt != session.attempt:
         raise SnapshotIncomplete(
-            f"what is staged of {context.table} is not what its newest plan says",
+            f"what is staged of {context.table} is not what its newest plan requires",
             why=session.last_error or f"attempt {session.attempt} of {session.id} has not been staged",
-            hint="materialize `segments` again: it goes on from what is built",
+            hint="materialize `segments` again: it continues from what is built",
         )
 
 
@@ -66,7 +66,7 @@ def refuse_failed_files(context: TriggerContext, session: Session) -> None:
         raise SnapshotIncomplete(
             f"files of {context.table} could not be built",
             why=session.last_error,
-            hint="repair or remove them, then run the table again: only they are built again",
+            hint="correct or remove them, then run the table again: only they are built again",
         )
 
 
@@ -84,7 +84,7 @@ def _nothing_staged(context: TriggerContext, why: str) -> SnapshotIncomplete:
     return SnapshotIncomplete(
         f"nothing of {context.table} is staged for a switch",
         why=why,
-        hint="materialize `segments` first: it builds and stages what the source holds",
+        hint="materialize `segments` first: it builds and stages the files of the source",
     )
 
 
@@ -94,9 +94,9 @@ def require_spec(context: TriggerContext, session: Session) -> None:
     :raises SnapshotIncomplete: the spec has changed since. Only a trigger gives such a session up.
     """
     if session.config_fingerprint != context.fingerprint:
-        raise shut(context, session, f"its table spec was changed after {session.id} had been planned")
+        raise shut(context, session, f"its table spec was changed after {session.id} was planned")
     if not session.gate_open_by(context.spec.audit.digest):
-        raise shut(context, session, "its table spec asks for something else than the audit that passed did")
+        raise shut(context, session, "its table spec requires something else than the audit that passed")
 
 
 def require_open_gate(context: TriggerContext, session: Session) -> None:
@@ -120,10 +120,10 @@ def _way_on(audit: AuditReceipt | None) -> str:
     if audit is None or audit.passed:
         return "run the whole job: segments → consistent_push → snapshot"
     if audit.of_data:
-        return "repair the files that it is about, or change the assertion, and run the table again"
+        return "correct the files that it names, or change the assertion, and run the table again"
     if audit.waits:
-        by_itself = "sensors and `watch` do it by themselves"
-        return f"see to what it names and run the table again ({by_itself}): nothing is built again"
+        by_itself = "sensors and `watch` do so, too"
+        return f"correct what it names and run the table again ({by_itself}): nothing is built again"
     return "run the table again: the files that it names are built again"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pinot_assets.core.text import plural, plural_are
+from pinot_assets.core.text import counted, plural
 from pinot_assets.errors import SnapshotIncomplete, SwitchConflict, SwitchStateUnknown
 from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot import versions
@@ -61,7 +61,8 @@ def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mappi
         if not gone or stored is None:
             raise
     context.note(
-        f"gone since the plan: {plural(len(gone), 'segment')} to be replaced, first {min(gone)}: a new switch"
+        f"{plural(len(gone), 'segment')} to be replaced disappeared after the plan, first "
+        f"{min(gone)}: making a new switch"
     )
     return stage(context, stored, plan, receipts)
 
@@ -109,8 +110,8 @@ def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> S
         else ""
     )
     context.note(
-        f"pushed {len(pushed.pushed):,} of {plural(len(switch.segments_to), 'segment')}{how}, hidden; "
-        f"{len(switch.segments_from):,} will be replaced"
+        f"pushed {len(pushed.pushed):,} of {plural(len(switch.segments_to), 'segment')}{how}, "
+        f"hidden; {len(switch.segments_from):,} will be replaced"
     )
     return session
 
@@ -140,9 +141,9 @@ def why_paused(
     if not hidden:
         return None
     return SwitchConflict(
-        f"{context.table} is paused: somebody else replaced segments of this table",
+        f"{context.table} is paused: another program replaced segments of this table",
         why=f"{len(hidden):,} published segments are hidden: {', '.join(sorted(hidden)[:5])}",
-        hint="a merge or rollup task on this table? Turn it off, then swap the whole table once",
+        hint="does a merge or rollup task run on this table? Turn it off, then swap the whole table once",
     )
 
 
@@ -168,8 +169,9 @@ def _refuse_spent(context: TriggerContext, session: Session, switch: Switch) -> 
     if met := spent.intersection(switch.names_to):
         raise SwitchConflict(
             f"the lineage entry of {session.id} was lost while its files were built",
-            why=f"{plural_are(len(met), 'name')} spent, first {min(met)}: Pinot hides what comes under it",
-            hint="the next trigger renames what is built and starts the switch again; nothing is rebuilt",
+            why=f"{counted(len(met), 'name was', 'names were')} used already, first {min(met)}: Pinot "
+            "hides what is pushed with such a name",
+            hint="the next trigger renames what is built and starts the switch again; nothing is built again",
         )
 
 
@@ -195,7 +197,7 @@ def publish(context: TriggerContext, session: Session) -> Snapshot:
     if session.mode is Mode.ROLLBACK:
         raise SnapshotIncomplete(
             f"what is staged of {context.table} is a rollback",
-            why=f"session {session.id} was left half way",
+            why=f"session {session.id} was interrupted",
             hint="the next trigger finishes it; `clear` gives it up",
         )
     if session.gate_open and not session.end_sent:
@@ -213,9 +215,9 @@ def end_switch(context: TriggerContext, session: Session) -> Session:
     if not context.switcher().ask_if_published(switch, session.lineage_entry_id, session.end_issued):
         if gone := set(switch.segments_from) - context.pinot.visible_segments(context.table):
             raise SwitchConflict(
-                f"segments of {context.table} that were to be replaced have gone",
+                f"segments of {context.table} that were to be replaced are missing",
                 why=f"{len(gone):,} of {len(switch.segments_from):,}, first {min(gone)}",
-                hint="the next trigger makes a new switch from what is visible then",
+                hint="the next trigger makes a new switch from what is then visible",
             )
         _require_its_entry(context, session, switch)
         usable = context.switcher().ask_if_usable(session.lineage_entry_id)
@@ -242,8 +244,8 @@ def _require_its_entry(context: TriggerContext, session: Session, switch: Switch
             f"lineage entry {session.lineage_entry_id} of {context.table} is not the one to end",
             why="a revert of it was sent, and may still arrive"
             if session.revert_sent
-            else f"it is not the one of switch {switch.number}, for which none was opened yet",
-            hint="the next trigger opens another one; nothing is rebuilt",
+            else f"it is not the entry of switch {switch.number}, which has none yet",
+            hint="the next trigger opens a new entry; nothing is built again",
         )
 
 
@@ -286,7 +288,7 @@ def _with_smallest(
         raise SwitchConflict(
             f"{context.table} cannot be emptied by a switch",
             why="this Pinot is older than 1.0 and refuses a replacement by nothing",
-            hint="drop the table's segments by hand, or keep one file",
+            hint="delete the table's segments by hand, or keep one file",
         )
     smallest = min(staying, key=lambda o: (o.tar_bytes, o.segment))
     ordinal = max((row.ordinal for row in plan.rows), default=-1) + 1
@@ -317,8 +319,8 @@ def _note_time_boundary(context: TriggerContext, current: Snapshot | None, switc
     )
     if old != new:
         context.note(
-            f"hybrid table: rows up to {_border_of(old)} came from files and the later ones from the stream; "
-            f"after the switch the border is {_border_of(new)}"
+            f"hybrid table: rows up to {_border_of(old)} came from files and the later ones from "
+            f"the stream; after the switch the time boundary is {_border_of(new)}"
         )
 
 

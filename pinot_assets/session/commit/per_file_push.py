@@ -134,7 +134,7 @@ def publish(context: TriggerContext, session: Session) -> Snapshot:
     publisher.take_back_what_nobody_serves(steps)
     session, refused = publisher.session, publisher.refused
     if len(refused) == len(steps):
-        abandon(context, session, Outcome.ABANDONED_RETRIES, "Pinot took none of its files")
+        abandon(context, session, Outcome.ABANDONED_RETRIES, "Pinot accepted none of its files")
         raise SnapshotIncomplete(
             f"no file of {context.table} could be published",
             why=session.last_error,
@@ -157,7 +157,7 @@ def resolve_interrupted(context: TriggerContext, session: Session) -> Session | 
     except SnapshotIncomplete as error:
         context.note(str(error))
     else:
-        context.note(f"session {session.id} had begun to publish before its driver died; finished now")
+        context.note(f"session {session.id} had begun to publish when its driver died; it is finished now")
     return None
 
 
@@ -172,7 +172,7 @@ def _record(context: TriggerContext, session: Session, plan: Plan, done: Sequenc
     findings = server_findings(context, Switch(session.switch, (), outputs)) if outputs else ()
     bad = [f"{f.name}: {f.message}" for f in findings if not f.passed]
     for text in bad:
-        context.note(f"published, but not as it should be: {text}")
+        context.note(f"published, but the check of it failed: {text}")
     if session.audit is not None and findings:
         text = "; ".join(bad or [f"{f.name}: {f.message}" for f in findings])
         checks = (*session.audit.checks, *checked(findings))
@@ -289,7 +289,7 @@ class PerFilePublisher:
         try:
             lost = set(step.replaces) - visible
             if hidden := lost & self._context.pinot.all_segments(self._context.table):
-                raise SwitchConflict("somebody else replaced its published version", why=min(hidden))
+                raise SwitchConflict("another program replaced its published version", why=min(hidden))
             self._publish(part)
         except (PinotUnreachable, SwitchStateUnknown):
             raise  # not a fault of this file: the next trigger finds out

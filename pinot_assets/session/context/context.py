@@ -204,14 +204,15 @@ class TriggerContext:
 
 
 class ReadOnlyLease(Lease):
-    """Stands in for a lease in a run that only reads. It has the pointer as read, and refuses every write to
-    ZooKeeper. It refuses writes to Pinot, too: each of them checks the lease first (rule R2)."""
+    """A stand-in for the lease in a run that only reads. It has the pointer as read, and refuses every write
+    to ZooKeeper. It refuses writes to Pinot, too: each of them checks the lease first (rule R2).
+    """
 
     def _refuse(self, *_args: object, **_values: object) -> NoReturn:
         raise LeaseLost(
-            f"a look at {self._store.table} may not change anything",
-            why="it came to a write, without a lease",
-            hint="this is a defect of pinot-assets: please tell us how you came here",
+            f"a read-only run of {self._store.table} cannot change anything",
+            why="it tried to write without a lease",
+            hint="this is a defect of pinot-assets: please report it, with the command",
         )
 
     # `wait_out_former_owner` is refused, too: it only precedes writes.
@@ -306,12 +307,12 @@ def _queries(context: TriggerContext, session: Session) -> list[str]:
     back = session.mode is Mode.ROLLBACK and session.switch_object is None  # a rollback by revert
     shows = ("revert_replace_segments" if back else "end_replace_segments", session.lineage_entry_id)
     if any((effect.method, effect.subject) == shows for effect in done):
-        return ["Pinot has made the switch, and queries see it as soon as every broker has noticed"]
+        return ["Pinot has made the switch, and queries see it when every broker has noticed"]
     before = context.stored if context.stored and context.stored.lineage_entry_id == shows[1] else None
     # Whether an earlier run sent that call and got no answer.
     sent = before is not None and (before.revert_sent if back else before.end_sent and not before.revert_sent)
     if sent or any((effect.method, effect.subject) == shows for effect in unknown):
-        return ["whether queries see the switch is not known: Pinot may still make it by itself"]
+        return ["it is not known whether queries see the switch: Pinot may still make it"]
     methods = {effect.method for effect in (*done, *unknown)}
     if session.push is PushKind.PLAIN or methods & _MAY_SHOW:
         return []
@@ -326,4 +327,4 @@ def _goes_on(session: Session | None) -> str:
     if session is None:
         return "begins again"
     kept = session.push is PushKind.CONSISTENT and session.mode is not Mode.ROLLBACK
-    return "goes on from there with what is built" if kept else "goes on from there"
+    return "continues from there with what is built" if kept else "continues from there"

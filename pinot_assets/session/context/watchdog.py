@@ -117,7 +117,7 @@ class Watchdog:
             _receive()  # `Starved` may not have arrived, and must not do so later
 
     def _lost(self) -> LeaseLost:
-        return LeaseLost(self._why, hint="the next trigger goes on from what is stored")
+        return LeaseLost(self._why, hint="the next trigger continues from what is stored")
 
     def _watch(self) -> None:
         with self._changed:
@@ -147,12 +147,13 @@ class Watchdog:
         seconds = time.monotonic() - self._fed
         if seconds >= self._waits.stall:
             return (
-                f"this run made no progress for {seconds / 60:.3g} minutes and has let go of its table "
-                "(where one step of a file may take so long, raise PINOT_ASSETS_STALL_MINUTES)"
+                f"this run made no progress for {seconds / 60:.3g} minutes and has released the "
+                "lease of its table (if one step of a file may take so long, raise "
+                "PINOT_ASSETS_STALL_MINUTES)"
             )
         return (
-            f"this run has held its table for {self._waits.hold / 3600:.3g} hours and has let go of it "
-            "(PINOT_ASSETS_HOLD_HOURS)"
+            f"this run has held the lease of its table for {self._waits.hold / 3600:.3g} hours "
+            "and has released it (PINOT_ASSETS_HOLD_HOURS)"
         )
 
 

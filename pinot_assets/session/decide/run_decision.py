@@ -32,7 +32,7 @@ NEW_SESSION: Final = "cp0-000000"
 _GIVEN_UP: Final = {
     Next.ABANDON_CONFIG: (Outcome.ABANDONED_CONFIG, "the table spec changed"),
     Next.ABANDON_RETRIES: (Outcome.ABANDONED_RETRIES, "no retry left after {retries}"),
-    Next.ABANDON_AUDIT: (Outcome.ABANDONED_AUDIT, "its audit failed and named no file of it"),
+    Next.ABANDON_AUDIT: (Outcome.ABANDONED_AUDIT, "its audit failed and named none of its files"),
 }
 """Outcome and reason for an open session that is given up."""
 
@@ -228,8 +228,8 @@ def refuse_unfit(context: TriggerContext) -> None:
         table = context.table
         raise SpecError(
             f"{table} is a swap table, and {_MOVER} of {table}_REALTIME writes into it",
-            why="a swap replaces every visible segment, those that the task moved here too",
-            hint=f"use append or sync, or take {_MOVER} off the REALTIME table",
+            why="a swap replaces every visible segment, also those that the task moved here",
+            hint=f"use append or sync, or remove {_MOVER} from the REALTIME table",
         )
 
 

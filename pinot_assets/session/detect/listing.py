@@ -110,22 +110,22 @@ def _refuse_hasty(context: TriggerContext) -> None:
         raise ListingFailed(
             f"no file of {where} matches, but files of it are published",
             why="emptySourceAction is REFUSE",
-            hint="if the table really is to become empty, set emptySourceAction: APPLY",
+            hint="if the table should become empty, set emptySourceAction: APPLY",
         )
     if not context.clients.source.exists_root():
         raise ListingFailed(
             f"{where} does not exist, but files of it are published",
-            why="a missing directory is not an empty one",
-            hint="mount it, or create it empty if the table really is to become empty",
+            why="a missing directory is not treated as an empty one",
+            hint="mount it, or create it empty if the table should become empty",
         )
     wait = context.clients.waits.second_look
-    context.note(f"{where} lists no file; looking again in {wait:.0f} s before anything is removed")
+    context.note(f"{where} has no file; listing it again in {wait:.0f} s before anything is removed")
     context.clients.sleep(wait)
     second = list_source(context.spec, context.clients.source)
     if second.files:
         raise ListingFailed(
-            f"{where} listed no file, then {len(second.files):,}",
-            why="the two listings disagree",
+            f"{where} had no file, then {len(second.files):,}",
+            why="the two listings differ",
             hint="nothing was changed; the next trigger lists again",
         )
 
@@ -143,9 +143,9 @@ def _refuse_slip(context: TriggerContext, current: Snapshot) -> None:
     source = context.clients.source
     published = min(current.ledger)
     if (first := next(iter(source.list()), None)) is not None:
-        why = f"there are files, {first.uri} for one, and files of it are published"
+        why = f"the source has files, such as {first.uri}, and files of it are published"
     elif not published.startswith(source.uri_of("")):
-        why = f"published files lie elsewhere, {published} for one"
+        why = f"published files are at another place, such as {published}"
     else:
         return
     raise ListingFailed(
@@ -282,7 +282,7 @@ class ListingCursor(Open):
         return PartRef(self.part, self.crc32)
 
     def __str__(self) -> str:
-        return f"listed {plural(self.objects, 'object')} so far, up to {self.after}; goes on at the next tick"
+        return f"listed {plural(self.objects, 'object')} so far, up to {self.after}; the next tick continues"
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ class ListingComparison:
         return bool(self.new or self.rewritten or self.deleted)
 
     def __str__(self) -> str:
-        restored = f", {len(self.restored):,} no longer to be held back" if self.restored else ""
+        restored = f", {len(self.restored):,} that the hold no longer keeps out" if self.restored else ""
         new, rewritten, deleted = len(self.new), len(self.rewritten), len(self.deleted)
         return f"{new:,} new, {rewritten:,} rewritten, {deleted:,} deleted{restored}"
 

@@ -90,7 +90,8 @@ class LineageEntries:
             if not entry.segments_to.isdisjoint(ended):
                 raise SwitchConflict(
                     f"lineage entry {entry.id} of {self.table} hides segments that are published",
-                    why="a start of ours reached Pinot late",  # to revert it would delete them (R1)
+                    # To revert it would delete them (R1).
+                    why="a start that pinot-assets sent reached Pinot late",
                     hint="the next trigger shows them again",
                 )
             self.revert_entry(entry.id)  # R4: a forced start does not replace it
@@ -126,15 +127,15 @@ class LineageEntries:
             # Pinot read the visible segments before the end and wrote after it: this is a delayed start (R1).
             self.undo_delayed_starts(switch.names_to)
             raise SwitchConflict(
-                f"{self.table} was switched just now",
-                why=f"the end of lineage entry {entry_id}, which had given no answer, completed it "
-                f"while {new} was to take its place",
+                f"{self.table} has just been switched",
+                why=f"the end of lineage entry {entry_id} had got no answer, and completed it while "
+                f"{new} was to replace it",
                 hint="the next trigger records it",
             )
         if former is not None and former.state is LineageState.IN_PROGRESS:
             raise SwitchStateUnknown(
                 f"lineage entry {entry_id} of {self.table} is still open beside its successor {new}",
-                why="a forced start with the same names did not take its place",
+                why="a forced start with the same names did not replace it",
                 hint="the next trigger looks again",
             )
         return new
@@ -163,7 +164,7 @@ class LineageEntries:
             raise SwitchConflict(
                 f"{self.table} is paused: another replacement of the same segments is open",
                 why=f"lineage entry {foreign[0].id} → {', '.join(sorted(foreign[0].segments_to)[:3])}",
-                hint="let its owner end or revert it; it is never forced away from here",
+                hint="ask its owner to end or revert it; pinot-assets never does",
             )
 
     # --- is it fit -----------------------------------------------------------------------------------
@@ -182,7 +183,7 @@ class LineageEntries:
         if not self.ask_if_usable(entry_id):
             raise SwitchConflict(
                 f"lineage entry {entry_id} of {self.table} cannot be used any more",
-                why="it is so old that Pinot may reap it any moment",
+                why="it is so old that Pinot may delete it at any moment",
                 hint="the next trigger renews it",
             )
 
@@ -198,7 +199,8 @@ class LineageEntries:
             raise SwitchConflict(
                 f"lineage entry {entry_id} of {self.table} is lost: it is {state}",
                 why="it was reverted, or Pinot gave it up after its time",
-                hint="the next trigger renames what is built and starts the switch again; nothing is rebuilt",
+                hint="the next trigger renames what is built and starts the switch again; nothing is "
+                "built again",
             )
         return entry
 
@@ -232,9 +234,9 @@ class LineageEntries:
             self.settled("end", entry_id)
             return
         raise SwitchStateUnknown(
-            f"it cannot be told yet whether {self.table} was switched",
+            f"it is not yet known whether {self.table} was switched",
             why=f"endReplaceSegments of entry {entry_id} gave no answer",
-            hint="the next trigger reads the lineage and goes on from there",
+            hint="the next trigger reads the lineage and continues from there",
         )
 
     def revert_entry(self, entry_id: str) -> None:

@@ -115,19 +115,19 @@ def refusal(table: str, pointer: Pointer, unknown: Set[str], newer: Sequence[Sna
     ]
     if newer:
         ways.append(
-            f"`pinot-assets rollback {table} --to {newer[0].seq}`: shows, asks, and switches to the newest "
-            "kept snapshot; rows that it lacks go"
+            f"`pinot-assets rollback {table} --to {newer[0].seq}`: shows, asks, and switches to "
+            "the newest kept snapshot; rows that it lacks are removed"
         )
     if ref is not None:
         ways.append(
-            f"`pinot-assets rollback {table} --to {number_of(ref)}`: the same to the snapshot that ZooKeeper "
-            "names; rows that came later go"
+            f"`pinot-assets rollback {table} --to {number_of(ref)}`: the same, to the snapshot "
+            "that ZooKeeper names; rows that were published later are removed"
         )
     return SessionError(
         f"{table} is stopped: its pointer in ZooKeeper is older than what queries see",
-        why=f"the pointer {at}; {plural(len(unknown), 'visible segment')} came later, first {min(unknown)}; "
-        f"{kept}, and none is of exactly what queries see. A backup was restored, it seems; queries see no "
-        "change",
+        why=f"the pointer {at}; later sessions published {plural(len(unknown), 'visible segment')}, "
+        f"first {min(unknown)}; {kept}, and none has exactly the segments that queries see. A "
+        "backup seems to have been restored; queries see no change",
         hint="choose one:\n" + "\n".join(f"    - {way}" for way in ways),
     )
 

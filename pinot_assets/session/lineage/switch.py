@@ -132,8 +132,8 @@ class Switcher(LineageEntries):
         if absent or stale:
             raise SwitchStateUnknown(
                 f"{where} does not show the new set of {self.table} yet",
-                why=f"{len(absent):,} of {len(names_to):,} new segments missing, "
-                f"{len(stale):,} old ones in sight",
+                why=f"{len(absent):,} of {len(names_to):,} new segments are missing, {len(stale):,} "
+                "old ones are still visible",
                 hint="the next trigger looks again and finishes",
             )
 

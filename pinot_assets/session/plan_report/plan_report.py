@@ -201,17 +201,17 @@ def headline(plan: PlanReport) -> str:
             those = "all that are ready are" if decision.looked and decision.looked.readiness.later else "all"
             return f"nothing to do: {plural(plan.listed, 'file')} listed, {those} published"
         case PlannedAction.HELD:
-            return "nothing to do: a rollback holds back what is different, until `resume` or another change"
+            return "nothing to do: a rollback holds back the differences, until `resume` or another change"
         case PlannedAction.WAITING:
-            return "waits: a file that the table knows is being rewritten"
+            return "waits: a file that is published is being rewritten"
         case PlannedAction.FINISH:
-            return f"finishes what is left half way, and no more: {decision.why}"
+            return f"finishes what was interrupted, and nothing else: {decision.why}"
         case PlannedAction.END:
-            return f"goes on with the switch of {session}, whose end gave no answer"
+            return f"continues the switch of {session}, whose end got no answer"
         case PlannedAction.BEGIN:
             return f"a new session {work}" + (f"; {decision.why}" if decision.why else "")
         case PlannedAction.CONTINUE:
-            return f"session {session} goes on: {work}; no retry is spent"
+            return f"continues session {session}: {work}; no retry is spent"
         case PlannedAction.RETRY:
             return f"retry {used + 1} of {most} of session {session}: {work}"
         case PlannedAction.RESTART if decision.plan is None:

@@ -49,7 +49,7 @@ PARTS = {
     "published": "what is published",
     "session": "the open session",
     "spec": "the table spec, Pinot's table config, or which cluster it is",
-    "segments": "the segments that would be replaced or swept",
+    "segments": "the segments that would be replaced or deleted",
     "hold": "what a rollback holds back",
 }
 """Every part, in the order of its digits, as the end of "changed since then: "."""
@@ -89,13 +89,14 @@ class PlanBasis:
         if not re.fullmatch(rf"[0-9a-f]{{{SHORTEST},{len(self.hash)}}}", plan_hash):
             raise PlanOutdated(
                 f"{plan_hash!r} is not the hash of a plan",
-                why=f"that has {len(self.hash)} hex digits, of which the first {SHORTEST} are the least",
-                hint=f"`pinot-assets plan {table}` shows the one of now",
+                why=f"a hash has {len(self.hash)} hex digits, of which at least the first {SHORTEST} "
+                "are needed",
+                hint=f"`pinot-assets plan {table}` shows the current plan",
             )
         if self.hash.startswith(plan_hash):
             return
         raise PlanOutdated(
-            f"{table} is not what it was when plan {plan_hash[:SHORTEST]} was made; nothing was done",
+            f"{table} has changed since plan {plan_hash[:SHORTEST]} was made; nothing was done",
             why=self._changed_since(plan_hash),
             hint=f"`pinot-assets plan {table}` shows what a run would do now",
         )
@@ -106,10 +107,10 @@ class PlanBasis:
             for start, name in zip(range(_WHOLE, len(self.hash), _PART), PARTS, strict=True)
         }
         if any(len(digits) < _PART for digits in given.values()):
-            return f"something of it changed; all {len(self.hash)} digits of the hash would tell what"
+            return f"something of it changed; all {len(self.hash)} digits of the hash would show what"
         changed = [text for name, text in PARTS.items() if not self.digests[name].startswith(given[name])]
         if len(changed) in (0, len(PARTS)):
-            return "nothing of that plan holds here: was it another table's, or mistyped?"
+            return "nothing of that plan is true here: was it another table's, or mistyped?"
         return f"changed since then: {'; '.join(changed)}"
 
 
@@ -200,34 +201,38 @@ def unfinished(context: TriggerContext, session: Session | None) -> str:
     """
     names, pointer = context.pinot.all_segments(context.table), context.lease.pointer
     if adopted(context.table, context.clients, pointer, session) != pointer.current_snapshot:
-        return "the pointer in ZooKeeper is older than what queries see: they decide what is the ledger"
+        return "the pointer in ZooKeeper is older than what queries see, so they decide what the ledger is"
     if pointer.active_session and session is None:
-        return f"session {pointer.active_session} is over, and the pointer takes it for open"
+        return f"session {pointer.active_session} has ended, and the pointer still names it as open"
     if (former := of_former_table(context)) is not None:
         return (
-            f"{context.table} was made anew after {former.session} had been published: its ledger is dropped"
+            f"{context.table} was deleted and created again after {former.session} was published: "
+            "its ledger is dropped"
         )
     if is_fresh(pointer) and any(is_ours(context.table, name) for name in names):
-        return "ZooKeeper has lost the pointer: the ledger is made anew from what queries see"
+        return "ZooKeeper has lost the pointer: the ledger is made again from what queries see"
     if session is not None and (half_way := _half_way(context, session)):
         return half_way
     current = context.current_snapshot()
     hidden = context.switcher().hidden_by_delayed_starts(current.segments) if current is not None else ()
     if not hidden:
         return ""
-    return f"published segments are hidden by a delayed start of ours, and shown again: {len(hidden)}"
+    return (
+        "published segments are hidden by a delayed start of pinot-assets, and are made visible "
+        f"again: {len(hidden)}"
+    )
 
 
 def _half_way(context: TriggerContext, session: Session) -> str:
     if session.mode is Mode.ROLLBACK:
-        return f"the rollback {session.id} was left half way, and is finished"
+        return f"the rollback {session.id} was interrupted, and is finished"
     if session.state is not State.SWITCH or session.switch_object is None:
         return ""
     if session.push is PushKind.PLAIN:
         return f"{session.id} had begun to publish, and is finished" if session.gate_open else ""
     switch = load_switch(context, session)
     if context.switcher().ask_if_published(switch, session.lineage_entry_id, session.end_issued):
-        return f"{session.id} was switched and not recorded, which is made up for"
+        return f"{session.id} was switched and not recorded; it is recorded now"
     return ""
 
 

@@ -96,17 +96,19 @@ def room_lines(plan: PlanReport) -> Iterator[Line]:
     room, over = switch.room, f"over {plural(switch.room.replication, 'replica')}"
     if room.present is None or room.at_peak is None or room.later is None:
         coming = _amount(room.coming, size)
-        yield Line("storage", f"not known: no server says how large the table is; {coming} come")
+        yield Line("storage", f"not known: no server reports the size of the table; {coming} would be added")
     else:
         peak, later = _amount(room.at_peak, size), _amount(room.later, size)
         yield Line(
             "storage",
-            f"{size(room.present)} → {peak} at the switch, {later} when Pinot has deleted what was replaced; "
-            f"{over}{_if_estimated(room.coming)}",
+            f"{size(room.present)} → {peak} at the switch, {later} when Pinot has deleted what "
+            f"was replaced; {over}{_if_estimated(room.coming)}",
         )
     sure = room.at_peak is not None and room.at_peak.exact
-    too_much = "the run would be refused before it pushes" if sure else "if the estimate holds, it is refused"
-    fits = {True: "fits", False: f"DOES NOT FIT: {too_much}", None: "not known whether it fits"}
+    too_much = (
+        "the run would be refused before it pushes" if sure else "if the estimate is right, it is refused"
+    )
+    fits = {True: "fits", False: f"DOES NOT FIT: {too_much}", None: "it is not known whether it fits"}
     if room.quota is None:
         yield Line("quota", "none is set (quota.storage)")
     else:
@@ -123,10 +125,10 @@ def _disk_line(disk: Disk) -> Line:
         return Line("disk", f"{disk.server}: not known ({disk.why_not})")
     if disk.after is None or disk.loading is None:
         return Line("disk", f"{disk.server}: {size(disk.free)} free → not known")
-    text = f"{disk.server}: {size(disk.free)} free → {size(disk.after)} (equal parts)"
+    text = f"{disk.server}: {size(disk.free)} free → {size(disk.after)} (equal shares)"
     if disk.fits:
         return Line("disk", text)
-    tars = f", {size(disk.after - disk.loading)} of tars beside it while it loads"
+    tars = f", {size(disk.after - disk.loading)} with the tars while they load"
     return Line("disk", f"{text}{tars}: DOES NOT FIT", warns=True)
 
 
@@ -142,11 +144,11 @@ def _node_lines(switch: SwitchCost, push: PushKind) -> Iterator[Line]:
             warns=switch.lineage_bytes > LINEAGE_BYTES // 2,
         )
     ideal = switch.ideal_state
-    packed = f", packed by Pinot: {size(ideal.stored_bytes)}" if ideal.packed else ""
+    packed = f", compressed by Pinot: {size(ideal.stored_bytes)}" if ideal.packed else ""
     yield Line(
         "ideal state",
-        f"about {size(ideal.text_bytes)}{packed}, {plural(ideal.segments, 'segment')} with the hidden ones; "
-        "ZooKeeper takes 1 MiB",
+        f"about {size(ideal.text_bytes)}{packed}, {plural(ideal.segments, 'segment')} with the "
+        "hidden ones; ZooKeeper accepts 1 MiB",
         warns=ideal.stored_bytes > IDEAL_STATE_BYTES // 2,
     )
 
@@ -157,7 +159,7 @@ def risk_lines(plan: PlanReport) -> Iterator[Line]:
     if decision.step is PlannedAction.RETRY:
         yield Line("retries", f"spends one: {used + 1} of {most} then", warns=used + 1 >= most)
     elif decision.step is PlannedAction.RESTART:
-        new = f"; the new one has {most} of its own" if decision.plan is not None else ""
+        new = f"; the new session has {most}" if decision.plan is not None else ""
         yield Line("retries", f"the session is given up after {used} of {most}{new}", warns=True)
     elif decision.session is not None:
         yield Line("retries", f"spends none: {used} of {most} used")
@@ -173,14 +175,15 @@ def risk_lines(plan: PlanReport) -> Iterator[Line]:
         yield Line(label, _way_back(plan, switch))
         yield _doomed(switch)
     elif decision.plan is not None:
-        audited = ", once that passes the audit" if planned.to_build or decision.plan.done else ""
+        audited = ", if that passes the audit" if planned.to_build or decision.plan.done else ""
         yield Line(
             "no switch",
-            f"no segment comes or goes, and none is needed: the ledger learns what was seen{audited}",
+            "no segment is added or replaced, and none needs to be: the ledger records what was "
+            f"seen{audited}",
         )
     if planned.strays:
         strays = plural(len(planned.strays), "segment")
-        yield Line("strays", f"{strays} that no snapshot knows: deleted first", warns=True)
+        yield Line("strays", f"{strays} in no snapshot: deleted first", warns=True)
     if planned.shadow:
         yield Line("shadow table", f"{planned.shadow}, which an audit left: deleted first")
     if plan.expiring:
@@ -188,8 +191,9 @@ def risk_lines(plan: PlanReport) -> Iterator[Line]:
         more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
         yield Line(
             "deletes",
-            f"after the switch, {plural(len(names), 'snapshot')} with the tars that they alone need, for "
-            f"good (snapshotsToKeep, snapshotDaysToKeep): {', '.join(names[:SHOWN])}{more}",
+            f"after the switch, {plural(len(names), 'snapshot')} with the tars that only they "
+            "need, for good (snapshotsToKeep, snapshotDaysToKeep): "
+            f"{', '.join(names[:SHOWN])}{more}",
             warns=True,
         )
     if planned.beside:
@@ -199,7 +203,9 @@ def risk_lines(plan: PlanReport) -> Iterator[Line]:
         if planned.refused.hint is not None:
             yield Line("", f"→ {planned.refused.hint}")
     if plan.holder is not None:
-        yield Line("lease", f"held by {plan.holder}: no run can begin until it lets go", warns=True)
+        yield Line(
+            "lease", f"held by {plan.holder}: no run can begin until it releases the lease", warns=True
+        )
 
 
 def _shrinking(plan: PlanReport) -> Iterator[Line]:
@@ -218,8 +224,8 @@ def _shrinking(plan: PlanReport) -> Iterator[Line]:
         more = f" and {len(small) - 1} more" if len(small) > 1 else ""
         yield Line(
             "gate",
-            f"stays shut if rows go as bytes do, by more than {MOST_PERCENT}%: "
-            f"{_below(plan, first.uri)} {_versions(first)}{more}",
+            "stays shut if rows are lost in the same proportion as bytes, by more than "
+            f"{MOST_PERCENT}%: {_below(plan, first.uri)} {_versions(first)}{more}",
             warns=True,
         )
 
@@ -229,9 +235,9 @@ def _way_back(plan: PlanReport, switch: SwitchCost) -> str:
         return "after the switch: none, this is the first snapshot"
     republish = "later by publishing the kept tars again"
     if plan.planned.push is PushKind.PLAIN:
-        return f"afterwards: no revert, as files are shown one by one; {republish}"
+        return f"afterwards: no revert, because files become visible one by one; {republish}"
     if not switch.revert_ms:
-        return f"after the switch: no revert, Pinot deletes at once what is replaced; {republish}"
+        return f"after the switch: no revert, because Pinot deletes at once what is replaced; {republish}"
     hours = f"{switch.revert_ms / HOUR_MS:g} h"
     until = utc_text(plan.now_ms + switch.revert_ms)
     return f"after the switch: by one revert for {hours} (until {until} if it switched now); {republish}"
@@ -240,17 +246,21 @@ def _way_back(plan: PlanReport, switch: SwitchCost) -> str:
 def _doomed(switch: SwitchCost) -> Line:
     doomed = switch.force_cleanup_loss
     if not doomed.segments:
-        return Line("forced start", "deletes nothing: no older snapshot is left that it would take")
+        return Line("forced start", "deletes nothing: there is no older snapshot to delete")
     when = "before anything is pushed" if doomed.at_start else "right before the switch"
     return Line(
         "forced start",
-        f"{when}, deletes {plural(len(doomed.segments), 'segment')} of the snapshot before the present one, "
-        f"{size(doomed.bytes)}: no revert leads there any more",
+        f"{when}, deletes {plural(len(doomed.segments), 'segment')} of the snapshot before the "
+        f"current one, {size(doomed.bytes)}: a revert to that snapshot is then impossible",
         warns=True,
     )
 
 
-SECTIONS: Final = {"the switch": amounts, "room": room_lines, "what it spends, and the way back": risk_lines}
+SECTIONS: Final = {
+    "the switch": amounts,
+    "room": room_lines,
+    "what it spends, and how to go back": risk_lines,
+}
 """Behind the files, in this order, each under its title."""
 
 
@@ -269,7 +279,7 @@ def version_words(fingerprint: Fingerprint) -> str:
 
 def _sums(sums: Sums, show: Callable[[int], str]) -> str:
     after, removed, added = (_amount(a, show) for a in (sums.after, sums.removed, sums.added))
-    return f"{show(sums.now)} → {after}: {removed} go, {added} come{_if_estimated(sums.added)}"
+    return f"{show(sums.now)} → {after}: {removed} removed, {added} added{_if_estimated(sums.added)}"
 
 
 def _amount(amount: Estimate, show: Callable[[int], str]) -> str:
@@ -314,7 +324,7 @@ def way_lines(way: RollbackPlan, now_ms: int) -> Iterator[tuple[str, str]]:
         yield "way", f"revert of lineage entry {way.entry_id}: at once, nothing is pushed"
         yield "open", f"until {utc_text(way.until_ms)}, for {left:.1f} h"
     elif way.way is RollbackWay.REVERT:
-        yield "way", "a revert that was left half way; it is finished"
+        yield "way", "a revert that was interrupted; it is finished"
     elif way.way is RollbackWay.REPUBLISH:
         size = f"{sum(o.tar_bytes for o in way.comes) / 1024**2:,.1f} MB"
         yield "way", f"re-publish of {len(way.comes):,} staged segments ({size}) under new names, no Spark"

@@ -239,7 +239,7 @@ def capacity_after_switch(
     :param coming: bytes of one replica that are pushed.
     :param freed: bytes of one replica that a forced start deletes before anything is pushed.
     :param replaced: bytes of one replica that Pinot deletes later.
-    :param tars: bytes of each tar that is pushed, as far as that can be told.
+    :param tars: bytes of each tar that is pushed, as far as that is known.
     """
     replication = replication_of(context.read_table_config())
     quota = quota_bytes(context.read_table_config())
@@ -275,7 +275,7 @@ def _disks(
 
 def _disk(server: str, answer: ServerDisk | PinotError | None, part: int | None, tars: int) -> Disk:
     if answer is None:
-        return Disk(server, None, why_not="Pinot's servers tell it from 1.3 on")
+        return Disk(server, None, why_not="Pinot's servers report it since 1.3")
     if isinstance(answer, PinotError):
         return Disk(server, None, why_not=answer.reason)
     free = answer.total - answer.used
@@ -290,7 +290,7 @@ class Estimate:
     """Rows or bytes.
 
     :ivar known: what was counted.
-    :ivar guess: an estimate of the rest; None where it cannot be told.
+    :ivar guess: an estimate of the rest; None where there is none.
     :ivar exact: whether there is no rest. It is False for any estimated rest, even if the guess is 0.
     """
 

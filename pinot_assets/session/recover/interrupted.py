@@ -30,14 +30,15 @@ def delete_strays(context: TriggerContext, session: Session | None, current: Sna
     if strays := strays_of(context, session, current, visible):
         refuse_undone(context, strays, current)
         context.switcher().delete(strays)
-        context.note(f"deleted {len(strays):,} stray segments that no snapshot knows, first {min(strays)}")
+        context.note(f"deleted {len(strays):,} stray segments that are in no snapshot, first {min(strays)}")
 
 
 def show_again(context: TriggerContext, current: Snapshot | None) -> None:
     """Show published segments again that a delayed start of ours hid (R1)."""
     if current is not None and (hidden := context.switcher().undo_delayed_starts(current.segments)):
         context.note(
-            f"{len(hidden):,} published segments were hidden by a delayed start of ours; shown again"
+            f"{len(hidden):,} published segments were hidden by a delayed start of pinot-assets; "
+            "they are visible again"
         )
 
 
@@ -63,9 +64,10 @@ def beside_first(
 def rows_twice(beside: Sequence[str]) -> str:
     """Return the warning about the segments that `beside_first` returned."""
     return (
-        f"nothing was published from here so far, and {len(beside):,} visible segments are somebody else's, "
-        f"first {beside[0]}: they stay, and rows that are in the files and in them are there twice; "
-        'consistentPushSwapEnabled: "true" for the first run replaces them'
+        f"pinot-assets has published nothing here yet, and {len(beside):,} visible segments come "
+        f"from another program, first {beside[0]}: they stay, so queries see rows twice that are "
+        'in them and in the files; consistentPushSwapEnabled: "true" for the first run '
+        "replaces them"
     )
 
 
@@ -86,11 +88,11 @@ def refuse_undone(context: TriggerContext, strays: set[str], current: Snapshot |
         for _, names in segments_of(context.staging, snapshot_refs(context.staging))
     ):
         raise SessionError(
-            f"{context.table} is stopped: a switch of it was undone, and not from here",
-            why=f"{len(gone):,} published segments are gone, first {min(gone)}, "
-            f"and former ones are visible again, first {min(strays)}",
-            hint=f"`pinot-assets rollback {context.table}` takes note of it; then `resume` brings back "
-            "what the source holds",
+            f"{context.table} is stopped: another program undid a switch of it",
+            why=f"{len(gone):,} published segments are missing, first {min(gone)}, and former ones "
+            f"are visible again, first {min(strays)}",
+            hint=f"`pinot-assets rollback {context.table}` records it; then `resume` publishes again "
+            "what the source has",
         )
     context.refuse_published(frozenset(strays))
 
@@ -102,7 +104,7 @@ def resolve_interrupted(context: TriggerContext, session: Session) -> Session | 
     """
     if (left := adopt_open_entry(context, session)) is None:
         finalize(context, session)
-        context.note(f"session {session.id} had been switched before its driver died; recorded now")
+        context.note(f"session {session.id} was switched before its driver died; it is recorded now")
     elif ask_if_lost(context, left):
         # The lost entry hides nothing any more: the pushed segments are visible, or will be in a moment.
         context.switcher().delete(load_switch(context, left).names_to)
@@ -166,5 +168,6 @@ def forget_former_table(context: TriggerContext) -> None:
     else:
         context.lease.write(pointer=pointer)
     context.note(
-        f"{context.table} was made anew after {published.session} had been published: all files count as new"
+        f"{context.table} was deleted and created again after {published.session} was published: "
+        "all files count as new"
     )

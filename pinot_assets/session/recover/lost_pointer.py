@@ -72,7 +72,7 @@ def rebuild(context: TriggerContext) -> Snapshot | None:
     """
     close_lost_entries(context)
     visible = ours_of(context.table, context.pinot.visible_segments(context.table))
-    _rebuild(context, visible, "as asked for")
+    _rebuild(context, visible, "as requested")
     return context.current_snapshot()
 
 
@@ -128,10 +128,12 @@ def _rebuild(context: TriggerContext, visible: frozenset[str], why: str) -> None
     _point_to(context, staging.put_snapshot(snapshot), seq + 1, hold, snapshot.format)
     unknown = sum(not f.sha256 for f in files)
     context.note(
-        f"{why}: the ledger is rebuilt from "
-        f"{plural(len(visible), 'visible segment')} "
-        f"({plural(len(files), 'file')}; the content hash of {unknown} is unknown: one that is only touched "
-        "counts as rewritten). Files without rows are read once more" + _held_again(hold)
+        (
+            f"{why}: the ledger is made again from {plural(len(visible), 'visible segment')} "
+            f"({plural(len(files), 'file')}; the content hash of {unknown} is unknown: a file that is "
+            "only touched counts as rewritten). Files without rows are read once more"
+        )
+        + _held_again(hold)
     )
 
 
@@ -218,7 +220,7 @@ def _read_back(context: TriggerContext, name: str) -> tuple[PublishedFile, Outpu
         _seq(session)
     except (KeyError, ValueError) as error:
         raise SessionError(
-            f"{context.table} shows segment {name}, which does not say what it holds",
+            f"the visible segment {name} of {context.table} does not name its file",
             why=f"ZooKeeper remembers no snapshot, and the segment's custom map cannot be read: {error!r}",
             hint=f"restore {context.clients.store.path}, or delete this project's segments and ingest again",
         ) from error
@@ -327,9 +329,9 @@ def _adopt(context: TriggerContext, session: Session | None, newest: StoredSnaps
     close_lost_entries(context)
     was = f"snapshot {number_of(before.current_snapshot)}" if before.current_snapshot else "no snapshot"
     context.note(
-        f"the pointer in ZooKeeper was older than what queries see (it named {was}): they see exactly "
-        f"snapshot {newest.snapshot.session}, which is the ledger now; the next session is "
-        f"cp{pointer.next_seq}"
+        f"the pointer in ZooKeeper was older than what queries see (it named {was}): they see "
+        f"exactly snapshot {newest.snapshot.session}, which is the ledger now; the next session "
+        f"is cp{pointer.next_seq}"
     )
 
 
@@ -350,7 +352,7 @@ def _closed(context: TriggerContext, session: Session, kept: Iterable[StoredSnap
     if (own := next((k.snapshot for k in kept if k.snapshot.session == session.id), None)) is not None:
         published = replace(session, lineage_entry_id=own.lineage_entry_id, last_error="")
         return ended(published, Outcome.PUBLISHED, own.published_ms)
-    lost = replace(session, last_error="a later session has published; this one came from a restored backup")
+    lost = replace(session, last_error="a later session has published; this one is from a restored backup")
     return ended(lost, Outcome.CLEARED, context.clients.now_ms())
 
 
@@ -367,8 +369,9 @@ def _go_beyond(context: TriggerContext, session: Session | None, behind: Behind)
     if behind.newer and not behind.unknown and behind.newer[0].seq >= pointer.next_seq:
         newest = behind.newer[0].seq
         context.note(
-            f"the staging area holds snapshot {newest}, which queries do not see: ZooKeeper and Pinot were "
-            f"taken back, it seems. Sessions go on from snapshot {number_of(pointer.current_snapshot)} with "
-            f"number {ahead.next_seq}; `pinot-assets rollback {context.table} --to {newest}` would "
-            "publish that snapshot again without building its files"
+            f"the staging area has snapshot {newest}, which queries do not see: backups of "
+            "ZooKeeper and Pinot seem to have been restored. Sessions continue from snapshot "
+            f"{number_of(pointer.current_snapshot)} with number {ahead.next_seq}; `pinot-assets "
+            f"rollback {context.table} --to {newest}` would publish that snapshot again without "
+            "building its files"
         )

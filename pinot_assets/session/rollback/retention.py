@@ -152,7 +152,7 @@ def expire(context: TriggerContext) -> None:
     try:
         failed = _expire(context)
     except PinotAssetsError as error:
-        context.note(f"old snapshots stay for now: {error.reason}")
+        context.note(f"old snapshots are kept for now: {error.reason}")
         return
     if failed:
         key, why = failed[0]
@@ -176,7 +176,7 @@ def _expire(context: TriggerContext) -> list[tuple[str, str]]:
     if not gone or len(gone) * SHARE < len(there):
         return []
     if why := _why_none_goes(context):
-        context.note(f"old snapshots stay: {why}")
+        context.note(f"old snapshots are kept: {why}")
         return []
     reaches = {header: staging.reach(header.ref) for header in there}
     alone = reach_of(reaches[header] for header in gone)
@@ -187,7 +187,7 @@ def _expire(context: TriggerContext) -> list[tuple[str, str]]:
     ]
     removed = take_away(staging.store, gone, keys, reaches.__getitem__, context.lease.assert_held)
     failed = [(key, why) for key, why in removed if why]
-    context.note(f"{len(gone):,} old snapshots are not kept any more")
+    context.note(f"{len(gone):,} old snapshots were deleted")
     return failed
 
 
@@ -209,7 +209,7 @@ def why_none_goes(clients: TableClients, listed: Sequence[ObjectInfo], ref: Snap
     staging = clients.staging
     if ref is not None and all(header.ref != ref for header in snapshot_headers(listed)):
         uri = f"{staging.store.uri}/snapshots"
-        return f"a listing of {uri} lacks the current one, {ref.key}, so maybe others, too"
+        return f"a listing of {uri} lacks the current snapshot, {ref.key}, so it may lack others, too"
     return why_not_ours(staging, clients.store.owner(), listed, ref)
 
 

@@ -79,9 +79,10 @@ def rollback(context: TriggerContext, to: str = "", shown: RollbackPlan | None =
     if shown is not None and way.promise != shown.promise:
         dropped = f"; session {way.drops.id} is open" if way.drops else ""
         raise RollbackRefused(
-            f"{context.table} is not rolled back: it changed since that was shown",
-            why=f"it is at {way.current.snapshot.session} now, to be left by {way.way or 'no way'}: "
-            f"{plural(len(way.goes), 'segment')} would go, {len(way.comes):,} come{dropped}",
+            f"{context.table} is not rolled back: it has changed since the plan of the rollback was shown",
+            why=f"it is now at {way.current.snapshot.session}, and would be rolled back by "
+            f"{way.way or 'no way'}: {plural(len(way.goes), 'segment')} would be removed, "
+            f"{len(way.comes):,} added{dropped}",
             hint="look again",
         )
     session = context.active_session()
@@ -89,7 +90,7 @@ def rollback(context: TriggerContext, to: str = "", shown: RollbackPlan | None =
         return finish_rollback(context, session)
     if way.way is None:
         raise RollbackRefused(
-            f"{context.table} cannot be brought back to {way.target.snapshot.session}",
+            f"{context.table} cannot be rolled back to {way.target.snapshot.session}",
             why=way.why_not,
             hint="put the former files back into the source and run the table",
         )
@@ -108,7 +109,7 @@ def finish_rollback(context: TriggerContext, session: Session) -> Snapshot:
         if _revert(context, session, current, target):
             return _record_revert(context, session, current, target)
         context.note(
-            f"{current.snapshot.session} cannot be reverted any more: former tars are published again"
+            f"{current.snapshot.session} cannot be reverted any more: the former tars are published again"
         )
         session = context.write_session(replace(session, state=State.IN_PROGRESS, lineage_entry_id=""))
     try:
@@ -143,9 +144,9 @@ def clear_rollback(context: TriggerContext, session: Session) -> Session | None:
     if is_revert(session) and left.revert_sent:
         raise RollbackRefused(
             f"the rollback of {context.table} to {target.snapshot.session} cannot be given up any more",
-            why="its revert was sent to Pinot, gave no answer, and may still happen",
-            hint="run the table, which finishes it; "
-            f"then `rollback --to {current.snapshot.session}` leads back",
+            why="its revert was sent to Pinot and got no answer, and may still happen",
+            hint=f"run the table, which finishes it; then `rollback --to {current.snapshot.session}` "
+            "undoes it",
         )
     _give_up(context, left, current, "cleared by hand")
     return left
@@ -233,11 +234,12 @@ def _record_revert(
     of_target = set(target.snapshot.segments)
     if lost := of_target - there:
         context.note(
-            f"gone from Pinot: {plural(len(lost), 'segment')} of {target.snapshot.session}, first {min(lost)}"
+            f"missing in Pinot: {plural(len(lost), 'segment')} of {target.snapshot.session}, "
+            f"first {min(lost)}"
         )
     taken = set(current.snapshot.segments) - of_target
     if context.switcher().undo_delayed_starts(of_target & there):
-        context.note(f"a delayed start hid segments of {target.snapshot.session}; shown again")
+        context.note(f"a delayed start hid segments of {target.snapshot.session}; they are visible again")
     context.switcher().confirm_visible(tuple(of_target & there), tuple(taken))
     return _record(context, session, current, target.snapshot, RollbackWay.REVERT)
 
@@ -285,7 +287,7 @@ def _tidy_up(context: TriggerContext, snapshot: Snapshot) -> None:
     except PinotAssetsError as error:
         if context.effects.unknown:
             context.lease.left_unknown()  # it may still arrive: the next owner waits (rule R2)
-        context.note(f"what a dead run may have left in Pinot stays for now: {error.reason}")
+        context.note(f"what a dead run may have left in Pinot is kept for now: {error.reason}")
 
 
 def _give_up(context: TriggerContext, session: Session, current: StoredSnapshot, why: str) -> None:
@@ -345,9 +347,9 @@ def _switched(context: TriggerContext, session: Session, target: Snapshot) -> Se
     session, findings = audit(context, session)
     if failed := [f for f in findings if f.blocks]:
         raise RollbackRefused(
-            f"{context.table} is not brought back to {target.session}: its segments did not pass the audit",
+            f"{context.table} is not rolled back to {target.session}: its segments did not pass the audit",
             why="; ".join(f"{f.name}: {f.message}" for f in failed),
-            hint="queries see what they saw before; repair what it names and roll back again",
+            hint="queries see what they saw before; correct what the audit names and roll back again",
         )
     return end_switch(context, session)
 

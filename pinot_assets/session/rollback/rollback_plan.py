@@ -142,7 +142,7 @@ class RollbackFacts:
         # If the switch replaced nothing, Pinot has nothing to delete, so its window does not matter.
         window_ms = self.window_ms if entry.segments_from else versions.RENEWAL_MS
         if not window_ms:
-            return "this table's Pinot deletes at once what a switch replaced", None
+            return "Pinot deletes at once what a switch of this table replaced", None
         age_ms = self.now_ms - entry.timestamp_ms
         if age_ms > window_ms:
             hours = f"{age_ms / versions.HOUR_MS:.0f} hours old"
@@ -152,7 +152,7 @@ class RollbackFacts:
         delayed = self.lineage.naming(target.segments, LineageState.IN_PROGRESS)
         reasons += [f"entry {late.id} is open and hides segments of this snapshot" for late in delayed]
         reasons = reasons or [
-            f"entry {later.id} came after it"
+            f"entry {later.id} was started after it"
             for later in self.lineage.in_state(LineageState.COMPLETED)
             if later.timestamp_ms > entry.timestamp_ms
             and any(is_ours(self.table, name) for name in later.segments_from | later.segments_to)
@@ -169,13 +169,13 @@ class RollbackFacts:
         for entry in self.lineage.in_state(LineageState.IN_PROGRESS):
             ours = all(is_ours(self.table, name) for name in entry.segments_to)
             if not ours and not entry.segments_from.isdisjoint(away):
-                return f"entry {entry.id} of somebody else is replacing segments that have to go"
+                return f"entry {entry.id} of another program is replacing segments that have to be removed"
         gone = [
             o.segment
             for o in coming(self.visible, target.snapshot)
             if self.tars.get(f"segments/{o.segment}.tar.gz") != o.tar_bytes
         ]
-        return f"{len(gone):,} of its tars are gone from the staging area, first {min(gone)}" if gone else ""
+        return f"{len(gone):,} of its tars are missing in the staging area, first {min(gone)}" if gone else ""
 
 
 def rollback_facts(spec: TableSpec, clients: TableClients) -> RollbackFacts:
@@ -257,14 +257,17 @@ def rollback_plan(spec: TableSpec, clients: TableClients, to: str = "") -> Rollb
     target = find_target(clients.staging, current, to)
     if session is not None and session.state is State.SWITCH:
         shut = session.audit is not None and not session.audit.passed
-        gate = ", behind a shut gate" if shut else ""
+        gate = ", and its gate is shut" if shut else ""
         raise RollbackRefused(
             f"session {session.id} of {spec.name} is in its switch{gate}",
-            why=session.last_error or "it is staged in Pinot and not ended yet",
+            why=session.last_error or "it is staged in Pinot and has not ended yet",
             # What did not pass may well not pass again: then a run ends nothing.
-            hint=f"`pinot-assets session clear {spec.name}` drops it, what is published stays; then roll back"
+            hint=(
+                f"`pinot-assets session clear {spec.name}` drops it, and what is published stays; "
+                "then roll back"
+            )
             if shut
-            else "run the table once more so that it ends, then roll back",
+            else "run the table once more to end it, then roll back",
         )
     plan = rollback_facts(spec, clients).plan(current, target)
     if plan.way is None and target.ref == current.ref:
@@ -281,9 +284,9 @@ def _half_way(
     target = target_of(clients, session)
     if to and find_target(clients.staging, current, to).ref != target.ref:
         raise RollbackRefused(
-            f"{spec.name} is on its way back to {target.snapshot.session}",
-            why=f"rollback {session.id} was left half way",
-            hint="finish that one (`rollback` without --to) or give it up (`session clear`) first",
+            f"a rollback of {spec.name} to {target.snapshot.session} has begun",
+            why=f"rollback {session.id} was interrupted",
+            hint="finish that rollback (`rollback` without --to) or give it up (`session clear`) first",
         )
     plan = rollback_facts(spec, clients).plan(current, target)
     return replace(plan, way=RollbackWay.REVERT if is_revert(session) else RollbackWay.REPUBLISH)

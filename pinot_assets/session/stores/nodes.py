@@ -14,7 +14,7 @@ from pinot_assets.core.untrusted import read_json, reading
 from pinot_assets.errors import NodeUnreadable
 from pinot_assets.session.values.state import Owner
 
-_LEASE_HINT: Final = "no release of this project writes that: find out who did, and delete the node"
+_LEASE_HINT: Final = "no release of this project writes that: find out what wrote it, and delete the node"
 
 
 def make_own_path(client: KazooClient, path: str) -> None:

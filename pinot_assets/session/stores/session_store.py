@@ -190,15 +190,15 @@ class SessionStore:
                 raise SessionHeld(
                     f"{self.table} is paused",
                     why=f"held by {holder}",
-                    hint="wait for that run; a dead one lets go within "
-                    f"{self.waits.lease:.0f} s of its last heartbeat",
+                    hint=f"wait for that run; a dead run loses the lease within {self.waits.lease:.0f} "
+                    "s of its last heartbeat",
                 )
             if isinstance(failure, NoAuthError):
                 raise failure
             if not isinstance(failure, BadVersionError):
                 raise SessionError(f"the lease of {self.table} could not be taken", why=repr(failure))
         raise SessionError(
-            f"the lease of {self.table} could not be taken", why="five attempts met another writer"
+            f"the lease of {self.table} could not be taken", why="in five attempts another writer took it"
         )
 
     def let_go(self) -> None:
@@ -228,9 +228,9 @@ class SessionStore:
     def _parse(self, name: str, parse: Callable[[bytes, str], T], data: bytes) -> T:
         what = f"the consistent-push node {name} of {self.table}"
         hint = (
-            f"look at {self.path} in Pinot's ZooKeeper browser and restore it from a backup. Without one, "
-            "delete the node of a session that is over; for any other, delete that path with all below it: "
-            "the next run makes a new one of what is visible"
+            f"read {self.path} in Pinot's ZooKeeper browser and restore it from a backup. Without "
+            "a backup, delete the node if its session has ended; otherwise delete that path with "
+            "all below it: the next run makes a new one from what is visible"
         )
         with reading(what, NodeUnreadable, hint=hint):
             return parse(data, what)
@@ -386,5 +386,5 @@ class Lease:
         return LeaseLost(
             f"this run no longer holds the lease of {self._store.table}; nothing more was changed",
             why=why,
-            hint="the next trigger goes on from what is stored",
+            hint="the next trigger continues from what is stored",
         )

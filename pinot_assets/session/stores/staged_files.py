@@ -126,7 +126,7 @@ class StagedFiles:
         :raises SourceError: the store does not answer now; the object itself is not lost.
         """
         address = f"{self.store.uri}/{key}"
-        with reading(address, SnapshotCorrupt, why="its name is no key", hint=RESTORE):
+        with reading(address, SnapshotCorrupt, why="its name cannot be a key", hint=RESTORE):
             check_key(key)
         try:
             return self.store.read(key, most)
@@ -137,7 +137,7 @@ class StagedFiles:
 
     def _parsed(self, ref: ObjectRef, parse: Callable[[bytes, str], T], kind: str) -> T:
         data, what = self._get(ref), self._address(ref)
-        with reading(what, SnapshotCorrupt, why=f"it is no {kind}", hint=RESTORE):
+        with reading(what, SnapshotCorrupt, why=f"it is not a {kind}", hint=RESTORE):
             return parse(data, what)
 
     # --- what built files leave ----------------------------------------------------------------------
@@ -180,9 +180,10 @@ class StagedFiles:
             largest = max(listed, key=lambda info: info.fingerprint.size)
             raise TooLarge(
                 f"{plural(len(listed), 'receipt')} of {self.store.uri} cannot be read",
-                why=f"together they have more than {RECEIPTS.bytes // MIB:,} MiB, which is the most that is "
-                f"read of {RECEIPTS.what}; the largest is {largest.key}, {size(largest.fingerprint.size)}",
-                hint=f"{RECEIPTS.hint}; if they should not, find out who wrote them",
+                why=f"together they have more than {RECEIPTS.bytes // MIB:,} MiB, the most that is "
+                f"read of {RECEIPTS.what}; the largest is {largest.key}, "
+                f"{size(largest.fingerprint.size)}",
+                hint=f"{RECEIPTS.hint}; if they should not be so large, find out what wrote them",
             )
         return [info.key for info in listed]
 
@@ -276,7 +277,7 @@ class StagedFiles:
         return {uri: self._cut_values(keys[stem]) for uri, stem in stems.items() if stem in keys}
 
     def _cut_values(self, key: str) -> CutValues:
-        hint = "restore the object, or clear the session, which builds its files anew"
+        hint = "restore the object, or clear the session, which then builds its files again"
         with reading(f"the count {self.store.uri}/{key}", SnapshotCorrupt, hint=hint):
             return CutValues.from_bytes(self.store.read(key, RECEIPT), f"{self.store.uri}/{key}")
 

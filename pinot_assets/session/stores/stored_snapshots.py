@@ -186,7 +186,7 @@ def find_target(staging: Staging, current: StoredSnapshot, name: str) -> StoredS
             return stored
     raise RollbackRefused(
         f"{table} has no snapshot {name}",
-        why=f"none of that name lies in {staging.store.uri}/snapshots",
+        why=f"{staging.store.uri}/snapshots has none of that name",
         hint=f"`pinot-assets snapshots {table}` lists all that are kept",
     )
 
@@ -229,15 +229,15 @@ def why_not_ours(
     uri, marks = staging.store.uri, {i.key for i in listed if i.key.startswith(f"{MARKS}/")}
     if others := sorted(marks - {mark_of(owner)}):
         return (
-            f"another cluster works in {uri}, too ({others[0]} is its mark): give each a staging area of its "
-            "own, and delete the mark of one that is gone"
+            f"another cluster uses {uri}, too (its marker is {others[0]}): give each cluster its "
+            "own staging area, and delete the marker of a cluster that no longer exists"
         )
     there = {header.ref: staging.outline(header.ref) for header in snapshot_headers(listed)}
     known = _led_back_to(there, current)
     if strange := sorted(ref.key for ref, one in there.items() if one.owner != owner and ref not in known):
         return (
-            f"not provably of this cluster: {plural(len(strange), 'snapshot')} in {uri}, first {strange[0]}; "
-            "move away what nobody needs of them"
+            f"{plural(len(strange), 'snapshot')} in {uri} may belong to another cluster, first "
+            f"{strange[0]}; move away what no cluster needs"
         )
     return ""
 

@@ -78,7 +78,8 @@ class TriggerReport:
                 return f"nothing to do: {listed}, all published"
             case TriggerResult.HELD:
                 return (
-                    "held after a rollback: nothing is brought back until `resume` or a change of the source"
+                    "held after a rollback: nothing is published again until `resume` or a "
+                    "change of the source"
                 )
             case TriggerResult.NOOP:
                 return f"{self.work}; no segment changes"
@@ -91,7 +92,7 @@ class TriggerReport:
             case TriggerResult.WAITING:
                 return f"waiting, nothing was changed: {unready_words(self.unready)}"
             case TriggerResult.SETTLED:
-                return "finished what was left half way, as planned; plan again for what the source holds"
+                return "finished what was interrupted, as planned; for what the source has now, plan again"
             case TriggerResult.PAUSED:
                 return (
                     f"paused, nothing was changed: the open session {self.paused} and waits for the schedule "
@@ -144,17 +145,19 @@ def notes_on(receipts: Iterable[Receipt]) -> Iterator[str]:
     if lacking := [r for r in receipts if r.missing]:
         columns = lacking[0].missing
         yield (
-            f"{WARNING} {', '.join(columns)}: null in every row of {lacking[0].uri}{_and_more(lacking)}, "
-            "which has no such column, or no value in it. If it has another name there, write that name into "
-            "the table spec, or map it with `transforms`"
+            f"{WARNING} {', '.join(columns)}: null in every row of "
+            f"{lacking[0].uri}{_and_more(lacking)}, which has no such column, or no value in it. "
+            "If the file has it under another name, write that name into the table spec, or map "
+            "it with `transforms`"
         )
     if len(tiny := small(receipts)) >= MANY:
         size = sum(r.outputs[0].tar_bytes for r in tiny)
         yield (
-            f"{len(tiny):,} files are small: they cost {len(tiny):,} segments of "
-            f"{size / len(tiny) / 1024:,.0f} KiB on average, where {-(-size // SMALL_BYTES):,} would do; "
-            "each is an upload, a record in ZooKeeper, a folder on every replica and work in every query. "
-            "Merge them upstream: a file per day, say, not one per minute"
+            f"{len(tiny):,} files are small: they use {len(tiny):,} segments of "
+            f"{size / len(tiny) / 1024:,.0f} KiB on average, where {-(-size // SMALL_BYTES):,} "
+            "would be enough; each is an upload, a record in ZooKeeper, a folder on every "
+            "replica and work in every query. Merge them before they are delivered: a file per "
+            "day, for example, not one per minute"
         )
 
 

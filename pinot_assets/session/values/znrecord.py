@@ -39,7 +39,7 @@ def record_of(data: bytes) -> JsonObject:
     :raises ValueError: the bytes are not a ZNRecord, or there are more than `NODE_BYTES`.
     """
     if len(data) > NODE_BYTES:
-        raise ValueError(f"its {len(data):,} bytes are more than are read of a node")
+        raise ValueError(f"its {len(data):,} bytes are more than is read of a node")
     record = read_json(data)
     if not isinstance(record, dict) or not isinstance(record.get(SIMPLE), dict):
         raise ValueError("not a ZNRecord")
@@ -53,7 +53,7 @@ def fields_of(data: bytes) -> dict[str, str]:
     """
     texts: JsonObject = record_of(data)[SIMPLE]
     if not all(isinstance(text, str) for text in texts.values()):
-        raise ValueError("not a ZNRecord: a simple field is no text")
+        raise ValueError("not a ZNRecord: a simple field is not a text")
     return texts
 
 
@@ -95,7 +95,7 @@ def from_bytes(
     texts = record[SIMPLE]
     Marks.of(texts).require_known(what)  # before its fields: a newer format may rename them
     if not all(isinstance(text, str) for text in texts.values()):
-        raise ValueError(f"not {what}: a simple field is no text")
+        raise ValueError(f"not {what}: a simple field is not a text")
     found_lists, found_maps = _part(record, LISTS), _part(record, MAPS)
     names = {key: name for key, name in stored_keys(kind).items() if name not in lists}
     may_lack = {*later, *fields_since(kind)}

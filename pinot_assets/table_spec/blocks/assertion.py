@@ -138,7 +138,7 @@ def read_expectation(text: str) -> Expectation:
     :raises ValueError: the text is no comparison.
     """
     if (match := _EXPECT.fullmatch(text.strip())) is None:
-        raise ValueError("is no comparison; write = 0, >= 1000 or after >= 0.9 * live")
+        raise ValueError("is not a comparison; write = 0, >= 1000 or after >= 0.9 * live")
     bound = match["number"] or match["factor"] or "1"
     return Expectation(
         " ".join(text.split()),

@@ -38,7 +38,7 @@ def read_select(text: str) -> exp.Select:
     except SqlglotError as error:
         first = error.errors[0] if hasattr(error, "errors") and error.errors else {}
         where = f" at line {first['line']}, column {first['col']}" if first.get("line") else ""
-        raise ValueError(f"is no SQL that is understood{where}: {first.get('description', error)}") from None
+        raise ValueError(f"is not SQL that can be read{where}: {first.get('description', error)}") from None
     except RecursionError:
         raise ValueError("is nested too deeply") from None
     if len(parsed) != 1 or not isinstance(parsed[0], exp.Select):
@@ -130,8 +130,8 @@ _PART_NAMES: Final = {
     "order": "ORDER BY",
 }
 _NO_DOOR: Final = (
-    "servers answer for a part of the rows each, and this cannot be put together from parts; "
-    "`via: shadow` asks a broker, of a table with the staged segments alone"
+    "each server answers for a part of the rows, and the parts of this cannot be combined; `via: "
+    "shadow` queries a broker, on a table with only the staged segments"
 )
 
 
@@ -143,16 +143,16 @@ def read_question(sql: str) -> Question:
     text = plain_question(sql)
     select = read_select(text)
     for refused in _refused(select):
-        raise ValueError(f"asks for {refused}: {_NO_DOOR}")
+        raise ValueError(f"has {refused}: {_NO_DOOR}")
     for misread in _misread(select):
         raise ValueError(misread)
     table, start, end = table_place(select)
     check_question(text)
     keys = group_keys(select)
     if not (aggregates := list(_aggregates(select, frozenset(map(meaning_of, keys))))):
-        raise ValueError("asks for no COUNT, SUM, MIN or MAX")
+        raise ValueError("has no COUNT, SUM, MIN or MAX")
     if len({meaning_of(call) for call in aggregates}) < len(aggregates):
-        raise ValueError("asks twice for the same")
+        raise ValueError("has the same value twice")
     return Question(
         text[:start],
         table,
@@ -180,11 +180,11 @@ def _misread(select: exp.Select) -> Iterator[str]:
     for column in qualified_columns(select):
         name = sql_text(column)
         dotted = f'"{name}" if its name has a dot'
-        yield f"names {name}, which is no column to a server: write {column.name}, or {dotted}"
+        yield f"names {name}, which servers do not read as a column: write {column.name}, or {dotted}"
     read = named_in(select.args.get("where"), select.args.get("group"))
     for column in select.expressions:
         if isinstance(column, exp.Alias) and column.alias in read and column.this.name != column.alias:
-            yield f"calls {sql_text(column.this)} {column.alias}, which is a column that it reads, too"
+            yield f"calls {sql_text(column.this)} {column.alias}, which is a column that it also reads"
 
 
 def _aggregates(select: exp.Select, keys: frozenset[str]) -> Iterator[exp.Expression]:
@@ -195,7 +195,7 @@ def _aggregates(select: exp.Select, keys: frozenset[str]) -> Iterator[exp.Expres
         elif meaning_of(column) not in keys:
             text = sql_text(column)
             raise ValueError(
-                f"asks for {text}, which is neither COUNT, SUM, MIN or MAX nor in GROUP BY: {_NO_DOOR}"
+                f"has {text}, which is neither COUNT, SUM, MIN or MAX nor in GROUP BY: {_NO_DOOR}"
             )
 
 
@@ -211,7 +211,7 @@ def read_shadow_question(sql: str) -> Question:
     text = plain_question(sql)
     select = read_select(text)
     for refused in _refused_of_shadow(select):
-        raise ValueError(f"asks for {refused}, which a shadow table does not answer")
+        raise ValueError(f"has {refused}, which a shadow table does not answer")
     for column in qualified_columns(select):
         raise ValueError(f"names {sql_text(column)}: write {column.name}, the table has another name there")
     table, start, end = table_place(select)
@@ -221,11 +221,11 @@ def read_shadow_question(sql: str) -> Question:
     values = [column.unalias() for n, column in enumerate(select.expressions) if n not in places]
     for value in values:
         if isinstance(value, exp.Column | exp.Star):
-            raise ValueError(f"asks for {sql_text(value)}, which is neither aggregated nor in GROUP BY")
+            raise ValueError(f"has {sql_text(value)}, which is neither aggregated nor in GROUP BY")
     if not values:
-        raise ValueError("asks for no value")
+        raise ValueError("has no value to query")
     if len(set(map(meaning_of, values))) < len(values):
-        raise ValueError("asks twice for the same")
+        raise ValueError("has the same value twice")
     made = {column.alias for column in select.expressions if isinstance(column, exp.Alias)}
     read_later = named_in(*(select.args.get(part) for part in ("group", "having", "order")))
     return Question(
@@ -258,7 +258,10 @@ def _places(select: exp.Select, keys: list[exp.Expression]) -> Iterator[int]:
                 yield place
                 break
         else:
-            raise ValueError(f"groups by {sql_text(key)} without asking for it: its groups could not be told")
+            raise ValueError(
+                f"groups by {sql_text(key)} without selecting it: the answer would not show which "
+                "group is which"
+            )
 
 
 def _fold(value: exp.Expression) -> str:

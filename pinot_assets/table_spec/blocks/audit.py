@@ -39,7 +39,7 @@ Severity = Annotated[Literal["error", "warn"], AnyCase()]
 def _percent(value: object) -> object:
     text = str(value).strip()
     if not re.fullmatch(r"[-+]?[0-9]{1,9}(?:\.[0-9]{1,6})?\s*%", text):
-        raise ValueError("is no percentage; write -20% or 50%")
+        raise ValueError("is not a percentage; write -20% or 50%")
     return float(text.rstrip("% "))
 
 
@@ -62,7 +62,7 @@ def moment_ms(text: str, now_ms: int) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError("is no moment; write 2020-01-01, 2020-01-01T12:00:00Z or now + 1d") from None
+        raise ValueError("is not a time; write 2020-01-01, 2020-01-01T12:00:00Z or now + 1d") from None
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
@@ -79,14 +79,14 @@ class _Item(BaseModel):
 
 
 class RowChange(_Item):
-    """How far the number of rows may change by a switch."""
+    """By how much a switch may change the number of rows."""
 
     check: Literal["row_change"]
     """Name of the check."""
     of: Annotated[Literal["table", "file"], AnyCase()] = "table"
     """table: all rows that queries see; file: those of each rewritten file."""
     min: Percent | None = None
-    """Smallest allowed change; with -20% at most a fifth of the rows may go."""
+    """Smallest allowed change; with -20% at most a fifth of the rows may be removed."""
     max: Percent | None = None
     """Largest allowed change; with 50% at most half as many rows may be added."""
     severity: Severity = "error"
@@ -102,14 +102,14 @@ class RowChange(_Item):
 
 
 class TimeRange(_Item):
-    """Between which moments the values of the time column must lie."""
+    """The earliest and latest time that the time column may have."""
 
     check: Literal["time_range"]
     """Name of the check."""
     from_: Annotated[Moment | None, Field(alias="from")] = None
-    """The earliest moment: 2020-01-01, or now - 90d."""
+    """The earliest time: 2020-01-01, or now - 90d."""
     to: Moment | None = None
-    """The latest moment: now + 1d, or 2030-01-01."""
+    """The latest time: now + 1d, or 2030-01-01."""
     severity: Severity = "error"
     """error keeps the gate shut; warn is only reported."""
 
@@ -137,7 +137,7 @@ LossName = Literal["emptied_files", "shrunk_files", "vanished_columns", "shrunk_
 
 
 class Loss(_Item):
-    """What a switch may take away: these checks keep the gate shut unless the table spec lets them warn."""
+    """What a switch may remove: these checks keep the gate shut unless the table spec makes them warn."""
 
     check: LossName
     """A rewritten file has no rows, under a tenth of them, or lacks a column; or a swap shrinks the table."""
@@ -146,16 +146,16 @@ class Loss(_Item):
 
 
 class CutCheck(_Item):
-    """Whether values may be cut that Pinot cannot hold as they are."""
+    """Whether values may be shortened that Pinot cannot store as they are."""
 
     check: Literal["cut_at_nul", "cut_at_max_length"]
-    """Texts that hold a NUL lose what follows it; longer values than maxLength are cut or replaced."""
+    """Texts with a NUL lose what follows it; values longer than maxLength are cut or replaced."""
     severity: Severity = "error"
-    """error keeps the gate shut, as a NUL does without this check; warn is only reported, as a length is."""
+    """error keeps the gate shut (without this check: for a NUL); warn is only reported (for a length)."""
 
 
 class Replicas(_Item):
-    """How many replicas must be known to be as they were built."""
+    """How many replicas must be confirmed to be as they were built."""
 
     replicas: Annotated[Literal["all", "one"], AnyCase()]
     """all, or one replica of each segment; replicas of a server that is down are then only reported."""
@@ -184,7 +184,7 @@ def _expect(value: object) -> object:
 
 
 class Assertion(BaseModel):
-    """What one query has to answer."""
+    """The answer that a query must have."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -258,7 +258,7 @@ def read_audit_block(
     :returns: the audit (an empty one if there are problems) and the problems.
     """
     if not isinstance(block.value, list):
-        return Audit(), [block.problem("is no list", "write - sql: … and expect: … below it")]
+        return Audit(), [block.problem("is not a list", "write - sql: … and expect: … below it")]
     problems: list[Problem] = []
     assertions: list[Assertion] = []
     checks: list[CheckBound] = []
@@ -271,12 +271,12 @@ def read_audit_block(
             assertions.append(item)
         elif isinstance(item, Replicas):
             if replicas is not None:
-                problems.append(place.at("replicas").problem("is said twice", "keep one of the two"))
+                problems.append(place.at("replicas").problem("is there twice", "keep one of the two"))
             replicas = item
         elif item is not None:
             if isinstance(item, TimeRange) and time_column is None:
-                reason = "time_range has nothing to look at: the table has no time column"
-                fix = "name one in timeColumnName of segmentsConfig, or ask an assertion"
+                reason = "time_range has no column to check: the table has no time column"
+                fix = "name one in timeColumnName of segmentsConfig, or write an assertion"
                 problems.append(place.at("check").problem(reason, fix))
             checks.append(item)
     if problems:
@@ -287,13 +287,16 @@ def read_audit_block(
 def _item(place: DocumentNode) -> tuple[Assertion | CheckBound | Replicas | None, list[Problem]]:
     """Read one item of the list; None if it has problems."""
     if not isinstance(place.value, dict):
-        return None, [place.problem("is no mapping", f"it begins with {', '.join(_KINDS)}")]
+        return None, [place.problem("is not a mapping", f"it begins with {', '.join(_KINDS)}")]
     kind: type[Assertion] | type[Replicas] | type[CheckBound] = Assertion
     if "check" in place.value:
         name = str(place.value["check"])
         if name not in CHECKS:
-            fix = did_you_mean(name, CHECKS) or f"those are {', '.join(CHECKS)}; all others always hold"
-            return None, [place.at("check").problem("is no check with something to set", fix)]
+            fix = (
+                did_you_mean(name, CHECKS)
+                or f"those are {', '.join(CHECKS)}; the audit always makes all others"
+            )
+            return None, [place.at("check").problem("is not a check that can be set", fix)]
         kind = CHECKS[name]
     elif "replicas" in place.value:
         kind = Replicas
@@ -337,6 +340,6 @@ def _misplaced(
         fix = did_you_mean(column, columns) or "name a column of the schema"
         yield place.problem(f"names {column}, which the table does not have", fix)
     for column in sorted(question.null_columns.intersection(columns).difference(nullable)):
-        text = f"asks for nulls of {column}, whose segments do not tell them: none is ever found"
-        fix = "set nullHandlingEnabled in tableIndexConfig, or ask for the column's default value"
+        text = f"counts nulls of {column}, whose segments do not record them: none is ever found"
+        fix = "set nullHandlingEnabled in tableIndexConfig, or compare with the column's default value"
         yield place.problem(text, fix)

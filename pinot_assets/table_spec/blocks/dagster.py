@@ -31,7 +31,7 @@ _SHORTEST_FRESHNESS_HOURS: Final = 1 / 60
 
 def _group(value: object) -> object:
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_]+(?:/[A-Za-z0-9_]+)*", value):
-        raise ValueError("is no group name: letters, digits and _, with / between levels")
+        raise ValueError("is not a group name: letters, digits and _, with / between levels")
     return value
 
 
@@ -39,7 +39,7 @@ def _owner(value: object) -> object:
     if not isinstance(value, str) or not re.fullmatch(
         r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}", value
     ):
-        raise ValueError("is no owner: Dagster wants team:<name> or an e-mail address")
+        raise ValueError("is not an owner: Dagster accepts team:<name> or an e-mail address")
     return value
 
 
@@ -50,11 +50,11 @@ def _tags(value: object) -> object:
             raise ValueError(f"{key} is one of Dagster's own tags")
         if not re.fullmatch(r"(?:[A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}", key):
             raise ValueError(
-                f"{key} is no tag: letters, digits, _, - and ., up to 63, with one / after a namespace"
+                f"{key} is not a tag: letters, digits, _, - and ., up to 63, with one / after a namespace"
             )
         if not re.fullmatch(r"[A-Za-z0-9_.-]{0,63}", text):
             raise ValueError(
-                f"the value of {key} is none for a tag: letters, digits, _, - and ., up to 63 of them"
+                f"the value of {key} is not valid for a tag: letters, digits, _, - and ., up to 63 of them"
             )
     return value
 
@@ -77,7 +77,7 @@ class DagsterSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     group: Annotated[str, BeforeValidator(_group), WithJsonSchema(_TEXT_JSON)] | None = None
-    """Asset group; the table's own name where it is left out."""
+    """Asset group; if left out, the table's own name."""
     owners: tuple[Annotated[str, BeforeValidator(_owner), WithJsonSchema(_TEXT_JSON)], ...] = ()
     """Who is responsible: team:<name> or e-mail addresses."""
     tags: Annotated[
@@ -97,18 +97,18 @@ class DagsterSettings(BaseModel):
         | None,
         Field(alias="freshnessHours"),
     ] = None
-    """How old the last switch may be before Dagster says that the table is stale."""
+    """How old the last switch may be before Dagster shows the table as stale."""
     health_interval_sec: Annotated[Positive, Field(alias="healthIntervalSec")] = 600
     """How often the health checks run."""
     repair_limit: Annotated[Count, Field(alias="repairLimit")] = 0
-    """How many repairs of a REALTIME table the sensor may start at one look; 0: people start them."""
+    """How many repairs of a REALTIME table the sensor may start at a time; 0: people start them."""
 
 
 _NOT_OF: Final = {
-    "OFFLINE": {"repairLimit": "is of REALTIME tables alone: nothing of an OFFLINE table is repaired"},
+    "OFFLINE": {"repairLimit": "is only for REALTIME tables: an OFFLINE table has no repair"},
     "REALTIME": {
-        "automation": "is of OFFLINE tables alone: nothing starts a run of a REALTIME table but its health",
-        "freshnessHours": "is of OFFLINE tables alone: how far a REALTIME table lags is one of its checks",
+        "automation": "is only for OFFLINE tables: only the health of a REALTIME table starts its runs",
+        "freshnessHours": "is only for OFFLINE tables: how far a REALTIME table lags is one of its checks",
     },
 }
 """Keys that have no meaning for tables of one type, and why."""
@@ -121,7 +121,7 @@ def read_dagster_block(block: DocumentNode) -> tuple[DagsterSettings, list[Probl
     :returns: its settings and its problems; with problems, some or all settings have their defaults.
     """
     if not isinstance(block.value, dict):
-        return DagsterSettings(), [block.problem("is no mapping", f"the keys are {', '.join(_KEYS)}")]
+        return DagsterSettings(), [block.problem("is not a mapping", f"the keys are {', '.join(_KEYS)}")]
     values: JsonObject = {}
     problems: list[Problem] = []
     for key in block.value:
@@ -153,9 +153,9 @@ def stray_keys(block: DocumentNode, table_type: str) -> Iterator[Problem]:
 def _misshapen(place: DocumentNode, key: str) -> Iterator[Problem]:
     """Yield problems of a value: owners must be a list, tags a mapping, the rest single values."""
     if key == "owners" and not isinstance(place.value, list):
-        yield place.problem("is no list", "write a list: [team:data]")
+        yield place.problem("is not a list", "write a list: [team:data]")
     elif key == "tags" and not isinstance(place.value, dict):
-        yield place.problem("is no mapping", "write a mapping: {tier: gold}")
+        yield place.problem("is not a mapping", "write a mapping: {tier: gold}")
     else:
         others = place.items() if key == "owners" else [place]
         for part in [place.at(tag) for tag in place.mapping] if key == "tags" else others:

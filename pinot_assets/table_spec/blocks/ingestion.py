@@ -67,24 +67,24 @@ SINGLE_CHARACTER: Final = frozenset(
 """The reader properties whose value is one character."""
 
 UNUSED_KEYS: Final = {
-    "authToken": "pushes authenticate as the Pinot resource says",
+    "authToken": "the Pinot resource authenticates pushes",
     "checkpointTTLSec": "the ledger is the last snapshot; there are no checkpoints to expire",
-    "hasDirectories": "directories are recognised by themselves",
+    "hasDirectories": "pinot-assets recognises directories",
     "input.data.file.uri": "it belongs to one run of a Minion task",
-    "input.fs.className": "the store is chosen by the scheme of inputDirURI",
+    "input.fs.className": "the scheme of inputDirURI chooses the store",
     "maxNumAttemptsPerTask": "Spark retries tasks; consistentPushMaxRetries retries sessions",
     "numConcurrentTasksPerInstance": "Spark decides how many files are built at a time",
-    "output.fs.className": "the store is chosen by the scheme of output.segment.dir.uri",
+    "output.fs.className": "the scheme of output.segment.dir.uri chooses the store",
     "push.controllerUri": "the Pinot resource knows the controller",
-    "recordReader.className": "the reader is chosen by inputFormat",
-    "recordReader.configClassName": "the reader is chosen by inputFormat",
-    "segmentNameGenerator.type": "segment names are given by the session",
-    "segmentNamePostfix": "segment names are given by the session",
-    "segmentNamePrefix": "segment names are given by the session and begin with the table's name",
+    "recordReader.className": "inputFormat chooses the reader",
+    "recordReader.configClassName": "inputFormat chooses the reader",
+    "segmentNameGenerator.type": "the session names its segments",
+    "segmentNamePostfix": "the session names its segments",
+    "segmentNamePrefix": "the session names its segments, beginning with the table's name",
     "sequenceId": "it belongs to one run of a Minion task",
-    "tableMaxNumTasks": "every file is one Spark task, and a session is never cut into two publications",
-    "taskMaxDataSize": "every file is one Spark task, so files are not packed",
-    "taskMaxNumFiles": "every file is one Spark task, so files are not packed",
+    "tableMaxNumTasks": "every file is one Spark task, and a session is never split into two publications",
+    "taskMaxDataSize": "every file is one Spark task, so files are not combined",
+    "taskMaxNumFiles": "every file is one Spark task, so files are not combined",
     "timeoutMs": "Spark and the session have their own limits",
     "uploadURL": "the Pinot resource knows the controller",
 }
@@ -107,7 +107,7 @@ class FileIngestion(BaseModel):
     ]
     """Format of every file; gzip, bzip2 and zstd are recognised by the content."""
     include: Annotated[Pattern | None, Field(alias="includeFileNamePattern")] = None
-    """Files to take, in Java path-matcher syntax: glob:**/*.csv.gz."""
+    """Files to read, in Java path-matcher syntax: glob:**/*.csv.gz."""
     exclude: Annotated[Pattern | None, Field(alias="excludeFileNamePattern")] = None
     """Files to leave out, in Java path-matcher syntax."""
     input_props: Annotated[Props, Field(alias=INPUT_PROP)] = {}
@@ -120,9 +120,9 @@ class FileIngestion(BaseModel):
     ingestion_mode: Annotated[Literal["append", "sync"], AnyCase(), Field(alias="ingestionMode")] = "append"
     """append adds new and rewritten files; sync also replaces rewritten and removes deleted ones."""
     consistent_push: Annotated[Flag, Field(alias="consistentPushEnabled")] = False
-    """Publish a session's files all together; without it, each file is shown as soon as it is pushed."""
+    """Publish all files of a session together; without it, queries see each file when it is pushed."""
     consistent_push_swap: Annotated[Flag, Field(alias="consistentPushSwapEnabled")] = False
-    """Replace the whole table by the present files, at one instant."""
+    """Replace the whole table by the files that the source has now, at one instant."""
     max_retries: Annotated[Count, Field(alias="consistentPushMaxRetries")] = 0
     """How many later triggers may continue a failed session before it starts over."""
     clear_state: Annotated[Flag, Field(alias="clearConsistentPushState")] = False
@@ -138,13 +138,13 @@ class FileIngestion(BaseModel):
         WithJsonSchema({"enum": ["TAR", "METADATA", "tar", "metadata", "Tar", "Metadata"]}),
         Field(alias="push.mode"),
     ] = None
-    """How segments are pushed; if left out, in the way that works."""
+    """How segments are pushed; if left out, a run chooses what works."""
     skip_unreadable: Annotated[Flag, Field(alias="skipFileIfFailToInitReader")] = False
     """Publish without files that cannot be read. StarTree has this on; here only an explicit true counts."""
     max_rows_per_segment: Annotated[Positive, Field(alias="maxNumRecordsPerSegment")] = DEFAULT_MAX_ROWS
     """A file with more rows becomes several segments."""
     desired_segment_size: Annotated[Size | None, Field(alias="desiredSegmentSize")] = None
-    """About how large a segment's rows may be in memory; a larger file becomes several segments."""
+    """About how much memory a segment's rows may need; a larger file becomes several segments."""
     reader: Annotated[dict[str, str], Field(alias=READER_PROP)] = {}
     """Settings of the csv reader: delimiter, header, skipHeader, nullStringValue, …"""
     on_bad_row: Annotated[Literal["fail", "quarantine"], AnyCase(), Field(alias="onBadRow")] = "fail"
@@ -154,13 +154,13 @@ class FileIngestion(BaseModel):
     bad_row_days_to_keep: Annotated[Count, Field(alias="badRowDaysToKeep")] = 30
     """Rows that were put aside are kept for so many days; gc deletes older ones. 0 keeps none."""
     on_missing_column: Annotated[Literal["null", "fail"], AnyCase(), Field(alias="onMissingColumn")] = "null"
-    """What a column becomes that a file lacks: null, or the file fails."""
+    """What happens if a file lacks a column: the column is null, or the file fails."""
     engine: Annotated[Literal["arrow", "spark"], AnyCase()] = "arrow"
-    """Who reads the files: the tasks themselves, or Spark's own readers, as transforms and filter need it."""
+    """What reads the files: the tasks themselves, or Spark's own readers, as transforms and filter need."""
     transforms: dict[str, str] = {}
     """Columns of the table as Spark SQL expressions of the file's columns: transforms.day: to_date(at)."""
     filter: Text = ""
-    """Rows to take, as a Spark SQL condition on the file's columns."""
+    """Rows to keep, as a Spark SQL condition on the file's columns."""
 
     rollback_window: Annotated[
         Literal["keepUntilSwitch", "pinotDefault"],
@@ -168,15 +168,15 @@ class FileIngestion(BaseModel):
         WithJsonSchema({"enum": ["keepUntilSwitch", "pinotDefault"]}),
         Field(alias="rollbackWindow"),
     ] = "keepUntilSwitch"
-    """How long the previous snapshot stays: until the switch (room for three), or only its start (two)."""
+    """How long Pinot keeps the previous snapshot: until the switch (room for three), or its start (two)."""
     snapshots_to_keep: Annotated[Positive | None, Field(alias="snapshotsToKeep")] = None
-    """How many of the newest snapshots are kept, with their tars; left out, all are."""
+    """How many of the newest snapshots are kept, with their tars; if left out, all are."""
     snapshot_days_to_keep: Annotated[Positive | None, Field(alias="snapshotDaysToKeep")] = None
-    """Snapshots younger than so many days are kept; with snapshotsToKeep, what either of them asks for."""
+    """Snapshots younger than this are kept; with snapshotsToKeep, those that either setting keeps."""
     empty_source_action: Annotated[
         Literal["APPLY", "REFUSE"], AnyCase(), Field(alias="emptySourceAction")
     ] = "APPLY"
-    """What to do when every file is gone: empty the table, or refuse."""
+    """What to do when the source has no file any more: empty the table, or refuse."""
     min_server: Annotated[Server, Field(alias="minServer")] = "0.11"
     """The oldest Pinot server that must be able to read the segments."""
     min_file_age_sec: Annotated[Count, Field(alias="minFileAgeSec")] = 0
@@ -184,19 +184,19 @@ class FileIngestion(BaseModel):
     completeness_marker: Annotated[FileName | None, Field(alias="completenessMarker")] = None
     """Name of a file, e.g. _SUCCESS, without which a directory's files are not ready."""
     settle_seconds: Annotated[Count, Field(alias="settleSeconds")] = 0
-    """How long a listing must have stayed the same before the files sensor starts a run."""
+    """How long a listing must not change before the files sensor starts a run."""
     notification_queue: Annotated[Location | None, Field(alias="notificationQueue")] = None
-    """URL of an SQS queue with the bucket's notifications: the files sensor lists when a message came."""
+    """URL of an SQS queue with the bucket's notifications: a message makes the files sensor list."""
     sweep_seconds: Annotated[Positive, Field(alias="sweepSeconds")] = 900
-    """With notificationQueue: how long the files sensor may go without listing when no message comes."""
+    """With notificationQueue: the longest time between two listings when no message arrives."""
     sensor_retries: Annotated[Flag, Field(alias="sensorRetries")] = False
     """Whether the files sensor may spend a retry of a failed session."""
     schedule_timezone: Annotated[Timezone, Field(alias="scheduleTimezone")] = "UTC"
-    """Time zone of schedule, as Europe/Berlin."""
+    """Time zone of schedule, such as Europe/Berlin."""
     max_file_partitions: Annotated[Positive, Field(alias="maxFilePartitions")] = 2000
-    """Up to so many files are one partition each in Dagster; more are gathered by partitionGroup."""
+    """Up to this many files are one partition each in Dagster; partitionGroup groups more files."""
     partition_group: Annotated[PartitionGroup, Field(alias="partitionGroup")] = "directory"
-    """How many files are gathered: directory, regex:<expression with one group> or hash:<buckets>."""
+    """How many files are grouped: directory, regex:<expression with one group> or hash:<buckets>."""
 
     @property
     def mode(self) -> Mode:

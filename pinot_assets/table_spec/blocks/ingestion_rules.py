@@ -173,13 +173,13 @@ def _push_notes(case: Case) -> Iterable[tuple[str, bool, str]]:
     """Return notes about the push: what is accepted but worth knowing (`enableAtomicUpload`: case E16)."""
     spec, kind = case.spec, case.spec.push_kind
     plain = (
-        "a plain push: queries see each file as soon as it is pushed, one after the other;"
-        ' consistentPushEnabled: "true" shows them all together'
+        "a plain push: queries see each file when it is pushed, one after the other; "
+        'consistentPushEnabled: "true" shows them all together'
     )
     again = "a run that failed starts over" if kind == "atomic" else "failed files are tried again"
     retries = f"has no effect without consistent push: {again} at the next trigger"
-    further = "has no effect: consistent push goes further"
-    of_sync = "has no effect in append mode: it is a switch of ingestionMode: sync"
+    further = "has no effect: consistent push includes it"
+    of_sync = "has no effect in append mode: it is an option of ingestionMode: sync"
     swap = "has no effect: consistentPushSwapEnabled replaces the whole table"
     return (
         ("consistentPushEnabled" if "consistentPushEnabled" in case.written else "", kind == "plain", plain),
@@ -196,7 +196,9 @@ def _other_notes(case: Case) -> Iterable[tuple[str, bool, str]]:
     clear = "is applied once; set it to false before it can be applied again"
     skip = "files that cannot be read are left out of what is published, until they change"
     lacks_avro = spec.input_format == "avro" and importlib.util.find_spec("datafusion") is None
-    avro = 'needs pip install "pinot-assets[avro]" where Spark\'s executors run; here it is missing'
+    avro = (
+        'needs pip install "pinot-assets[avro]" where Spark\'s executors run; it is missing on this machine'
+    )
     limit_alone = spec.on_bad_row == "fail" and "maxBadRows" in written
     days_alone = spec.on_bad_row == "fail" and "badRowDaysToKeep" in written
     bad_rows = f"rows that cannot be read are put aside, up to {spec.max_bad_rows} of each file"
@@ -219,14 +221,14 @@ def _refusals(case: Case) -> Iterator[tuple[RuleFinding, bool]]:
     spec = case.spec
     replacing = RuleFinding(
         "consistentPushSwapEnabled" if spec.mode == "swap" else "ingestionMode",
-        f"{spec.mode} mode needs a REFRESH table: elsewhere Pinot deletes what is replaced at once,"
-        " and there would be no way back",
+        f"{spec.mode} mode needs a REFRESH table: in other tables Pinot deletes at once what is "
+        "replaced, so a revert would be impossible",
         "write segmentIngestionType: REFRESH in table.ingestionConfig.batchIngestionConfig",
     )
     yield replacing, spec.mode != "append" and not case.around.is_refresh
     yield RuleFinding("desiredSegmentSize", "is not above 0"), spec.desired_segment_bytes == 0
     is_s3 = spec.input_dir_uri.lower().startswith(("s3:", "s3a:", "s3n:", "${"))
-    of_s3 = RuleFinding(_QUEUE, "is for buckets of S3 alone: nobody else sends to SQS", "remove it")
+    of_s3 = RuleFinding(_QUEUE, "is only for buckets of S3: no other store sends to SQS", "remove it")
     yield of_s3, spec.notification_queue is not None and not is_s3
 
 
@@ -235,7 +237,7 @@ def _reader_settings_are_known(case: Case) -> Iterator[RuleFinding]:
         return
     if case.spec.input_format != "csv":
         for key in keys:
-            yield RuleFinding(key, f"has no use with inputFormat {case.spec.input_format}", is_note=True)
+            yield RuleFinding(key, f"has no effect with inputFormat {case.spec.input_format}", is_note=True)
         return
     # Imported here, because it loads Spark.
     from pinot_assets.ingest.contract.csv_settings import CsvSettings, twice
@@ -251,7 +253,7 @@ def _reader_settings_are_known(case: Case) -> Iterator[RuleFinding]:
     looked_at = [name for name in names if case.reads_by_spark or name in case.around.columns]
     key = f"{READER_PROP}.header"
     if again := twice(looked_at):
-        yield RuleFinding(key, f"names {', '.join(again)} twice", "give each column a name of its own")
+        yield RuleFinding(key, f"names {', '.join(again)} twice", "give each column its own name")
     elif names and case.around.columns and not looked_at:
         fix = "write the schema's names, in the files' order"
         yield RuleFinding(key, "names none of the table's columns", fix)
@@ -263,17 +265,18 @@ def _sql_needs_spark(case: Case) -> Iterator[RuleFinding]:
         for key in needs:
             yield RuleFinding(key, "is Spark SQL, which engine: arrow cannot do", "write engine: spark")
         if case.around.has_transforms:
-            text = "cannot do the transformConfigs and filterConfig of the table, which are Spark's work"
-            yield RuleFinding("engine", text, "write engine: spark, or leave engine out")
+            text = "cannot compute the table's transformConfigs and filterConfig, which only Spark does"
+            yield RuleFinding("engine", text, "write engine: spark, or remove engine")
     elif case.reads_by_spark:
         text = (
-            "files are read by Spark: csv, json (one object a line), parquet and orc need nothing else,"
-            " s3 needs hadoop-aws"
+            "Spark reads the files: csv, json (one object a line), parquet and orc need nothing "
+            "else, s3 needs hadoop-aws"
         )
         if case.spec.input_format == "avro":
             text = (
-                "files are read by Spark, and the run fails unless spark-avro is on its class path: set"
-                " spark.jars.packages to org.apache.spark:spark-avro_<Scala>:<Spark>; s3 needs hadoop-aws"
+                "Spark reads the files, and the run fails unless spark-avro is on its class "
+                "path: set spark.jars.packages to org.apache.spark:spark-avro_<Scala>:<Spark>; "
+                "s3 needs hadoop-aws"
             )
         yield RuleFinding(needs[0] if needs else "engine", text, is_note=True)
 
@@ -286,9 +289,9 @@ def _spark_reads_disk_and_s3(case: Case) -> Iterator[RuleFinding]:
     if scheme in ("gs", "abfs", "abfss"):
         yield RuleFinding(
             "inputDirURI",
-            f"lies on {scheme}, which Spark's own readers are not set up for: transforms, filter,"
-            " engine: spark, and Pinot's transformConfigs and filterConfig need them",
-            "put the files on s3 or a shared disk, or make the columns upstream",
+            f"is on {scheme}, which Spark's own readers are not set up for: transforms, filter, "
+            "engine: spark, and Pinot's transformConfigs and filterConfig need them",
+            "put the files on s3 or a shared disk, or compute the columns before the files are delivered",
         )
 
 
@@ -309,7 +312,7 @@ def _props_are_for_stores(case: Case) -> Iterator[RuleFinding]:
     for place in case.places:
         if "${" not in place.text and not place.text.lower().startswith(_STORES):
             for key in sorted(key for key in case.written if key.startswith(f"{place.family}.")):
-                yield RuleFinding(key, "has no use with a local directory", is_note=True)
+                yield RuleFinding(key, "has no effect with a local directory", is_note=True)
 
 
 def _props_are_those_of_the_store(case: Case) -> Iterator[RuleFinding]:
@@ -321,13 +324,13 @@ def _props_are_those_of_the_store(case: Case) -> Iterator[RuleFinding]:
         for name in unknown_settings(root.scheme, place.props):
             known = KNOWN[root.scheme]
             fix = did_you_mean(name, known) or f"those are {', '.join(known)}"
-            yield RuleFinding(f"{place.family}.{name}", f"is no setting of {root.scheme}", fix)
+            yield RuleFinding(f"{place.family}.{name}", f"is not a setting of {root.scheme}", fix)
         for name, lacking in incomplete_settings(root.scheme, place.props):
             if case.broken.isdisjoint(_IN_NEED):
                 keys = " and ".join(f"{place.family}.{other}" for other in lacking)
-                fix = f"write {keys} as well, or leave all of them out"
+                fix = f"write {keys} as well, or remove all of them"
                 yield RuleFinding(
-                    f"{place.family}.{name}", f"has no use without {' and '.join(lacking)}", fix
+                    f"{place.family}.{name}", f"has no effect without {' and '.join(lacking)}", fix
                 )
 
 
@@ -337,7 +340,7 @@ def _local_input_is_there(case: Case) -> Iterator[RuleFinding]:
     if root is None or root.scheme != "file" or case.around.policy.refuses_data(root.path):
         return
     if not os.path.isdir(root.path):
-        text = "is no folder on this machine, and a run fails until it is one"
+        text = "is not a folder on this machine, and a run fails until it is one"
         if not os.path.lexists(root.path):
             text = "does not exist on this machine, and a run fails until it does"
         yield RuleFinding("inputDirURI", f"{root.path} {text}", is_note=True)
@@ -368,9 +371,9 @@ def check_apart(input_uri: str, staging_uri: str) -> None:
 
 def _apart(input_uri: str, staging_uri: str) -> Iterator[RuleFinding]:
     if is_within(staging_uri, input_uri):
-        text = "lies inside inputDirURI, so its objects would be taken for input"
+        text = "is inside inputDirURI, so its objects would be read as input"
     elif is_within(input_uri, staging_uri):
-        text = "contains inputDirURI, and what lies in the staging area may be deleted"
+        text = "contains inputDirURI, and a run may delete what is in the staging area"
     else:
         return
     yield RuleFinding("output.segment.dir.uri", text, "name a directory of its own")

@@ -50,7 +50,7 @@ REALTIME_SUFFIX: Final = "_REALTIME"
 FILE_INGESTION_TASK: Final = "FileIngestionTask"
 
 _COLUMN_LIST: Final = re.compile(r"sortedColumn|.*Columns", re.DOTALL)
-NAMES: Final = "use letters, digits, _ and -, and not __cp, our mark in segment names"
+NAMES: Final = "use letters, digits, _ and -, and not __cp, which marks the segments of pinot-assets"
 """Which names a table may have, as the fix of a problem."""
 
 
@@ -82,7 +82,7 @@ def nullable_columns(schema: DocumentNode, table: DocumentNode) -> frozenset[str
 def schema_problems(schema: DocumentNode) -> list[Problem]:
     """Return the problems of the schema itself."""
     if not isinstance(schema.value, dict):
-        return [schema.problem("is no mapping", "paste the Pinot schema as it is")]
+        return [schema.problem("is not a mapping", "paste the Pinot schema as it is")]
     return [*_schema_shape(schema), *_fields(schema)]
 
 
@@ -95,9 +95,9 @@ def schema_notes(schema: DocumentNode) -> list[Note]:
         other = first.setdefault(name.lower(), name)
         if other != name:
             text = (
-                f"column {name} differs from {other} in upper and lower case alone, which Pinot's "
-                "brokers do not tell apart (their setting enable.case.insensitive, on by default): "
-                "queries reach one of the two; give one another name"
+                f"column {name} differs from {other} only in upper and lower case, which Pinot's "
+                "brokers do not distinguish (their setting enable.case.insensitive, on by "
+                "default): queries find one of the two; give one of them another name"
             )
             notes.append(place.note(text))
     return notes
@@ -106,7 +106,7 @@ def schema_notes(schema: DocumentNode) -> list[Note]:
 def table_problems(table: DocumentNode) -> list[Problem]:
     """Return the problems of the config of an OFFLINE table itself."""
     if not isinstance(table.value, dict):
-        return [table.problem("is no mapping", "paste the Pinot table config as it is")]
+        return [table.problem("is not a mapping", "paste the Pinot table config as it is")]
     settings = (table.at(*b.path).problem(b.text, b.fix) for b in bearings(table.value) if b.fix)
     return [*_table_name(table), *_is_offline(table), *_table_shape(table), *settings]
 
@@ -114,7 +114,7 @@ def table_problems(table: DocumentNode) -> list[Problem]:
 def realtime_table_problems(table: DocumentNode) -> list[Problem]:
     """Return the problems of the config of a REALTIME table itself."""
     if not isinstance(table.value, dict):
-        return [table.problem("is no mapping", "paste the Pinot table config as it is")]
+        return [table.problem("is not a mapping", "paste the Pinot table config as it is")]
     return [*_table_name(table), *_is_realtime(table), *_table_shape(table), *_stream_shape(table)]
 
 
@@ -147,7 +147,7 @@ def _schema_shape(schema: DocumentNode) -> Iterator[Problem]:
     for group in FIELD_KINDS:
         specs = schema.mapping.get(group)
         if specs is not None and not isinstance(specs, list):
-            yield schema.at(group).problem("is no list")
+            yield schema.at(group).problem("is not a list")
     if "timeFieldSpec" in schema.mapping:
         yield schema.at("timeFieldSpec").problem("is deprecated in Pinot", "write a dateTimeFieldSpecs entry")
     if not any(True for _ in field_specs(schema)):
@@ -166,7 +166,9 @@ def _fields(schema: DocumentNode) -> Iterator[Problem]:
                 yield place.problem(f"column {name} is there twice, first in line {first[name]}")
             first.setdefault(name, line)
             if has_blank(name):
-                fix = f"call it {without_blanks(name)}; docs/tables.md, Names of columns, says how it is read"
+                fix = (
+                    f"name it {without_blanks(name)}; docs/tables.md, Names of columns, shows how it is read"
+                )
                 reason = f"column {name} has a blank in its name, and Pinot refuses the schema"
                 yield place.problem(reason, fix)
             data_type, types = place.mapping.get("dataType"), f"one of {', '.join(DATA_TYPES)}"
@@ -215,7 +217,7 @@ def _is_realtime(table: DocumentNode) -> Iterator[Problem]:
         yield _type_place(table).problem("tableType is not REALTIME", fix)
     if not isinstance(setting(table.value, "segmentsConfig", "timeColumnName"), str):
         yield table.at("segmentsConfig").problem(
-            "timeColumnName is missing, and Pinot wants it of a REALTIME table",
+            "timeColumnName is missing, and Pinot needs it in a REALTIME table",
             "write timeColumnName: <column of dateTimeFieldSpecs>",
         )
 
@@ -227,19 +229,19 @@ def _type_place(table: DocumentNode) -> DocumentNode:
 def _table_shape(table: DocumentNode) -> Iterator[Problem]:
     for key in ("segmentsConfig", "tenants", "tableIndexConfig", "metadata"):
         if (value := table.mapping.get(key)) is None:
-            yield table.problem(f"{key} is missing, and Pinot wants it", f"write {key}: {{}}")
+            yield table.problem(f"{key} is missing, and Pinot needs it", f"write {key}: {{}}")
         elif not isinstance(value, dict):
-            yield table.at(key).problem("is no mapping")
+            yield table.at(key).problem("is not a mapping")
 
 
 def _stream_shape(table: DocumentNode) -> Iterator[Problem]:
     for path in (STREAM_INGESTION[:1], STREAM_INGESTION, FORMER_STREAM):
         value = setting(table.value, *path)
         if value is not None and not isinstance(value, dict):
-            yield table.at(*path).problem("is no mapping")
+            yield table.at(*path).problem("is not a mapping")
     streams = setting(table.value, *STREAMS)
     if streams is not None and not (isinstance(streams, list) and all(isinstance(s, dict) for s in streams)):
-        yield table.at(*STREAMS).problem("is no list of mappings", "write - streamType: kafka, …")
+        yield table.at(*STREAMS).problem("is not a list of mappings", "write - streamType: kafka, …")
 
 
 def _same_name(schema: DocumentNode, table: DocumentNode) -> Iterator[Problem]:
@@ -248,7 +250,7 @@ def _same_name(schema: DocumentNode, table: DocumentNode) -> Iterator[Problem]:
         return
     raw = raw_table_name(table_name)
     if schema_name != raw:
-        reason = f"is not the table's name, {raw}: Pinot finds a schema by it"
+        reason = f"is not the table's name, {raw}, by which Pinot finds a schema"
         yield schema.at("schemaName").problem(reason, f"schemaName: {raw}")
     other = setting(table.value, "segmentsConfig", "schemaName")
     if isinstance(other, str) and other != raw:
@@ -270,7 +272,7 @@ def _columns_exist(schema: DocumentNode, table: DocumentNode) -> Iterator[Proble
         if isinstance(name, str) and name not in kinds and not name.startswith("$"):
             yield place.problem(f"column {name} is not in the schema", did_you_mean(name, kinds))
     if isinstance(time_column, str) and kinds.get(time_column, "DATE_TIME") != "DATE_TIME":
-        yield time.problem(f"column {time_column} is none of the schema's dateTimeFieldSpecs")
+        yield time.problem(f"column {time_column} is not in the schema's dateTimeFieldSpecs")
 
 
 def transform_problems(block: DocumentNode, schema: DocumentNode, transforms: Iterable[str]) -> list[Problem]:
@@ -301,11 +303,11 @@ def writer_findings(
         spec = SegmentSpec.from_pinot(schema.mapping, table.mapping, min_server=min_server)
     except UnsupportedFeature as refused:
         reasons = (refused.why or refused.what).split("; ")
-        fix = "the segment writer cannot do this yet; take it out"
+        fix = "the segment writer cannot do this yet; remove it"
         return [place_of(reason).problem(reason, fix) for reason in reasons], []
     except (AttributeError, KeyError, TypeError, ValueError):
         # A setting does not have the shape of Pinot's own class; Pinot's message says best which one it is.
-        reason = "has a setting that is not of the shape that Pinot gives it"
+        reason = "has a setting whose form is not Pinot's"
         return [table.problem(reason, "compare it with a table config that Pinot has accepted")], []
     return [], [place_of(text).note(text) for text in spec.notes]
 

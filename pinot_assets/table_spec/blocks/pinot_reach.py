@@ -104,7 +104,8 @@ def refused_table(config: JsonMapping, policy: Policy) -> Iterator[Refused]:
         is_peer_scheme = path == _PEER_SCHEME and not is_reference(text)
         if refusal is None and is_peer_scheme and text.lower() not in ("http", "https"):
             refusal = PolicyRefusal(
-                "is none of the ways by which servers take segments from each other", "write http or https"
+                "is not one of the schemes by which servers load segments from each other",
+                "write http or https",
             )
         if refusal is None and path[:1] == _TASKS:
             refusal = _in_task(path, text, table, policy)
@@ -147,8 +148,8 @@ def _in_notes(key: str, text: str, policy: Policy) -> PolicyRefusal | None:
         return None
     if not is_reference(text):
         return PolicyRefusal(
-            "refers to the environment in the midst of a text, with a default, or in a way of its own",
-            f"write the value, or let all of it be one ${{{variable_for(key)}}}",
+            "refers to the environment inside a text, with a default, or in a form of its own",
+            f"write the value, or make all of it one ${{{variable_for(key)}}}",
         )
     return next(refused_variables(text, policy), None)
 
@@ -211,7 +212,7 @@ def _refused_location(key: str, text: str, policy: Policy) -> PolicyRefusal | No
     if not path.startswith("/"):
         if not policy.layers:
             return None
-        what = "names a file of Pinot's machines without saying where it lies"
+        what = "names a file on Pinot's machines without its whole path"
         return _or_variable(PolicyRefusal(what, "write its whole path"), key)
     refuses = (
         policy.refuses_data if _plain(key).endswith(("inputdiruri", "outputdiruri")) else policy.refuses_path
@@ -229,7 +230,7 @@ def _refused_store(url: str, policy: Policy) -> PolicyRefusal | None:
         root = parse_root(url)
     except SourceError as error:
         return PolicyRefusal(
-            f"names a place that cannot be: {error.why or error.what}", error.hint or "correct it"
+            f"names a place that cannot exist: {error.why or error.what}", error.hint or "correct it"
         )
     return next((refusal for _, refusal in refused_place(root, {}, policy)), None)
 
@@ -239,7 +240,7 @@ def literal_secrets(config: JsonMapping) -> Iterator[Refused]:
     for path, text in _texts(config):
         key = str(path[-1])
         if text and _is_feed(path) and is_secret_key(key) and not is_reference(text):
-            yield path, PolicyRefusal("holds a literal secret", f"write {key}: ${{{variable_for(key)}}}")
+            yield path, PolicyRefusal("contains a literal secret", f"write {key}: ${{{variable_for(key)}}}")
 
 
 def _ambient(config: JsonMapping, policy: Policy) -> Iterator[Refused]:
@@ -321,13 +322,13 @@ def _in_task(path: KeyPath, text: str, table: str, policy: Policy) -> PolicyRefu
         return None
     if (refusal := policy.refuses_code()) is None:
         return None
-    reason = "is, or is of, a query that Pinot's minions would run, and that may read any table"
+    reason = "is, or is part of, a query that Pinot's minions would run, and that may read any table"
     return _or_variable(PolicyRefusal(reason, refusal.fix, refusal.line), str(path[-1]))
 
 
 def _or_variable(refusal: PolicyRefusal, key: str) -> PolicyRefusal:
     name = variable_for(key)
-    fix = f"let a variable of Pinot's own machines say it ({key}: ${{{name}}}), or {refusal.fix}"
+    fix = f"use a variable of Pinot's own machines ({key}: ${{{name}}}), or {refusal.fix}"
     return PolicyRefusal(refusal.reason, fix, refusal.line)
 
 

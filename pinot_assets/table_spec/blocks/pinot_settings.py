@@ -24,16 +24,16 @@ PEER_SCHEME: Final = ("segmentsConfig", "peerSegmentDownloadScheme")
 SHORTEST_ENTRY_MS: Final = HOUR_MS
 """Pinot must keep a lineage entry at least so long: a switch is pushed, audited and ended in half of it."""
 
-_MERGES: Final = "merges segments of several files, after which none of them can be replaced or taken back"
+_MERGES: Final = "merges segments of several files, after which no file can be replaced or rolled back"
 _REFUSED_TASKS: Final = {
     "MergeRollupTask": _MERGES,
     "UpsertCompactMergeTask": _MERGES,
-    "SegmentGenerationAndPushTask": "pushes files into this table beside the session, one by one and visible "
-    "at once: a table has one master",
+    "SegmentGenerationAndPushTask": "pushes files into this table beside the session, one by one and "
+    "visible at once: only one program may write a table",
 }
 _NOTED_TASKS: Final = {
-    "PurgeTask": "rewrites published segments where they are: a way back to an older snapshot brings the "
-    "purged rows back"
+    "PurgeTask": "rewrites published segments in place: a rollback to an older snapshot brings the purged "
+    "rows back"
 }
 _LATER: Final = "a Pinot up to 1.5.1 does not know it, and keeps 24 hours"
 
@@ -60,10 +60,10 @@ def bearings(config: JsonMapping) -> Iterator[Bearing]:
     listed = [*_tasks(config), *_peers(config), *_kept(config)]
     if str(setting(config, *CONSISTENT_DATA_PUSH)).lower() == "true":
         text = (
-            "makes every batch job of Pinot's own replace all visible segments, the session's too: "
-            "a table has one master"
+            "makes every batch job of Pinot replace all visible segments, also those of the "
+            "session: only one program may write a table"
         )
-        fix = "remove it: the session does its switch by itself"
+        fix = "remove it: the session makes its switch without it"
         listed.insert(0, Bearing(CONSISTENT_DATA_PUSH, text, fix))
     yield from sorted(listed, key=lambda bearing: bearing.fix is None)
 
@@ -77,7 +77,7 @@ def refuse_settings(table: str, config: JsonMapping) -> None:
     if refused := [b for b in bearings(config) if b.fix is not None]:
         listed = "".join(f"\n  {'.'.join(map(str, b.path))}: {b.text}" for b in refused)
         raise SpecError(
-            f"the config that Pinot holds for {table} has settings that a session cannot live with:{listed}",
+            f"Pinot's config of {table} has settings that a session cannot work with:{listed}",
             hint=f"{refused[0].fix}, in Pinot",
         )
 
@@ -102,15 +102,16 @@ def _peers(config: JsonMapping) -> Iterator[Bearing]:
     if isinstance(tasks, Mapping) and "PurgeTask" in tasks:
         yield Bearing(
             PEER_SCHEME,
-            "stands beside a PurgeTask, which rewrites segments where they are: a server that misses the new "
-            "version of one can take the old one from a peer and believe that it is new",
+            "is set together with a PurgeTask, which rewrites segments in place: a server that "
+            "misses the new version of a segment can load the old one from a peer and treat it "
+            "as new",
             "remove one of the two",
         )
     else:
         yield Bearing(
             PEER_SCHEME,
-            "is safe for what is pushed here, since no name is used twice; another program that refreshes "
-            "segments in place can leave servers with old ones",
+            "is safe for what pinot-assets pushes, because no name is used twice; another "
+            "program that refreshes segments in place can leave servers with old ones",
         )
 
 
@@ -122,18 +123,18 @@ def _kept(config: JsonMapping) -> Iterator[Bearing]:
         if text is None:
             continue
         if kept is None:
-            reason = "is no period that Pinot can read; it would take its default"
+            reason = "is not a period that Pinot can read; Pinot would use its default"
             yield Bearing(path, reason, "write it as 1d, 12h or 1d12h")
         elif path == REPLACED_KEPT:
             means = f"what a switch replaces is kept for {text}"
             if not kept:
-                means = "no way back by reverting: what a switch replaces is deleted at Pinot's next clean-up"
+                means = "no revert is possible: Pinot deletes what a switch replaces at its next clean-up"
             yield Bearing(path, f"{means} ({_LATER}{'' if is_refresh(config) else ', or nothing'})")
         elif kept < SHORTEST_ENTRY_MS:
             reason = (
-                "is shorter than a switch may take: Pinot would delete what is pushed while it is still "
-                "hidden"
+                "is shorter than a switch may take: Pinot would delete what is pushed while it "
+                "is still hidden"
             )
             yield Bearing(path, reason, "write 1h or more; without it, it is one day")
         else:
-            yield Bearing(path, f"a switch that waits is opened anew at half of it ({_LATER})")
+            yield Bearing(path, f"a switch that waits is opened again after half of it ({_LATER})")

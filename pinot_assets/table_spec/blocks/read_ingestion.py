@@ -49,7 +49,7 @@ def read_block(
     :returns: the ingestion (None where there are problems), the problems and the notes.
     """
     if not isinstance(block.value, dict):
-        return None, [block.problem("is no mapping", "write its keys below it, indented")], []
+        return None, [block.problem("is not a mapping", "write its keys below it, indented")], []
     reading = _BlockReading(block)
     for key in block.value:
         if block.at(key).path in refused:
@@ -78,9 +78,9 @@ class _BlockReading:
         if isinstance(self.block.mapping[key], dict | list):
             nested = [family for family in FAMILIES if family == key or family.startswith(f"{key}.")]
             fix = f"write flat keys, {nested[0]}.<name>: …" if nested else None
-            self._refuse(key, "holds more than a single value", fix)
+            self._refuse(key, "contains more than a single value", fix)
         elif text is None:
-            self._refuse(key, "has no value", "write a value or leave the key out")
+            self._refuse(key, "has no value", "write a value or remove the key")
         elif key in KNOWN_KEYS or family_of(key) is not None:
             if problem := text_problem(key, text):
                 self._refuse(key, *problem)
@@ -88,12 +88,13 @@ class _BlockReading:
                 self.texts[key] = text
         elif f"{key}.".startswith(_NAME_GENERATOR) and text.replace("_", "").lower() in _OWN_NAME_GENERATORS:
             reason = (
-                "would give two versions of a file the same segment name, which no atomic switch survives"
+                "would give two versions of a file the same segment name, which makes an atomic "
+                "switch impossible"
             )
-            self._refuse(key, reason, "leave it out; the session names its segments")
+            self._refuse(key, reason, "remove it; the session names its segments")
         elif key in UNUSED_KEYS or f"{key}.".startswith(_NAME_GENERATOR):
             why = UNUSED_KEYS.get(key, UNUSED_KEYS["segmentNameGenerator.type"])
-            self.notes.append(place.note(f"has no use here: {why}"))
+            self.notes.append(place.note(f"has no effect here: {why}"))
         else:
             meant = nearest(key, (*KNOWN_KEYS, *UNUSED_KEYS, *FAMILIES))
             self._refuse(key, "is not a key of FileIngestionTask", meant and f"did you mean {meant}?")

@@ -65,11 +65,11 @@ class RealtimeBlock(BaseModel):
     ] = None
     """ALWAYS: Pinot reads a lost segment again even where order matters (dedup, partial upsert)."""
     flush_rows: Annotated[Count | None, Field(alias="flushThresholdRows")] = None
-    """Rows after which a segment is committed, over all partitions of a server; 0 for by size."""
+    """Rows after which a segment is committed, over all partitions of a server; 0: by size."""
     flush_time: Annotated[Period | None, Field(alias="flushThresholdTime")] = None
     """Age at which a segment is committed whatever its size."""
     flush_size: Annotated[Size | None, Field(alias="flushThresholdSegmentSize")] = None
-    """Size that a segment should have; Pinot learns the rows from committed ones."""
+    """Size that a segment should have; Pinot estimates the rows from committed segments."""
 
 
 _FIELDS: Final = {field.alias or name: name for name, field in RealtimeBlock.model_fields.items()}
@@ -88,7 +88,7 @@ def merge_block(
     merging = _Merging(block, table, refused)
     if not isinstance(block.value, dict):
         fix = f"write {{}}, or some of {', '.join(KEYS)}"
-        return merging.config, [block.problem("is no mapping", fix)], []
+        return merging.config, [block.problem("is not a mapping", fix)], []
     merging.settle_streams()
     for key in block.value:
         merging.take(key)
@@ -127,9 +127,9 @@ class _Merging:
         if former:
             place, where = self.table.at(*FORMER_STREAM), ".".join(STREAMS)
             if streams:
-                reason = f"stands beside {where}, and Pinot refuses both"
+                reason = f"is set together with {where}, and Pinot refuses that"
                 self.problems.append(place.problem(reason, "keep one of the two"))
-            text = f"is applied as {where}, beside which Pinot's newer stream settings stand"
+            text = f"is applied as {where}, where Pinot's newer stream settings are"
             self.notes.append(place.note(text))
         elif not streams and not self.block.mapping.get("stream"):
             fix = "write stream: with streamType, stream.<type>.topic.name, … below it"
@@ -170,14 +170,14 @@ class _Merging:
             if (said := next((str(stream[key]).strip() for key in _ROWS if key in stream), None)) is None:
                 stream[_ROWS[0]] = "0"
             elif said.strip("0"):
-                reason = f"stands beside a number of rows, and Pinot looks at the {said} rows alone"
+                reason = f"is set together with a number of rows, and Pinot uses only the {said} rows"
                 fix = "keep one of the two, or write flushThresholdRows: 0"
                 self.problems.append(self.block.at("flushThresholdSegmentSize").problem(reason, fix))
                 return
 
     def _take_stream(self, place: DocumentNode) -> None:
         if not isinstance(place.value, dict):
-            self.problems.append(place.problem("is no mapping", "write the stream's settings below it"))
+            self.problems.append(place.problem("is not a mapping", "write the stream's settings below it"))
             return
         if len(self._streams) > 1:
             reason = f"is one stream, and the table config has {len(self._streams)}"
@@ -192,10 +192,9 @@ class _Merging:
                 self.problems.append(problem)
             elif has_reference(text) and not is_reference(text):
                 reason = (
-                    "refers to the environment in the midst of a text or with a default, which Pinot takes "
-                    "as it is"
+                    "refers to the environment inside a text or with a default, which Pinot reads as it is"
                 )
-                fix = "let the whole value be one ${NAME}; Pinot fills it in"
+                fix = "make the whole value one ${NAME}; Pinot replaces it"
                 self.problems.append(inner.problem(reason, fix))
             else:
                 self._into_streams(inner, key, text)
@@ -214,7 +213,7 @@ class _Merging:
             f"line {line}" if other.document.file == place.document.file else f"{other.document.file}:{line}"
         )
         self.problems.append(
-            place.problem(f"says something else than the table config in {where}", "keep one of the two")
+            place.problem(f"differs from the table config in {where}", "keep one of the two")
         )
 
 

@@ -83,7 +83,7 @@ def refuse_unless_valid(plan: ApplyPlan, store: PinotClient) -> None:
         raise
     except PinotError as refusal:
         raise PinotError(
-            f"Pinot would not take {plan.spec.name_with_type}; nothing was changed",
+            f"Pinot would not accept {plan.spec.name_with_type}; nothing was changed",
             why=refusal.reason,
             hint=f"correct {plan.spec.path} and apply it again",
         ) from refusal
@@ -103,8 +103,8 @@ def apply_plan(plan: ApplyPlan, store: PinotClient) -> None:
         left = _applied(plan, pinot)
     if left:
         raise SpecDrift(
-            f"Pinot took the configs of {plan.spec.name} but did not keep all of them:{_listed(left)}",
-            hint="this Pinot does not know these settings, or rewrites them: take them out of the spec",
+            f"Pinot accepted the configs of {plan.spec.name} but did not keep all of them:{_listed(left)}",
+            hint="this Pinot does not know these settings, or rewrites them: remove them from the spec",
         )
 
 
@@ -138,8 +138,8 @@ def _schema_after(plan: ApplyPlan, is_new: bool, store: PinotClient) -> str:
             return f"the schema {name} stays: a table uses it by now"
         store.delete_schema(name)
     except PinotError as error:
-        return f"the schema {name}, which this made, is still there: {error.reason}"
-    return f"the schema {name}, which this had made, was deleted again"
+        return f"the schema {name}, which this command made, still exists: {error.reason}"
+    return f"the schema {name}, which this command had made, was deleted again"
 
 
 def _lasting(schema: Change, table: Change) -> Iterator[str]:
@@ -147,14 +147,14 @@ def _lasting(schema: Change, table: Change) -> Iterator[str]:
     absent = [d.path.removeprefix(_COLUMN) for d in schema.differences if d.in_pinot is None]
     if added := [name for name in absent if "." not in name]:
         what = "the column" if len(added) == 1 else "the columns"
-        yield f"Pinot takes no column out of a schema again: {what} {', '.join(added)} will stay"
+        yield f"Pinot never removes a column from a schema: {what} {', '.join(added)} will stay"
     paths = {d.path for d in table.differences}
     if paths & {f"table.segmentsConfig.retentionTime{part}" for part in ("Unit", "Value")}:
         yield "Pinot deletes segments that are older than the new retention, and does not bring them back"
     if "table.segmentsConfig.replacedSegmentsRetentionPeriod" in paths:
         yield (
-            "Pinot keeps what earlier switches replaced for the new replacedSegmentsRetentionPeriod only; "
-            "after that no revert leads back to it"
+            "Pinot keeps what earlier switches replaced only for the new "
+            "replacedSegmentsRetentionPeriod; after that they cannot be reverted"
         )
 
 
@@ -192,7 +192,7 @@ def refuse_drift(spec: TableSpec, store: PinotClient) -> None:
     """
     if differences := drift(spec, store):
         raise SpecDrift(
-            f"Pinot is not what {spec.path} says:{_listed(differences)}",
+            f"Pinot differs from {spec.path}:{_listed(differences)}",
             hint=f"pinot-assets tables apply {spec.name}, or change the spec",
         )
 

@@ -102,7 +102,7 @@ def _ingestion() -> JsonObject:
 def _audit() -> JsonObject:
     kinds = [described_schema(kind) for kind in (Assertion, *CHECK_KINDS, Replicas)]
     return {
-        "description": "What must hold of staged segments before queries see them.",
+        "description": "What must be true of staged segments before queries see them.",
         "type": "array",
         "items": {"anyOf": [_closed(kind) | {"required": kind["required"]} for kind in kinds]},
     }

@@ -72,7 +72,7 @@ class FileCheck:
             # This is a fault of ours, and only this table may suffer from it. The text may quote a secret.
             place = traceback.extract_tb(error.__traceback__)[-1]
             what = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
-            fix = "this is a fault of pinot-assets: report it, with the file if it holds no secret"
+            fix = "this is a fault of pinot-assets: report it, with the file if it contains no secret"
             self.problems.append(Problem(self.file, 1, "", f"could not be checked: {what}", fix))
             return None
 
@@ -81,7 +81,7 @@ class FileCheck:
             self.kinds = _kinds_in(self.file)
             return None
         if not isinstance(root.value, dict):
-            self.problems.append(root.problem("is no mapping", f"write {', '.join(_TOP_KEYS)}"))
+            self.problems.append(root.problem("is not a mapping", f"write {', '.join(_TOP_KEYS)}"))
             return None
         strange = [key for key in root.value if key not in _TOP_KEYS]
         self.problems += [root.at(key).unknown_key("a table spec", _TOP_KEYS) for key in strange]
@@ -159,11 +159,11 @@ class FileCheck:
         self, root: DocumentNode, schema: DocumentNode | None, table: DocumentNode | None
     ) -> RealtimeTableSpec | None:
         if _FILES in root.mapping:
-            reason = f"stands beside {_FILES}: a table file is OFFLINE or REALTIME"
+            reason = f"cannot be used together with {_FILES}: a table file is OFFLINE or REALTIME"
             fix = "write the halves of a hybrid table into two files"
             self.problems.append(root.at(_REALTIME).problem(reason, fix))
         if _AUDIT in root.mapping:
-            reason = "is of OFFLINE tables alone: nothing is staged for a REALTIME table"
+            reason = "is only for OFFLINE tables: nothing is staged for a REALTIME table"
             self.problems.append(root.at(_AUDIT).problem(reason, "remove it"))
         wrong = pinot_json.realtime_table_problems(table) if table is not None else []
         self.problems += wrong
@@ -218,7 +218,7 @@ class FileCheck:
         )
         self.problems += wrong
         if audit != Audit() and ingestion is not None and ingestion.push_kind == "plain":
-            reason = "needs consistentPushEnabled: a plain push shows segments before they are looked at"
+            reason = "needs consistentPushEnabled: a plain push shows segments before they are audited"
             self.problems.append(root.at(_AUDIT).problem(reason, "remove it, or push consistently"))
         return audit
 
@@ -247,7 +247,9 @@ class FileCheck:
         place = root.at(file_key)
         if key in root.mapping:
             if file_key in root.mapping:
-                self.problems.append(place.problem(f"stands beside {key}", "keep one of the two"))
+                self.problems.append(
+                    place.problem(f"cannot be used together with {key}", "keep one of the two")
+                )
             return root.at(key)
         if file_key not in root.mapping:
             fix = f"write {key}: with the Pinot JSON below it, or {file_key}: <path>"
@@ -256,9 +258,9 @@ class FileCheck:
         name = root.mapping[file_key]
         other = self.file.parent / str(name)
         if not isinstance(name, str) or not name or "\0" in name:
-            problem = place.problem("is no path", "a path relative to this file")
+            problem = place.problem("is not a path", "a path relative to this file")
         elif not other.is_file():
-            problem = place.problem(f"{other} is no file", "a path relative to this file")
+            problem = place.problem(f"{other} is not a file", "a path relative to this file")
         elif refusal := self.policy.refuses_path(os.path.abspath(other)):
             problem = place.problem(refusal.reason, refusal.fix)
         else:
@@ -273,11 +275,11 @@ class FileCheck:
         pasted = None
         if table is not None and isinstance(tasks, dict) and pinot_json.FILE_INGESTION_TASK in tasks:
             pasted = table.at(*TASKS, pinot_json.FILE_INGESTION_TASK)
-            text = "is left out of what is applied: open-source Pinot does not know this task type"
+            text = "is not applied: open-source Pinot does not know this task type"
             self.notes.append(pasted.note(text))
         if _FILES in root.mapping:
             if pasted is not None:
-                reason = f"stands beside {_FILES}, and only one can hold"
+                reason = f"cannot be used together with {_FILES}"
                 self.problems.append(pasted.problem(reason, "keep one of the two"))
             return root.at(_FILES)
         if pasted is None:

@@ -28,7 +28,7 @@ from pinot_assets.table_spec.tables.specs import (
 from pinot_assets.table_spec.yaml.document import Note, Problem, canonical_json
 from pinot_assets.table_spec.yaml.policy_file import FOLDER_POLICY, policy_notes, policy_of
 
-NO_DIRECTORY: Final = "run this where tables/ lies, or name it with --tables or PINOT_ASSETS_TABLES"
+NO_DIRECTORY: Final = "run this in the folder of tables/, or name that with --tables or PINOT_ASSETS_TABLES"
 _ENDINGS: Final = (".yaml", ".yml")
 
 
@@ -207,7 +207,7 @@ def _files_named(name: str, directory: Path, read: Callable[[Path], Tables]) -> 
 
 
 def _no_directory(directory: Path) -> Problem:
-    return Problem(directory, 1, "", "is no directory", NO_DIRECTORY)
+    return Problem(directory, 1, "", "is not a directory", NO_DIRECTORY)
 
 
 def _narrowed(one: LeftOut, specs: list[AnyTableSpec]) -> LeftOut:
@@ -264,7 +264,7 @@ def write_new_spec(target: Path, text: str) -> None:
         raise SpecError(
             f"a table spec cannot be written to {target}",
             why=f"{FOLDER_POLICY} is the policy of its folder, without which no table spec there is read",
-            hint="name the table otherwise, or write a file of another name and say tableName: in it",
+            hint="give the table another name, or write a file of another name with tableName: in it",
         )
     write_new(target, text, partial(_refuse_to_displace, target))
 
@@ -273,7 +273,8 @@ def _refuse_to_displace(target: Path, written: Path) -> None:
     if lost := displaced_by(written, target):
         raise SpecError(
             f"{target} is not written",
-            why=f"the table of {', '.join(map(str, lost))} would be left out beside it: two files about one "
-            "table, or two halves of a hybrid table with two schemas, are of no use",
-            hint="edit what is there, give another name, or write it into another folder and merge the two",
+            why=f"the table of {', '.join(map(str, lost))} would then be left out: there would be two "
+            "files about one table, or two halves of a hybrid table with two schemas",
+            hint="edit the file that exists, give another name, or write into another folder and "
+            "merge the two",
         )

@@ -166,7 +166,7 @@ class TableSpec(TableFile):
             return normalise_location(resolve_env(text, self.policy), self.path.parent)
         except SourceError as error:
             raise SpecError(
-                f"{self.path}: {key} is no usable directory", why=error.why or error.what, hint=error.hint
+                f"{self.path}: {key} is not a usable directory", why=error.why or error.what, hint=error.hint
             ) from None
 
 
@@ -338,7 +338,7 @@ class Tables(Mapping[str, TableSpec]):
 
     def _absent(self, name: str, known: Iterable[str]) -> SpecError:
         names = sorted({*known, *(one.name for one in self.left_out)})
-        hint = did_you_mean(name, names) or f"there are: {', '.join(names) or 'none'}"
+        hint = did_you_mean(name, names) or f"the table specs are: {', '.join(names) or 'none'}"
         return SpecError(f"there is no table spec for {name}", hint=hint)
 
 

@@ -186,8 +186,8 @@ class DocumentNode:
     def no_single_value(self) -> Problem | None:
         """A problem if this place does not hold a single value; None if it does."""
         if isinstance(self.value, dict | list):
-            return self.problem("holds more than a single value")
-        return self.problem("has no value", "write a value or leave it out") if self.text() is None else None
+            return self.problem("contains more than a single value")
+        return self.problem("has no value", "write a value or remove it") if self.text() is None else None
 
     def note(self, text: str) -> Note:
         """A note at this place."""
@@ -207,7 +207,7 @@ def read_document(file: Path, content: str = TABLE_SPEC) -> tuple[Document | Non
         mode = file.stat().st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a directory raises an error of its own
             # Reading a pipe would block, and no other table would be read.
-            return None, [Problem(file, 1, "", "is a pipe or a device and no file")]
+            return None, [Problem(file, 1, "", "is a pipe or a device, not a file")]
         text = read_spec_bytes(file).decode("utf-8-sig")
     except SpecError as error:
         return None, [Problem(file, 1, "", error.why or error.what)]
@@ -245,7 +245,7 @@ def parse_document(text: str, file: Path, content: str = TABLE_SPEC) -> tuple[Do
         return None, [_syntax_problem(file, error)]
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, int(error.position)) + 1
-        return None, [Problem(file, line, "", "holds a character that YAML does not allow", "remove it")]
+        return None, [Problem(file, line, "", "has a character that YAML does not allow", "remove it")]
     except RecursionError:
         return None, [Problem(file, 1, "", "is nested too deeply")]
     except (yaml.YAMLError, ValueError, OverflowError, IndexError, TypeError, AttributeError):
@@ -281,11 +281,11 @@ class _YamlReading:
     def value(self, node: yaml.Node, path: KeyPath, line: int) -> JsonValue:
         self.lines[path] = line
         if len(self.lines) > MAX_VALUES:
-            raise _DocumentTooLarge(f"holds more than {MAX_VALUES:,} values")
+            raise _DocumentTooLarge(f"has more than {MAX_VALUES:,} values")
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
         if node.tag not in (_TAG + "map", _TAG + "seq"):
-            return self._refuse(path, line, "carries a YAML tag, which has no meaning here", "remove the tag")
+            return self._refuse(path, line, "has a YAML tag, which has no meaning here", "remove the tag")
         if id(node) in self._open:
             return self._refuse(path, line, "contains itself through an alias", "write it out")
         self._open.add(id(node))
@@ -325,7 +325,7 @@ class _YamlReading:
         if kind == "str":
             return text
         if kind not in _CORE:
-            return self._refuse(path, line, "carries a YAML tag, which has no meaning here", "remove the tag")
+            return self._refuse(path, line, "has a YAML tag, which has no meaning here", "remove the tag")
         if not _CORE[kind][0].match(text):
             return self._refuse(path, line, f"is tagged as {kind} but is none", "remove the tag")
         if kind == "null":
@@ -342,7 +342,7 @@ class _YamlReading:
         """The text of a scalar; None if it has half a pair of surrogates."""
         self._characters += len(node.value)
         if self._characters > MAX_CHARACTERS:
-            raise _DocumentTooLarge("holds more text than a file may, by repeating it through aliases")
+            raise _DocumentTooLarge("contains more text than a file may, by repeating it through aliases")
         try:  # a surrogate pair, as JSON escapes write it, is one character
             return str(node.value.encode("utf-16", "surrogatepass").decode("utf-16"))
         except UnicodeDecodeError:
@@ -361,7 +361,7 @@ def _syntax_problem(file: Path, error: yaml.MarkedYAMLError) -> Problem:
     if "'\\t'" in (error.problem or ""):
         fix = "use spaces instead of tabs"
     elif "expected a single document" in (error.context or ""):
-        reason, fix = "holds more than one YAML document", "one table per file"
+        reason, fix = "has more than one YAML document", "write one table per file"
     elif error.context is not None:
         reason = f"{_without_literals(error.context)}, {reason}"
     return Problem(file, mark.line + 1 if mark else 1, "", f"not valid YAML: {reason}", fix)

@@ -69,17 +69,17 @@ def _root_trouble(item: str) -> Trouble | None:
     behind = item if item.startswith("/") else item.lstrip("./")
     troubles = (
         (item != item.lstrip(), "has a blank at its start", f"write {item.strip()}"),
-        (item.lower() == PROJECT, "is no root", f"did you mean {PROJECT}?"),
+        (item.lower() == PROJECT, "is not a root", f"did you mean {PROJECT}?"),
         (
             scheme is not None and scheme[1].lower() == "file",
-            "is a URI, and a root is a path",
-            "write the path alone: /data/lake",
+            "is a URI, but a root is a path",
+            "write only the path: /data/lake",
         ),
         (
             scheme is not None,
-            "is no folder of this machine, and roots limit those alone",
-            "leave it out: buckets of the cloud's own service need no entry, another service is listed in "
-            "endpoints",
+            "is not a folder of this machine, and roots only limit those",
+            "remove it: buckets of the cloud's own service need no entry; another service needs "
+            "one in endpoints",
         ),
         (
             "${" in item or item.startswith("$"),
@@ -94,13 +94,13 @@ def _root_trouble(item: str) -> Trouble | None:
         ("\0" in item, "has a character that no path has", "write the path"),
         (
             ".." in behind.split("/"),
-            "has .. behind a name, and means another folder where that is a link",
-            "write what it means",
+            "has .. after a name, and means another folder if that is a link",
+            "write the path that it means",
         ),
         (
             not {"*", "**"}.isdisjoint(item.split("/")),
-            "has *, and roots are no patterns",
-            "write the folder: what lies below it is allowed as well",
+            "has *, but roots are not patterns",
+            "write the folder: what is below it is allowed as well",
         ),
     )
     return next(((reason, fix) for applies, reason, fix in troubles if applies), None)
@@ -109,12 +109,12 @@ def _root_trouble(item: str) -> Trouble | None:
 def _variable_trouble(item: str) -> Trouble | None:
     if not re.fullmatch(r"[A-Za-z_*][A-Za-z0-9_*]*", item):
         if meant := re.fullmatch(r"\$\{?([A-Za-z_*][A-Za-z0-9_*]*)\}?", item):
-            return "is a reference, and a policy lists names", f"write {meant[1]}"
-        return "is no name of a variable", "write letters, digits and _; * stands for any text"
+            return "is a reference, but a policy lists names", f"write {meant[1]}"
+        return "is not the name of a variable", "write letters, digits and _; * means any text"
     if is_own_variable(item) and not any(fnmatchcase(name, item) for name in FOR_SPECS):
         return (
-            "is this installation's own, which no policy can let a table spec read",
-            "take it out; what a table needs stands in a variable of its own, TABLE_…",
+            "belongs to this installation, and no policy can let a table spec read it",
+            "remove it; put what a table needs into a variable of its own, TABLE_…",
         )
     return None
 
@@ -125,7 +125,7 @@ def _endpoint_trouble(key: str, item: str) -> Trouble | None:
         return None
     service = service_of(item)
     if service is None or not re.fullmatch(r"[\w.:-]+", urlsplit(item).hostname or ""):
-        reason = "has * in its host, which stands for itself" if "*" in item else "is no endpoint"
+        reason = "has * in its host, where it is not a pattern" if "*" in item else "is not an endpoint"
         return reason, f"write https://host[:port] or kafka://host[:port], or {' or '.join(words)}"
     parts = urlsplit(item)
     if parts.path not in ("", "/") or parts.query or parts.fragment or item.endswith(("?", "#")):
@@ -146,7 +146,7 @@ _LISTS: Final = {
     "ambientCredentials": "credentials",
 }
 _KEYS: Final = (*_LISTS, "allowCode")
-_EMPTY: Final = f"write one of {', '.join(_KEYS)}, or do without the file: the defaults count then"
+_EMPTY: Final = f"write one of {', '.join(_KEYS)}, or delete the file: then the defaults apply"
 
 
 def policy_of(folder: Path, environ: Mapping[str, str] | None = None) -> Policy:
@@ -194,7 +194,7 @@ def _absent_roots(file: Path) -> Iterator[Note]:
         path = root_path(item, str(file.parent))
         if not os.path.lexists(path):
             text = f"{path} does not exist on this machine, and allows nothing until it does"
-            star = "* stands for itself in a root" if "*" in item else None
+            star = "* is not a pattern in a root" if "*" in item else None
             yield place.note("; ".join(filter(None, (text, star, did_you_mean(item, (PROJECT,))))))
 
 
@@ -208,7 +208,7 @@ def read_layer(file: Path) -> tuple[Layer, list[Problem]]:
         return Layer(file=str(file)), problems
     root = DocumentNode(document, ())
     if not isinstance(root.value, dict):
-        return Layer(file=str(file)), [root.problem("is no mapping", f"write {', '.join(_KEYS)}")]
+        return Layer(file=str(file)), [root.problem("is not a mapping", f"write {', '.join(_KEYS)}")]
     said: JsonObject = {}
     for key, value in root.value.items():
         place = root.at(key)
@@ -229,29 +229,29 @@ def _checked(file: Path) -> Layer:
         listed = "\n".join(f"  {problem}" for problem in problems)
         raise SpecError(
             f"the policy {file} cannot be used, and without it no table spec is read:\n{listed}",
-            hint="docs/security.md has every key of a policy",
+            hint="docs/security.md describes every key of a policy",
         )
     return layer
 
 
 def _items(place: DocumentNode, key: str, problems: list[Problem]) -> list[str]:
     if not isinstance(place.value, list):
-        problems.append(place.problem("is no list", f"write {key}: [], or with what is allowed in it"))
+        problems.append(place.problem("is not a list", f"write {key}: [], or with what it allows"))
         return []
     items = []
     for inner in place.items():
         item = inner.value
         if not isinstance(item, str):
-            problems.append(inner.problem("is no text", "quote it"))
+            problems.append(inner.problem("is not a text", "quote it"))
         elif not item.strip():
-            problems.append(inner.problem("is empty", "write what is allowed, or take it out"))
+            problems.append(inner.problem("is empty", "write what is allowed, or remove it"))
         elif trouble := item_trouble(key, item):
             problems.append(inner.problem(*trouble))
         elif key == "roots" and item != PROJECT:
             items.append(root_path(item, str(place.document.file.parent)))
             if is_never_read(items[-1]):
                 reason = "is a folder of the system or of secrets, which no policy can allow"
-                problems.append(inner.problem(reason, "take it out"))
+                problems.append(inner.problem(reason, "remove it"))
         else:
             items.append(item)
     return items

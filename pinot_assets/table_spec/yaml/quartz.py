@@ -69,11 +69,11 @@ def to_cron(text: str) -> str:
         raise ValueError(f"has {len(fields)} fields; Quartz cron has six, or seven with the year")
     seconds, minutes, hours, day, month, week_day = fields[:6]
     if fields[6:] not in ([], ["*"]):
-        raise ValueError(f"is bound to the year {fields[6]}, which no cron can say")
+        raise ValueError(f"is limited to the year {fields[6]}, which cron cannot express")
     if _values(seconds, _SECONDS) != (0,):
         raise ValueError(f"the field for seconds, {seconds}, is not 0; Dagster starts runs at whole minutes")
     if (day == _ANY) == (week_day == _ANY):
-        raise ValueError("Quartz wants ? in exactly one of day of month and day of week")
+        raise ValueError("Quartz needs ? in exactly one of day of month and day of week")
     days = _DAY_OF_MONTH.all if day == _ANY else _values(day, _DAY_OF_MONTH)
     months = _values(month, _MONTH)
     if all(min(days) > _LONGEST_MONTH.get(m, 31) for m in months):
@@ -100,7 +100,7 @@ def _piece(text: str, field: _CronField) -> Iterable[int]:
     if _ONLY_QUARTZ.fullmatch(text):
         raise ValueError(f"{where} uses L, W, # or C, which cron does not know")
     if text == _ANY:
-        raise ValueError(f"{where} may not be ?; only day of month or day of week may, and alone")
+        raise ValueError(f"{where} may not be ?; only day of month or day of week may, and only one of them")
     match = _PIECE.fullmatch(text)
     if match is None or not text:
         raise ValueError(f"{where} is not Quartz cron")

@@ -179,7 +179,7 @@ def one_of(*words: str) -> Callable[[object], object]:
     def choose(value: object) -> object:
         chosen = by_lower.get(value.strip().lower()) if isinstance(value, str) else None
         if chosen is None:
-            raise ValueError(f"is none of {', '.join(words)}")
+            raise ValueError(f"is not one of {', '.join(words)}")
         return chosen
 
     return choose
@@ -217,7 +217,7 @@ def _pattern(value: object) -> object:
     try:
         compile_pattern(text)
     except SourceError as error:
-        raise ValueError(f"is no path pattern: {error.why or error.what}") from None
+        raise ValueError(f"is not a path pattern: {error.why or error.what}") from None
     return text
 
 
@@ -266,14 +266,14 @@ def _quartz(value: object) -> object:
 def _timezone(value: object) -> object:
     text = text_of(value)
     if text not in zoneinfo.available_timezones():
-        raise ValueError("is no time zone; write a name as UTC or Europe/Berlin")
+        raise ValueError("is not a time zone; write a name such as UTC or Europe/Berlin")
     return text
 
 
 def _file_name(value: object) -> object:
     text = text_of(value)
     if "/" in text or "\\" in text or text in (".", ".."):
-        raise ValueError("is not a plain file name; write one without a directory, as _SUCCESS")
+        raise ValueError("is not a plain file name; write one without a directory, such as _SUCCESS")
     return text
 
 
@@ -287,7 +287,7 @@ def _partition_group(value: object) -> object:
     if kind == "regex" and rest:
         return _with_one_group(text, rest)
     if text != "directory":
-        raise ValueError("is none of directory, regex:<expression with one group>, hash:<buckets>")
+        raise ValueError("is not one of directory, regex:<expression with one group>, hash:<buckets>")
     return text
 
 
@@ -302,7 +302,7 @@ def _with_one_group(text: str, expression: str) -> str:
     except ExpressionRefused as refused:
         raise ValueError(f"is an expression that {refused}") from None
     except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"is no regular expression: {error}") from None
+        raise ValueError(f"is not a regular expression: {error}") from None
     if groups != 1:
         raise ValueError(f"has {groups} groups; exactly one names the partition, others are written (?:…)")
     return text

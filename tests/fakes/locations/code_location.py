@@ -141,7 +141,7 @@ class LocationTable:
     def evaluation(self, result: dg.ExecuteInProcessResult) -> dg.AssetCheckEvaluation:
         """The gate's own evaluation in a run; after a switch there is another, of what was published."""
         evaluation, *later = gate_evaluations(result)
-        assert [e.description for e in later] == ["passed, and switched to"] * len(later[:1])
+        assert [e.description for e in later] == ["passed, and switched"] * len(later[:1])
         assert evaluation.check_name == "consistent_push"
         return evaluation
 

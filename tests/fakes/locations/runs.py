@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pinot_assets import definitions
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, ignore_rows
 from pinot_assets.ingest.task import build_file
 from pinot_assets.resources import consistent_push
 from pinot_assets.scheduling import stalled_session
@@ -34,7 +34,7 @@ class PausingBuilder:
         build_spec: BuildSpec,
         tasks: Sequence[FileTask],
         on_done: Callable[[Receipt | Failure], None],
-        on_rows: Callable[[int], None] = nobody,
+        on_rows: Callable[[int], None] = ignore_rows,
     ) -> None:
         for task in tasks:
             name = task.file.uri.rsplit("/", 1)[-1]

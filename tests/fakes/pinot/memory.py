@@ -347,7 +347,7 @@ class FakePinot:
             for output in outputs:
                 there = fake_table.segments.get(output.segment)
                 if there is not None and there.crc != output.crc:
-                    raise PushRefused(f"{output.segment} is there already with another content")
+                    raise PushRefused(f"{output.segment} already exists with other content")
             halves, self._halves = self._halves, False
             new = [output for output in outputs if output.segment not in fake_table.segments]
             if new:
@@ -375,7 +375,7 @@ class FakePinot:
 
     def delete_segments(self, table: str, names: Collection[str]) -> None:
         if not names:
-            raise ValueError("an empty list of segments to delete")
+            raise ValueError("the list of segments to delete is empty")
         with self._call("delete_segments"):
             self._delete(table, names)
 
@@ -537,7 +537,7 @@ class FakePinot:
         if not segments_from and not segments_to:
             raise ValueError("a replacement of nothing by nothing")
         if any("," in name or not name for name in (*segments_from, *segments_to)):
-            raise ValueError("a name that the lineage node would tear in two")
+            raise ValueError("a name that the lineage node would split in two")
 
     def _start(
         self, table: str, segments_from: Collection[str], segments_to: Collection[str], give_way: GiveWay

@@ -102,7 +102,7 @@ def found_by_health(world: SimulatedWorld) -> None:
     assert answers["download_urls"].passed == (not peers_only)
     assert (
         not peers_only
-        or f"{peers_only} committed segments are on servers only" in answers["download_urls"].message
+        or f"{peers_only} committed segments are only on servers" in answers["download_urls"].message
     )
     errors = [name for name, states in world.helix.external.items() if "ERROR" in states.values()]
     assert answers["error_segments"].numbers["segments_in_error"] == len(errors)

@@ -22,7 +22,7 @@ from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.errors import PinotUnreachable
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, ignore_rows
 from pinot_assets.resources import consistent_push
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.values.state import State
@@ -224,7 +224,7 @@ class Meanwhile(InProcessBuilder):
         build_spec: BuildSpec,
         tasks: Sequence[FileTask],
         on_done: Callable[[Receipt | Failure], None],
-        on_rows: Callable[[int], None] = nobody,
+        on_rows: Callable[[int], None] = ignore_rows,
     ) -> None:
         with ThreadPoolExecutor(1) as pool:
             pool.submit(self._act).result()

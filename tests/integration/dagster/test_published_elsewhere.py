@@ -124,7 +124,7 @@ def test_each_way_in_which_a_table_can_be_is_told_within_a_tick(table: LocationT
     assert (state, passed) == ("up to date", True)
     assert table.stale_statuses(name) == {None: "FRESH"}
     gate = shown(table, keys.segments, "consistent_push")
-    assert (gate.passed, gate.description) == (True, "passed, and switched to")
+    assert (gate.passed, gate.description) == (True, "passed, and switched")
 
     table.write(F2="b")
     assert told(table) == ("waiting", False, f"`pinot-assets run {name}`")

@@ -93,7 +93,7 @@ def test_a_newest_segment_that_pinot_never_mends_is_deleted_and_read_again(click
     clicks.pinot.put_node(path, replace(node, maps={**node.maps, newest.name: mixed}))
 
     def broken(state: RealtimeState) -> bool:
-        return "which Pinot never mends" in next_segment(state).message
+        return "which Pinot never repairs" in next_segment(state).message
 
     # Deleted while a server is still on the way there, it may stay CONSUMING on it.
     clicks.until(lambda s: broken(s) and arrived(s, "ERROR", "OFFLINE"))

@@ -29,7 +29,7 @@ from pinot_assets.core.connections import Waits
 from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.untrusted import typed
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, ignore_rows
 from pinot_assets.ingest.task import build_file
 from pinot_assets.pinot import HttpPinotClient, PinotClient, PinotConnection
 from pinot_assets.session.driver import Driver
@@ -125,7 +125,7 @@ class ScriptedBuilder(BuildsHere):
         build_spec: BuildSpec,
         tasks: Sequence[FileTask],
         on_done: Callable[[Receipt | Failure], None],
-        on_rows: Callable[[int], None] = nobody,
+        on_rows: Callable[[int], None] = ignore_rows,
     ) -> None:
         self.orders.append([base_name(t.file.uri) for t in tasks])
         for done, task in enumerate(tasks):

@@ -58,7 +58,7 @@ def test_settings_by_which_no_server_can_be_asked_are_refused_before_anything_is
     make_world: Make,
 ) -> None:
     world = make_world("sync")
-    world.pinot.unaskable = SpecError("no certificate is verified", hint="name the authority's")
+    world.pinot.unaskable = SpecError("no certificate is verified", hint="PINOT_GRPC_CA_BUNDLE")
     world.write("F1")
     world.run()  # nothing is asked of servers yet
     asking(world, "SELECT COUNT(*) FROM {}", "> 0")

@@ -258,7 +258,8 @@ def test_a_reaped_switch_survives_the_loss_of_some_of_its_segments(make_world: A
     assert world.visible == ["F2"]
     assert world.read_sessions()[-1].outcome is Outcome.PUBLISHED
     assert any(
-        "1 segment of" in note and "after its switch, not by this project" in note for note in world.notes
+        "1 segment of" in note and "deleted or replaced after its switch, not by pinot-assets" in note
+        for note in world.notes
     )
 
 

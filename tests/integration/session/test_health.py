@@ -300,7 +300,7 @@ def test_without_the_source_and_without_the_staging_area(world: Any) -> None:
 
 
 def test_without_settings_nothing_is_raised(world: Any) -> None:
-    answers = examine_table(world.read_spec(), raiser(PinotAssetsError("no Pinot to talk to")))
+    answers = examine_table(world.read_spec(), raiser(PinotAssetsError("there is no Pinot to connect to")))
     assert summary(answers).startswith("10 checks, 10 failed: snapshot_equals_source (not known)")
 
 

@@ -116,7 +116,7 @@ def test_a_node_that_cannot_be_read_hides_no_other(world: Any) -> None:
 def test_a_session_that_is_not_kept(world: Any) -> None:
     asked = call(world, "show", "cp9")
     assert isinstance(asked.exception, SessionError)
-    assert "kept are the newest: cp1, cp2" in str(asked.exception)
+    assert "the newest are kept: cp1, cp2" in str(asked.exception)
 
 
 def test_a_table_without_sessions(make_addressed_world: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,7 +136,10 @@ def test_somebody_elses_segment_that_stays_cannot_be_asked_of_a_shadow(make_aske
     world.write("F1")
     world.run()
     assert world.visible == ["theirs"]
-    assert "1 segment was not published from here, first theirs" in world.read_session().last_error
+    assert (
+        "1 segment that stays was not published by pinot-assets, first theirs"
+        in world.read_session().last_error
+    )
     assert leavings(world) == (None, None)
 
 
@@ -159,7 +162,7 @@ def test_a_users_table_of_that_name_is_never_touched(make_asked: Make, kind: str
     world.write("F1")
     world.run()
     world.run()
-    assert f"{name} is there, and was not made by an audit" in world.read_session().last_error
+    assert f"{name} exists that no audit made" in world.read_session().last_error
     assert leavings(world) == before
     assert world.visible == []
 
@@ -307,7 +310,7 @@ def test_groups_that_a_broker_would_leave_out_are_no_answer(
     world.write(F1="b")
     world.run()
     assert world.visible == (["b"] if asked else ["a"])
-    assert asked or "would not look at all groups" in world.read_session().last_error
+    assert asked or "would not use all groups" in world.read_session().last_error
 
 
 # --- on a real Pinot -----------------------------------------------------------------------------------

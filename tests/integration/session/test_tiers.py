@@ -141,7 +141,7 @@ def test_only_empty_files_do_not_end_a_session_that_asks_for_rows(make_world: Ma
         assert (session.state, session.retry_count, session.audit.waits) == (State.IN_PROGRESS, 0, True)
         [finding] = [f for f in findings if f.blocks]
         assert (finding.name, finding.expected, finding.found) == ("empty_outputs", 1, 0)
-        with pytest.raises(SnapshotIncomplete, match=r"(?s)gate of \w+ is shut: .*F2 has.*repair the files"):
+        with pytest.raises(SnapshotIncomplete, match=r"(?s)gate of \w+ is shut: .*F2 has.*correct the files"):
             world.publish()
     assert world.builds == 2
     world.write("F2")
@@ -304,8 +304,8 @@ def test_a_server_that_is_down_keeps_the_gate_shut_and_is_named(make_world: Make
     with world.driver() as driver:
         driver.audit()
         [waiting] = [note for note in driver.notes if "more to load" in note]
-        assert waiting.startswith("the servers get 290 s more to load: 1 of 2 replicas are ONLINE: ")
-        with pytest.raises(SnapshotIncomplete, match="see to what it names and run the table again"):
+        assert waiting.startswith("the servers have 290 s more to load: 1 of 2 replicas are ONLINE: ")
+        with pytest.raises(SnapshotIncomplete, match="correct what it names and run the table again"):
             driver.publish()
     world.pinot.start_server(SERVERS[1])
     world.run()

@@ -443,7 +443,7 @@ def test_r05_r08_a_switch_whose_sources_went_is_made_anew(synced: Any) -> None:
     world.audit()
     old = next(s for s in world.pinot.visible_segments(world.table) if world.builder.rows[s] == ("P1",))
     world.pinot.delete_segments(world.table, [old])
-    with pytest.raises(SwitchConflict, match="have gone"):
+    with pytest.raises(SwitchConflict, match="are missing"):
         world.publish()
     world.run()
     assert world.visible == ["P1.1", "P2"]
@@ -608,7 +608,7 @@ def test_r05_segments_that_somebody_merged_pause_sync_and_not_append(make_world:
     world.pinot.end_replace_segments(world.table, foreign)
     world.write("P3")
     if mode == "sync":
-        with pytest.raises(SwitchConflict, match="somebody else replaced"):
+        with pytest.raises(SwitchConflict, match="another program replaced"):
             world.run()
         assert world.visible == ["merged_1"]
     else:

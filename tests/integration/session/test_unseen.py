@@ -109,7 +109,7 @@ def test_it_is_red_after_an_hour_and_until_it_can_be_listed(world: Any, dagster:
     assert dagster.tick() == "1 new, 0 rewritten, 0 deleted; launched"
     passed, _, description = dagster.shown()
     assert passed
-    assert "can be looked at again since " in description
+    assert "could be read again at " in description
     assert "after 3.0 h: 1 new" in description
     dagster.look()
     assert dagster.shown()[:2] == (False, "WARN")

@@ -142,7 +142,7 @@ def test_a_directory_that_is_written_anew_is_taken_whole_when_its_marker_is_back
     before = stored(world)
     report = world.run()
     assert report.result is TriggerResult.WAITING
-    assert "P1 has gone from a directory that has others and no _SUCCESS" in report.summary
+    assert "P1 was deleted from a directory that has other files and no _SUCCESS" in report.summary
     world.write(P2="P2.1")
     assert world.run().result is TriggerResult.WAITING
     assert stored(world) == before

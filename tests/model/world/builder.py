@@ -13,7 +13,7 @@ from fakes.stores.memory import open_memory
 from model.world.process import Died, Process
 
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody, segment_name
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, ignore_rows, segment_name
 from pinot_assets.ingest.contract.task_outputs import CutValues, cut_key, receipt_key, version_text
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.segment.write.segment import ColumnStats
@@ -53,7 +53,7 @@ class ModelBuilder(BuildsInMemory):
         build_spec: BuildSpec,
         tasks: Sequence[FileTask],
         on_done: Callable[[Receipt | Failure], None],
-        on_rows: Callable[[int], None] = nobody,
+        on_rows: Callable[[int], None] = ignore_rows,
     ) -> None:
         for task in tasks:
             self._ordered(build_spec, task)
@@ -74,7 +74,7 @@ def build(build_spec: BuildSpec, task: FileTask, source: ObjectStore, built: Bui
     read = source.stat(key)
     if read is None:
         return Failure(
-            task.file.uri, task.ordinal, build_spec.attempt, "VANISHED", "it is not there any more"
+            task.file.uri, task.ordinal, build_spec.attempt, "VANISHED", "it does not exist any more"
         )
     content = source.read(key)
     if content.startswith(b"!"):

@@ -9,7 +9,7 @@ from fakes.pinot.memory import FakePinot
 from fakes.stores.memory import MemoryObjectStore, new_memory, open_memory
 from fakes.zookeeper.memory import FakeZooKeeper, Write
 
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, ignore_rows
 from pinot_assets.ingest.contract.task_outputs import receipt_key
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.clients import TableClients
@@ -34,7 +34,7 @@ class EmptyFiles(BuildsInMemory):
         build_spec: BuildSpec,
         tasks: Sequence[FileTask],
         on_done: Callable[[Receipt | Failure], None],
-        on_rows: Callable[[int], None] = nobody,
+        on_rows: Callable[[int], None] = ignore_rows,
     ) -> None:
         store = open_memory(build_spec.staging_uri)
         for task in tasks:

@@ -57,7 +57,7 @@ def test_a_restart_without_the_tables_name_is_only_shown(tmp_path: Path, fake: F
     lost = fake.segment(sequence=1, status="COMMITTING", states={S1: "ERROR", S2: "ERROR"})
     fake.segment(sequence=2, status="IN_PROGRESS")
     said = RESTART.act(work(tmp_path, segments=[lost], confirm="other"))
-    assert said.startswith("2 segments would go")
+    assert said.startswith("2 segments would be deleted")
     assert writes(fake) == []
 
 
@@ -114,9 +114,9 @@ def test_what_a_drill_did_not_show_fails_the_run(
 def test_no_drill_without_the_tables_name_or_the_commands(
     commands: Path, fake: FakeRealtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(PinotAssetsError, match="confirm does not name it"):
+    with pytest.raises(PinotAssetsError, match="confirm does not name the table"):
         DRILL.act(work(commands, confirm="", seconds=5.0))
     monkeypatch.delenv(MEND)
-    with pytest.raises(PinotAssetsError, match=f"{MEND} of the code location"):
+    with pytest.raises(PinotAssetsError, match=f"does not set {MEND}"):
         DRILL.act(work(commands, confirm="clicks", seconds=5.0))
     assert not (commands / BREAK).exists()

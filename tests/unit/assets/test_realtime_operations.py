@@ -102,10 +102,10 @@ def test_a_repair_with_nothing_to_do_says_so(tmp_path: Path, fake: FakeRealtime)
         log = dg.build_op_context().log
         return repair.act(OperationInputs(spec, PINOT.settings(), "run 1", {"limit": 8, **config}, log))
 
-    assert said(apply=False) == "1 step would be done; only shown, as apply is not set"
+    assert said(apply=False) == "1 step would be done; nothing was done, because apply is not set"
     assert said(apply=True) == "1 step done"
-    assert said(apply=False) == "nothing to mend"
-    assert said(apply=True) == "nothing to mend"
+    assert said(apply=False) == "nothing to repair"
+    assert said(apply=True) == "nothing to repair"
 
 
 def test_a_step_that_is_refused_fails_the_run(tmp_path: Path, fake: FakeRealtime) -> None:
@@ -121,7 +121,7 @@ def test_two_operations_never_work_on_one_table(
     store = OperationsStore(zookeeper.client(), "test", "clicks_REALTIME")  # type: ignore[arg-type]
     with store.take(Owner("somebody", "elsewhere", 1, 2)):
         said = run(spec, "repair", apply=True, limit=1)
-    assert "clicks_REALTIME is being worked on: by somebody on elsewhere" in said
+    assert "another run works on clicks_REALTIME: by somebody on elsewhere" in said
     assert writes(fake) == []
 
 
@@ -129,7 +129,7 @@ def test_two_operations_never_work_on_one_table(
 def test_the_spec_has_to_say_it_first(tmp_path: Path, fake: FakeRealtime, job: str, wanted: bool) -> None:
     spec = write_realtime_table(tmp_path, {"pauselessConsumptionEnabled": wanted})
     said = run(spec, job)
-    assert "clicks.yaml does not want pauseless consumption" in said
+    assert "clicks.yaml does not set pauseless consumption" in said
     assert f"pauselessConsumptionEnabled: {str(not wanted).lower()}" in said
     assert writes(fake) == []
 
@@ -143,7 +143,7 @@ def test_what_is_not_over_is_a_failure_that_goes_on(tmp_path: Path, fake: FakeRe
     spec = write_realtime_table(tmp_path, {"pauselessConsumptionEnabled": False})
     said = run(spec, "pauseless_disable", patience=0.0)
     assert "pauseless consumption is not off yet" in said
-    assert "run it again to go on" in said
+    assert "run the job again to continue" in said
 
 
 def test_a_rebalance_is_only_judged(tmp_path: Path, fake: FakeRealtime) -> None:

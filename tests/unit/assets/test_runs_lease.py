@@ -44,7 +44,7 @@ def waited(leases: Any) -> tuple[float, list[str]]:
 def test_the_lease_of_the_run_before_is_waited_for(held_s: float) -> None:
     seconds, notes = waited(Leases("dead-run", held_s))
     assert seconds == held_s
-    assert notes == ["waiting for the lease of run dead-run, which this one goes on for"]
+    assert notes == ["waiting for the lease of run dead-run, which this run continues"]
 
 
 def test_but_not_for_ever() -> None:

@@ -91,7 +91,7 @@ def test_all_rows_of_a_file_lost_are_its_fault_though_it_has_no_segment() -> Non
 def test_what_an_older_writer_did_not_count_is_told() -> None:
     finding = rows_as_read([receipt("f"), receipt("old", rows_read=None, facts=()), receipt("g", ())])
     assert numbers(finding) == (True, 3, 3)
-    assert finding.message.endswith("of 1 file no count is known")
+    assert finding.message.endswith("the row count of 1 file is not known")
 
 
 def test_columns_are_those_of_the_schema() -> None:

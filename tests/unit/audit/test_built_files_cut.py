@@ -14,8 +14,8 @@ def test_a_nul_keeps_the_gate_shut_and_a_length_is_shown() -> None:
     at_nul, at_length = cut_values(LOST, [])
     assert (at_nul.name, at_nul.blocks, at_nul.found, at_nul.of_data) == ("cut_at_nul", True, 3, True)
     assert at_nul.message == (
-        "3 values held a NUL and lost what follows it: a.csv: name 2 values; a.csv: note 1 value; "
-        "keep the gate open with `- check: cut_at_nul`, `severity: warn`, or mend the files"
+        "3 values contained a NUL and lost what follows it: a.csv: name 2 values; a.csv: note 1 value; "
+        "keep the gate open with `- check: cut_at_nul`, `severity: warn`, or correct the files"
     )
     assert (at_length.name, at_length.blocks, at_length.passed) == ("cut_at_max_length", False, False)
     assert "a.csv: note 3 values; b.csv: note 1 value" in at_length.message

@@ -52,7 +52,7 @@ def test_a_segment_that_pinot_does_not_know_is_missing() -> None:
 
 def test_every_crc_must_be_the_built_one() -> None:
     assert numbers(crc_as_built([A, B], {"a": 11, "b": 22, "other": 3})) == (True, 2, 2)
-    assert "b has CRC 23, built 22" in crc_as_built([A, B], {"a": 11, "b": 23}).message
+    assert "b has CRC 23 instead of 22" in crc_as_built([A, B], {"a": 11, "b": 23}).message
     finding = crc_as_built([A, B], {"a": 11})
     assert numbers(finding) == (False, 2, 1)
     assert "b has CRC None" in finding.message
@@ -63,7 +63,7 @@ def test_every_server_must_have_every_row() -> None:
     assert numbers(rows_as_built([A, B], good)) == (True, 16, 16)
     finding = rows_as_built([A, B], {**good, "b": {"s1": 5, "s2": 4}})
     assert numbers(finding) == (False, 16, 15)
-    assert "b has 4 rows on s2, built 5" in finding.message
+    assert "b has 4 rows on s2 instead of 5" in finding.message
 
 
 def test_rows_that_cancel_out_do_not_pass() -> None:
@@ -82,7 +82,7 @@ def test_sources_must_be_in_place() -> None:
     assert numbers(sources_unchanged(["x", "y"], frozenset({"x", "y", "z"}))) == (True, 2, 2)
     finding = sources_unchanged(["x", "y"], frozenset({"x"}))
     assert numbers(finding) == (False, 2, 1)
-    assert "y is gone or hidden" in finding.message
+    assert "y is missing or hidden" in finding.message
 
 
 def test_nothing_to_look_at_passes() -> None:
@@ -137,7 +137,7 @@ def test_every_server_must_have_loaded_what_was_built() -> None:
     assert numbers(crc_on_servers([A, B], online, {"s1": good["s1"]})) == (True, 2, 2)  # s2 does not answer
     finding = crc_on_servers([A, B], online, {**good, "s2": {"a": 12}})
     assert (numbers(finding), finding.at_fault) == ((False, 3, 2), ("a",))
-    assert "a has CRC 12 on s2, built 11" in finding.message
+    assert "a has CRC 12 on s2 instead of 11" in finding.message
     finding = crc_on_servers([A, B], online, {**good, "s1": {"a": 11}})
     assert (numbers(finding), finding.at_fault) == ((False, 3, 2), ())  # it may have been started anew
     assert "b is not loaded on s1" in finding.message

@@ -39,9 +39,9 @@ def test_a_table_may_change_so_far(now: int, after: int, passed: bool) -> None:
 @pytest.mark.parametrize(
     ("rows", "percent", "words"),
     [
-        (RowsSeen(200, 150), -25, "goes from 200 to 150 rows (-25%)"),
-        (RowsSeen(0, 7), math.inf, "goes from 0 to 7 rows"),
-        (RowsSeen(0, 0), 0, "goes from 0 to 0 rows"),
+        (RowsSeen(200, 150), -25, "changes from 200 to 150 rows (-25%)"),
+        (RowsSeen(0, 7), math.inf, "changes from 0 to 7 rows"),
+        (RowsSeen(0, 0), 0, "changes from 0 to 0 rows"),
     ],
 )
 def test_a_change_in_percent_and_in_words(rows: RowsSeen, percent: float, words: str) -> None:
@@ -51,9 +51,9 @@ def test_a_change_in_percent_and_in_words(rows: RowsSeen, percent: float, words:
 def test_what_is_told_of_a_change() -> None:
     finding = row_change(bound(min="-20%"), {"t": RowsSeen(10_000, 5_000)})
     assert finding.name == "row_change of table (-20% to any)"
-    assert finding.message == "t goes from 10,000 to 5,000 rows (-50%), where -20% to any is allowed"
+    assert finding.message == "t changes from 10,000 to 5,000 rows (-50%), where -20% to any is allowed"
     assert (
-        "goes from 10,000 to 9,999 rows (-0.01%)"
+        "changes from 10,000 to 9,999 rows (-0.01%)"
         in row_change(bound(min="-20%"), {"t": RowsSeen(10_000, 9_999)}).message
     )
 
@@ -61,7 +61,7 @@ def test_what_is_told_of_a_change() -> None:
 def test_before_the_first_switch_there_is_no_change() -> None:
     finding = row_change(bound(min="-1%"), {"t": RowsSeen(0, 7)})
     assert (finding.passed, finding.expected, finding.found) == (True, 0, 0)
-    assert "nothing is live yet" in finding.message
+    assert "nothing is published yet" in finding.message
     assert "no published file is rewritten" in row_change(bound(of="file", min="-1%"), {}).message
 
 
@@ -70,7 +70,7 @@ def test_of_files_each_is_judged_by_itself() -> None:
     seen = {f"s3://b/{name}.csv": RowsSeen(*counted) for name, counted in rows.items()}
     finding = row_change(bound(of="file", min="-20%"), seen)
     assert (finding.passed, finding.expected, finding.found) == (False, 200, 200)
-    assert finding.message.startswith("a.csv goes from 100 to 50 rows (-50%)")
+    assert finding.message.startswith("a.csv changes from 100 to 50 rows (-50%)")
     assert "b.csv" not in finding.message
 
 
@@ -78,7 +78,7 @@ def test_files_of_one_name_in_several_folders_are_several_files() -> None:
     seen = {"s3://b/01/part-0.csv": RowsSeen(100, 1), "s3://b/02/part-0.csv": RowsSeen(100, 100)}
     finding = row_change(bound(of="file", min="-20%"), seen)
     assert (finding.passed, finding.expected, finding.found) == (False, 200, 101)
-    assert finding.message.startswith("part-0.csv goes from 100 to 1 rows (-99%),")
+    assert finding.message.startswith("part-0.csv changes from 100 to 1 rows (-99%),")
 
 
 def test_a_warning_keeps_nothing_back() -> None:
@@ -91,12 +91,12 @@ def test_files_without_rows() -> None:
     told = empty_outputs(receipts, None)
     assert (told.passed, told.blocks, told.of_data) == (False, False, False)
     assert (told.expected, told.found) == (2, 1)
-    assert "b has none; allowed, since audit: does not ask for empty_outputs" in told.message
+    assert "b has none; allowed, because audit: does not list empty_outputs" in told.message
     asked = empty_outputs(receipts, EmptyOutputs(check="empty_outputs"))
     assert (asked.blocks, asked.of_data, "b has none" in asked.message) == (True, True, True)
     warned = empty_outputs(receipts, EmptyOutputs(check="empty_outputs", severity="warn"))
     assert (warned.passed, warned.blocks) == (False, False)
-    assert "b has none; allowed, since its severity is warn" in warned.message
+    assert "b has none; allowed, because its severity is warn" in warned.message
     for bound in (None, EmptyOutputs(check="empty_outputs")):
         whole = empty_outputs([receipt("a", 3)], bound)
         assert (whole.passed, whole.message) == (True, "1 of 1 files have rows")

@@ -46,8 +46,8 @@ def test_a_file_that_has_no_rows_any_more() -> None:
     assert (finding.blocks, finding.of_data, finding.blames) == (True, True, False)
     assert (finding.name, finding.expected, finding.found) == ("emptied_files", 2, 1)
     assert finding.message == (
-        "1 of 2 rewritten files that had rows still have some: a goes from 1,500 to 0 rows (-100%); "
-        "repair what is wrong at the source, or allow it with "
+        "1 of 2 rewritten files that had rows still have some: a changes from 1,500 to 0 rows (-100%); "
+        "correct it at the source, or allow it with "
         "- {check: emptied_files, severity: warn} in audit: of the table spec"
     )
     assert emptied_files(files[1:], None).passed
@@ -61,13 +61,13 @@ def test_a_file_that_loses_more_than_nine_tenths(before: int, after: int, passed
     finding = shrunk_files([rewritten(before, after)], None)
     assert (finding.passed, finding.blocks) == (passed, not passed)
     if not passed:
-        assert f"f goes from {before} to {after} rows" in finding.message
+        assert f"f changes from {before} to {after} rows" in finding.message
 
 
 def test_the_first_files_are_named_and_the_others_counted() -> None:
     finding = shrunk_files([rewritten(100, 1, f"f{n}") for n in range(7)], None)
     assert "0 of 7 rewritten files" in finding.message
-    assert "f2 goes from 100 to 1 rows (-99%) and 4 more" in finding.message
+    assert "f2 changes from 100 to 1 rows (-99%) and 4 more" in finding.message
 
 
 def test_a_file_without_rows_is_told_once() -> None:
@@ -116,7 +116,7 @@ def test_where_nothing_is_kept_of_the_published_version_what_the_file_lacks_coun
     new = receipt("f", 5, missing=("b", "an input of an expression"))
     finding = vanished_columns([Rewritten(new, 5)], None)
     assert finding.blocks
-    assert "f has no value in b (what its published version had is not known)" in finding.message
+    assert "f has no value in b (the row count of its published version is not known)" in finding.message
     before_facts = replace(receipt("f", 5), facts=())
     assert "f has no value in b;" in vanished_columns([Rewritten(new, 5, before_facts)], None).message
 
@@ -125,7 +125,7 @@ def test_a_swap_that_loses_more_than_nine_tenths_of_the_table() -> None:
     assert shrunk_table("t", RowsSeen(100, 10), None).passed
     finding = shrunk_table("t", RowsSeen(1000, 99), None)
     assert (finding.blocks, finding.expected, finding.found) == (True, 1000, 99)
-    assert "t goes from 1,000 to 99 rows" in finding.message
+    assert "t changes from 1,000 to 99 rows" in finding.message
 
 
 @pytest.mark.parametrize(

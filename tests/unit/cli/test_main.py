@@ -161,7 +161,7 @@ def drive(monkeypatch: pytest.MonkeyPatch) -> Drive:
         (["resume"], ["TABLE", "rollback"]),
         (["session", "clear"], ["TABLE", "what is published stays"]),
         (["dev"], ["pinot-assets down"]),
-        (["down"], ["data stay"]),
+        (["down"], ["data are kept"]),
     ],
 )
 def test_help_teaches(command: list[str], teaches: list[str]) -> None:
@@ -176,7 +176,7 @@ def test_dev_never_touches_another_pinot(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("PINOT_CONTROLLER_URL", "http://pinot.example:9000")
     result = call("dev")
     assert isinstance(result.exception, PinotAssetsError)
-    assert "local stack only" in str(result.exception)
+    assert "only on the local stack" in str(result.exception)
 
 
 def test_a_command_that_does_not_exist() -> None:
@@ -203,7 +203,7 @@ def test_without_a_pinot_the_error_says_how_to_get_one(
 ) -> None:
     code, said = program(monkeypatch, capsys, "run", "flights")
     assert code == 1
-    assert said.startswith("error: no Pinot to talk to")
+    assert said.startswith("error: there is no Pinot to connect to")
     assert "pinot-assets local up" in said
 
 
@@ -212,7 +212,7 @@ def test_a_directory_that_is_not_there(
 ) -> None:
     code, said = program(monkeypatch, capsys, "status", "flights", "--tables", "nowhere")
     assert code == 1
-    assert "nowhere:1: is no directory" in said
+    assert "nowhere:1: is not a directory" in said
 
 
 def test_what_is_refused_is_no_error_of_the_command(
@@ -383,7 +383,7 @@ def test_ctrl_c_says_what_holds(drive: Drive) -> None:
     drive(trigger=KeyboardInterrupt())
     shown = call("run", "flights")
     assert shown.exit_code == 130
-    assert "what was done so far is stored, run it again to go on" in shown.stderr
+    assert "what was done so far is stored; run it again to continue" in shown.stderr
 
 
 # --- clear -----------------------------------------------------------------------
@@ -438,7 +438,7 @@ def test_status_of_a_new_table(seen: Any) -> None:
         "published": "nothing yet",
         "source": "0 files listed: 0 new, 0 rewritten, 0 deleted",
         "session": "none open",
-        "next": "switch on the sensor `flights_files`, or run the table once",
+        "next": "turn on the sensor `flights_files`, or run the table once",
         "": "pinot-assets run flights",
     }
 

@@ -83,7 +83,7 @@ def test_no_other_file_stops_it(words: str) -> None:
     result = call(words)
     assert not isinstance(result.exception, SpecError), result.exception
     told = [str(result.exception), result.stderr, result.stdout]
-    assert any("no Pinot to talk to" in text for text in told), "it came as far as Pinot"
+    assert any("there is no Pinot to connect to" in text for text in told), "it came as far as Pinot"
 
 
 @pytest.mark.parametrize("words", [words.replace("flights", "trains") for words in ONE_TABLE[:3]])

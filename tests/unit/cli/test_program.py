@@ -213,7 +213,7 @@ def test_a_zookeeper_that_has_no_address(
     monkeypatch.setenv("PINOT_CONTROLLER_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("PINOT_ZOOKEEPER", hosts)
     code, out, _ = type_in(monkeypatch, capsys, "status", "flights", "--json")
-    assert (code, json.loads(out)["error"]) == (ExitCode.ERROR, f"{hosts} is no address of ZooKeeper")
+    assert (code, json.loads(out)["error"]) == (ExitCode.ERROR, f"{hosts} is not an address of ZooKeeper")
 
 
 def test_what_standard_output_does_not_take_is_told_on_the_other() -> None:
@@ -291,7 +291,7 @@ def test_a_spec_that_is_none_is_a_sentence(
     assert (code, "Traceback" in out + err) == (1, False)
     assert "x.yaml" in json.loads(out)["error"]
     code, out, err = type_in(monkeypatch, capsys, "run", "flights", "--json")
-    assert (code, json.loads(out)["error"]) == (1, "no Pinot to talk to"), (
+    assert (code, json.loads(out)["error"]) == (1, "there is no Pinot to connect to"), (
         "another table's file stops nothing"
     )
     assert "warning: left out: " in err
@@ -316,9 +316,13 @@ def raising(error: BaseException) -> Any:
         (
             PermissionError(13, "Permission denied", "/x[1]"),
             1,
-            "error: the system refuses /x[1]: Permission denied",
+            "error: the operating system refuses /x[1]: Permission denied",
         ),
-        (OSError(28, "No space left on device"), 1, "error: the system refuses: No space left on device"),
+        (
+            OSError(28, "No space left on device"),
+            1,
+            "error: the operating system refuses: No space left on device",
+        ),
     ],
 )
 def test_errors_are_sentences(

@@ -101,7 +101,7 @@ def test_a_newer_format_is_refused_before_its_fields_are_looked_at() -> None:
     with pytest.raises(NeedsNewerRelease) as caught:
         structured(Whole, {"format": NEWEST + 1, "needs": "9.0.0"}, "s3://b/t/plan")
     assert str(caught.value).startswith(f"s3://b/t/plan is of format {NEWEST + 1}, which this release")
-    assert "written for pinot-assets 9.0.0; this is " in str(caught.value)
+    assert "needs pinot-assets 9.0.0; this is " in str(caught.value)
     assert "upgrade pinot-assets here to 9.0.0, or let only the release that wrote it" in str(caught.value)
 
 

@@ -48,7 +48,7 @@ def test_a_java_home_without_java_is_named_even_when_path_has_one(
 ) -> None:
     executable("bin/java", says("17.0.1"))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
-    with pytest.raises(LocalStackError, match="holds no Java") as raised:
+    with pytest.raises(LocalStackError, match="has no Java") as raised:
         find_java()
     assert str(tmp_path / "gone") in raised.value.what
 
@@ -68,7 +68,7 @@ def test_an_old_java_is_refused(
 @pytest.mark.parametrize("script", ["echo 'Error: could not create the JVM' >&2; exit 1", "exit 0"])
 def test_a_java_that_does_not_tell_its_version(executable: Executable, script: str) -> None:
     executable("bin/java", script)
-    with pytest.raises(LocalStackError, match="does not tell its version"):
+    with pytest.raises(LocalStackError, match="does not show its version"):
         find_java()
 
 

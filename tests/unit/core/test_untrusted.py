@@ -178,7 +178,7 @@ def test_few_bytes_of_json_do_not_become_gigabytes(value: str, kind: type) -> No
 def test_how_many_values_are_read_can_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VALUES_VARIABLE, "3")
     assert read_json("[1,[2]]") == [1, [2]]
-    with pytest.raises(ValueError, match=f"more than 3 values; if it should, set {VALUES_VARIABLE}"):
+    with pytest.raises(ValueError, match=f"more than 3 values; if it needs them, set {VALUES_VARIABLE}"):
         read_json("[1,2,[3]]")
     monkeypatch.setenv(VALUES_VARIABLE, "many")
     with pytest.raises(PinotAssetsError, match="is not a number of values"):

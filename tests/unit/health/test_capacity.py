@@ -44,7 +44,7 @@ def test_the_fullest_server_is_plotted() -> None:
 def test_one_place_that_is_not_known_does_not_hide_the_others() -> None:
     answer = enough_room([quota_room(10 * GB, 10 * GB, 0)], {"the staging area": "no such bucket"})
     assert not answer.passed
-    assert "not known of the staging area: no such bucket" in answer.message
+    assert "the space of the staging area is not known: no such bucket" in answer.message
     assert "quota.storage has 0.0 MB left" in answer.message
 
 

@@ -76,7 +76,7 @@ def test_a_visible_stray_is_an_error_that_the_next_trigger_mends() -> None:
 def test_what_came_after_a_restored_pointer_is_no_stray() -> None:
     answer = orphans(NOTHING, {OLD, NOW}, NODES, {}, WANTED, later={OLD})
     assert (answer.passed, answer.severity, answer.found) == (False, Severity.ERROR, 1)
-    assert "ZooKeeper's pointer is too old for" in answer.message
+    assert "than ZooKeeper's pointer names" in answer.message
     assert "deletes" not in answer.next_step
     assert "was a backup restored?" in answer.next_step
 

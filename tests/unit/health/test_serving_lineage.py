@@ -63,7 +63,7 @@ def test_an_open_entry_of_somebody_else() -> None:
     answer = lineage_clean(lineage, {OLD}, {OLD}, None)
     assert (answer.passed, answer.severity, answer.found) == (False, Severity.WARN, 1)
     assert "e1 (IN_PROGRESS, foreign, 3.0 h) → merged_0" in answer.message
-    assert "never forced away" in answer.next_step
+    assert "ask their owner" in answer.next_step
     assert answer.numbers["entries_foreign"] == 1
 
 
@@ -78,7 +78,7 @@ def test_the_sessions_entry_grows_too_old() -> None:
     lineage = Lineage((entry(LineageState.IN_PROGRESS, {OLD}, {NEW}, 21),))
     answer = lineage_clean(lineage, {OLD, NEW}, {OLD}, SESSION)
     assert not answer.passed
-    assert "waits for 21.0 h" in answer.message
+    assert "waited for 21.0 h" in answer.message
     assert answer.numbers["entries_too_old"] == 1
     assert lineage_clean(lineage, {OLD, NEW}, {OLD}, SESSION, 22 * HOUR_MS).passed
 

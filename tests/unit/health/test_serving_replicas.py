@@ -45,7 +45,7 @@ def test_a_segment_that_nobody_serves_is_an_error() -> None:
     states = {"s1": "OFFLINE", "s2": "ERROR"}
     answer = replicas_and_crc({"a": 7}, {"a": states}, {"a": 7}, loaded({}, {}))
     assert answer.severity is Severity.ERROR
-    assert "1 published segment is served by no replica (a)" in answer.message
+    assert "no replica serves 1 published segment (a)" in answer.message
     assert "reset" in answer.next_step
 
 
@@ -58,10 +58,10 @@ def test_a_segment_that_pinot_does_not_have_is_an_error_that_says_how_to_bring_i
 def test_another_crc_on_a_server_or_in_pinot_is_an_error() -> None:
     answer = replicas_and_crc({"a": 7}, {"a": ONLINE}, {"a": 7}, loaded({"a": 7}, {"a": 8}))
     assert answer.severity is Severity.ERROR
-    assert "a has CRC 8 on s2, built 7" in answer.message
+    assert "a has CRC 8 on s2 instead of 7" in answer.message
     answer = replicas_and_crc({"a": 7}, {"a": ONLINE}, {"a": 9}, loaded({"a": 7}, {"a": 7}))
     assert answer.severity is Severity.ERROR
-    assert "a has CRC 9 in Pinot, built 7" in answer.message
+    assert "a has CRC 9 in Pinot instead of 7" in answer.message
 
 
 def test_online_by_name_but_not_loaded_counts_as_down() -> None:

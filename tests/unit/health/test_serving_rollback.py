@@ -59,7 +59,7 @@ def rollback_window(
 def test_the_way_back_and_its_end() -> None:
     answer = rollback_window(SECOND, FIRST, lineage(), {OLD, NEW}, None)
     assert (answer.passed, answer.expected, answer.found) == (True, 20, 15)
-    assert "`pinot-assets rollback t` takes back cp2-bbbbbb (1 segment) until 1970-01-05 19:00:00 UTC" in (
+    assert "`pinot-assets rollback t` reverts cp2-bbbbbb (1 segment) until 1970-01-05 19:00:00 UTC" in (
         answer.message
     )
     assert answer.numbers == {"rollback_hours_left": 15}
@@ -75,13 +75,13 @@ def test_nothing_to_go_back_to_is_no_fault() -> None:
 def test_a_window_that_closed_in_time_is_no_fault() -> None:
     answer = rollback_window(SECOND, FIRST, lineage(20.5), {OLD, NEW}, None)
     assert (answer.passed, answer.found) == (True, 0)
-    assert "no way back" in answer.message
+    assert "a rollback is only possible by publishing" in answer.message
 
 
 def test_replaced_segments_that_are_gone_too_early() -> None:
     answer = rollback_window(SECOND, FIRST, lineage(), {NEW}, None)
     assert (answer.passed, answer.found) == (False, 0)
-    assert "sources that are gone" in answer.message
+    assert "sources that are missing" in answer.message
     assert "tars of kept snapshots" in answer.next_step
 
 
@@ -109,7 +109,7 @@ def test_the_open_sessions_own_entry_only_has_to_end_first() -> None:
     later = LineageEntry("f", frozenset({NEW}), frozenset({"x"}), LineageState.IN_PROGRESS, NOW)
     answer = rollback_window(SECOND, FIRST, Lineage((*lineage(), later)), {OLD, NEW}, session)
     assert (answer.passed, answer.found) == (True, 15)
-    assert "when session cp3-cccccc has ended" in answer.message
+    assert "after session cp3-cccccc has ended" in answer.message
 
 
 def test_a_rollback_under_way_is_no_fault() -> None:
@@ -117,4 +117,4 @@ def test_a_rollback_under_way_is_no_fault() -> None:
     reverted = Lineage((replace(next(iter(lineage())), state=LineageState.REVERTED),))
     answer = rollback_window(SECOND, FIRST, reverted, {OLD}, session)
     assert answer.passed
-    assert "is being taken back by cp3-cccccc" in answer.message
+    assert "cp3-cccccc is rolling" in answer.message

@@ -49,7 +49,7 @@ def test_a_failed_audit() -> None:
     audit = AuditReceipt(1, "h", False, NOW, "replicas", waits=True, of_data=True)
     answer = session_progress(replace(SESSION, audit=audit, state=State.SWITCH), None, 3)
     assert "failed its audit" in answer.message
-    assert "or change what `audit:` asks for" in answer.next_step
+    assert "or change `audit:` in the table spec" in answer.next_step
     # Servers that are down are nobody's fault: there is no file to repair.
     servers = replace(SESSION, audit=replace(audit, of_data=False), state=State.SWITCH)
     answer = session_progress(servers, None, 3)
@@ -60,7 +60,7 @@ def test_a_failed_audit() -> None:
 def test_a_session_that_nobody_works_on() -> None:
     left = replace(SESSION, created_ms=NOW - 3 * HOUR_MS, attempt_started_ms=NOW - 2 * HOUR_MS)
     answer = session_progress(left, None, 3)
-    assert "nobody has worked on it for 2.0 h" in answer.message
+    assert "no run has worked on it for 2.0 h" in answer.message
     assert "driver died" in answer.next_step
     assert session_progress(left, owner(2), 3).passed
 
@@ -78,7 +78,7 @@ def test_a_lease_that_is_held_for_ever() -> None:
 
 
 def test_trouble_that_passes_by_itself_is_red_after_an_hour_with_cause_and_age() -> None:
-    error = "1 file failed; s3://b/F3: it is not there any more"
+    error = "1 file failed; s3://b/F3: it does not exist any more"
     young = replace(FAILED, last_error=error, trouble_since_ms=NOW - HOUR_MS + 1)
     answer = session_progress(young, None, 0)
     assert answer.passed
@@ -87,8 +87,8 @@ def test_trouble_that_passes_by_itself_is_red_after_an_hour_with_cause_and_age()
     old = replace(young, trouble_since_ms=NOW - HOUR_MS)
     answer = session_progress(old, None, 0)
     assert (answer.passed, answer.severity, answer.numbers["trouble_hours"]) == (False, Severity.ERROR, 1)
-    assert f"has had trouble for 1.0 h that should have passed by itself: {error}" in answer.message
-    assert "spends no retry" in answer.next_step
+    assert f"has had trouble for 1.0 h that time alone should have mended: {error}" in answer.message
+    assert "without spending a retry" in answer.next_step
 
 
 def test_a_store_that_ends_every_build_is_told_in_the_same_way() -> None:

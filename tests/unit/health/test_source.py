@@ -90,7 +90,7 @@ def test_what_is_not_known_is_an_error_after_an_hour_and_says_since_when() -> No
     assert isinstance(lasting, Lasting)
     assert lasting.since_ms == T0
     assert lasting.message == "not known: no listing; for 1.0 h, since 2023-11-14 22:13:20 UTC"
-    assert lasting.next_step.startswith("see to the cause (bring it back); ")
+    assert lasting.next_step.startswith("remove the cause (bring it back); ")
 
 
 def test_what_is_known_stays_as_it_is_however_long_it_was_not() -> None:
@@ -102,5 +102,5 @@ def test_the_end_of_it_passes_and_has_no_numbers() -> None:
     answer = seen_again(T0, T0 + 50 * HOUR_MS, "1 new; launched")
     assert (answer.passed, answer.known) == (True, False)
     assert answer.message == (
-        "the table can be looked at again since 2023-11-17 00:13:20 UTC, after 2.1 days: 1 new; launched"
+        "the table could be read again at 2023-11-17 00:13:20 UTC, after 2.1 days: 1 new; launched"
     )

@@ -42,8 +42,8 @@ def test_a_file_that_failed_in_several_attempts_and_sessions() -> None:
     }
     answer = failing_files(attempts, [failure("a", 0), failure("c", 0)])
     assert (answer.passed, answer.expected, answer.found) == (False, 0, 1)
-    assert answer.message == "1 file is failing again and again: a in 3 attempts (UNREADABLE: line 3)"
-    assert answer.next_step.startswith("repair a or take it away, then run t")
+    assert answer.message == "1 file failed again and again: a in 3 attempts (UNREADABLE: line 3)"
+    assert answer.next_step.startswith("correct a or delete it, then run t")
     assert answer.numbers == {"files_failing": 2, "most_attempts": 3, "attempts_with_failures": 3}
 
 

@@ -34,7 +34,7 @@ def test_a_snapshot_that_is_too_old_points_at_the_source() -> None:
     answer = freshness(ago(7), {}, 6)
     assert (answer.passed, answer.found) == (False, 7)
     assert "published 7.0 h ago, 6 h promised" in answer.message
-    assert "who delivers it" in answer.next_step
+    assert "who delivers the files" in answer.next_step
 
 
 def test_a_change_that_waits_too_long_points_at_the_table() -> None:

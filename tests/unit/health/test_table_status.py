@@ -114,7 +114,7 @@ def test_a_table_that_was_never_published_says_what_waits(files: int, words: str
 def test_nothing_is_to_be_done_while_a_run_works() -> None:
     for facts in (replace(FINE, snapshot=None), replace(FINE, changes=CHANGED)):
         found = status(replace(facts, holder=HOLDER))
-        assert "under way, by run on host" in found.what
+        assert "has begun, by run on host" in found.what
         assert (found.do, found.command) == ("", "")
 
 

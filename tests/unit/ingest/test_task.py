@@ -78,7 +78,7 @@ def test_a_worker_opens_no_file_that_the_policy_says_is_no_data(
     for refused in (failed(build_spec, hidden), inspected(build_spec, hidden, looked.append)):
         assert isinstance(refused, Failure)
         assert refused.code == "SETTINGS"
-        assert "is the project's own and no data" in refused.reason
+        assert "belongs to the project and is not data" in refused.reason
     assert looked == []
     assert done(build_spec, one_task).rows == 5
 

@@ -53,7 +53,7 @@ def test_the_version_is_read_off_the_jars(jar: str, version: str) -> None:
 
 def test_a_pinot_home_without_pinot_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PINOT_HOME", str(distribution(tmp_path, "lib/other-1.0.jar")))
-    with pytest.raises(LocalStackError, match="holds no Apache Pinot") as raised:
+    with pytest.raises(LocalStackError, match="has no Apache Pinot") as raised:
         jars.class_path("pinot")
     assert str(tmp_path) in raised.value.what
 

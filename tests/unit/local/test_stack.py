@@ -235,7 +235,7 @@ def test_a_running_stack_is_not_repaired_with_another_version(
 
 
 @pytest.mark.parametrize(
-    ("variable", "match"), [("JAVA_HOME", "holds no Java"), ("PINOT_HOME", "holds no Apache Pinot")]
+    ("variable", "match"), [("JAVA_HOME", "has no Java"), ("PINOT_HOME", "has no Apache Pinot")]
 )
 def test_what_is_missing_is_told_before_anything_starts(
     toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, match: str

@@ -109,7 +109,7 @@ def test_why_not_start() -> None:
     assert why_not_start(lineage, "c", "c", "x") == []
     reasons = why_not_start(lineage, "acx", "az", "x")
     assert [reason.split(":")[0] for reason in reasons] == [
-        "sources that are not there or not visible",
+        "sources that are missing or not visible",
         "outputs that are visible already",
         "entry e1 (IN_PROGRESS) overlaps",
     ]
@@ -129,7 +129,7 @@ def test_why_not_end() -> None:
 def test_why_not_revert() -> None:
     lineage = Lineage((entry("a", "b", DONE, name="e1"), entry("b", "c", OPEN, name="e2")))
     assert why_not_revert(lineage, "abc", "e1") == ["entry e2 (IN_PROGRESS) builds on it"]
-    assert why_not_revert(lineage, "b", "e1")[0] == "sources that are gone: a"
+    assert why_not_revert(lineage, "b", "e1")[0] == "sources that are missing: a"
     assert why_not_revert(lineage, "abc", "e2") == ["the entry is IN_PROGRESS"]
     assert why_not_revert(lineage, "abc", "e3") == ["there is no entry e3"]
 

@@ -97,7 +97,7 @@ def test_a_schema_that_a_table_uses_is_not_alone() -> None:
 
 
 def test_a_table_that_hides_rows_of_its_own_has_no_shadow() -> None:
-    with pytest.raises(PinotError, match="would not answer as it does"):
+    with pytest.raises(PinotError, match="would give other answers"):
         shadow_config({**CONFIG, "upsertConfig": {"mode": "FULL"}}, "orders")
 
 

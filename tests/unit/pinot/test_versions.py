@@ -117,6 +117,6 @@ def test_the_functions_and_the_sheet_agree() -> None:
     for version in RELEASES:
         said = {trait.topic: trait.pinot for trait in traits_of(version)}
         assert ("removing files only" in said) != takes_empty_outputs(version)
-        unknown = "is not known" in said["way back after a switch"]
+        unknown = "is not known" in said["revert after a switch"]
         assert unknown != versions.honours_lineage_settings(version)
         assert ("is not known" in said["open entries"]) == unknown

@@ -200,7 +200,7 @@ def test_a_run_lets_go_of_what_source_and_table_agree_on_again(table: ObservedTa
     hold = Hold({"F3": Fingerprint(3, 0).token, "F1": Fingerprint(9, 0).token}, removals=("F2",))
     table.seen = replace(table.seen, hold=hold)
     tick = table.tick(listing(F1=1, F2=2, F3=3))
-    said = "0 new, 0 rewritten, 0 deleted, 2 no longer to be held back; launched"
+    said = "0 new, 0 rewritten, 0 deleted, 2 that the hold no longer keeps out; launched"
     assert (tick.launch, tick.message) == (True, said)
     table.seen = replace(table.seen, hold=replace(hold, files={"F3": hold.files["F3"]}, removals=()))
     assert not table.tick(listing(F1=1, F2=2, F3=3)).launch
@@ -484,7 +484,9 @@ def test_a_look_that_succeeds_is_decided_as_if_none_had_failed(table: ObservedTa
     untroubled = table.cursor
     table.cursor = FilesCursor.read(untroubled).fails(NOW + 30).text
     tick = table.tick(files, NOW + 60)
-    assert tick.message.endswith(f"this listing was launched before, again in {FIRST_WAIT_S - 60} s")
+    assert tick.message.endswith(
+        f"a run of this listing was launched before, launched again in {FIRST_WAIT_S - 60} s"
+    )
     assert tick.cursor == untroubled
 
 

@@ -87,7 +87,8 @@ def test_a_session_whose_driver_died_is_launched_when_nobody_else_did(table: Sta
     verdict = table.tick(NOW + PATIENCE_S)
     assert verdict.launch
     assert verdict.message == (
-        "session cp2-bbbbbb (IN_PROGRESS, attempt 3) has stood still since 2027-01-15 08:00:00 UTC: launched"
+        "session cp2-bbbbbb (IN_PROGRESS, attempt 3) has made no progress since 2027-01-15 08:00:00 UTC: "
+        "launched"
     )
 
 

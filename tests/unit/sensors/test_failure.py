@@ -105,7 +105,7 @@ def test_with_one_it_runs_without_being_asked(failures: Failures) -> None:
 def test_a_failed_run_is_told_once_with_all_that_a_person_needs(failures: Failures) -> None:
     failures.tick()
     run_id = failures.run()
-    assert failures.tick() == f"told of run {run_id} of t"
+    assert failures.tick() == f"posted the failure of run {run_id} of t"
     assert failures.tick() == "no run of a table has failed"
     (notice,) = failures.hook.posted
     step = "segments_consistent_push"
@@ -137,10 +137,10 @@ def test_a_cursor_that_somebody_else_wrote_is_said_and_stops_no_later_notice(fai
     for cursor in ("{}", '{"format": 3, "needs": "3.0.0"}', "soon t", "-1", "1.5", "²", "9" * 5000, " "):
         failures.cursor = cursor
         said = failures.tick()
-        assert "up to where they were told is not known" in said
+        assert "which runs it had posted before is not known" in said
         assert len(said) < 300
     run_id = failures.run()
-    assert failures.tick() == f"told of run {run_id} of t"
+    assert failures.tick() == f"posted the failure of run {run_id} of t"
 
 
 def test_its_cursor_is_as_release_0_1_0_wrote_it() -> None:
@@ -176,8 +176,8 @@ def test_one_that_goes_down_in_between_gets_no_notice_twice(failures: Failures) 
     failures.tick()
     runs = [failures.run(), failures.run()]
     failures.hook.statuses = [200] + [503] * delivery.ATTEMPTS
-    assert failures.tick() == f"told of run {runs[0]} of t"
-    assert failures.tick() == f"told of run {runs[1]} of t"
+    assert failures.tick() == f"posted the failure of run {runs[0]} of t"
+    assert failures.tick() == f"posted the failure of run {runs[1]} of t"
     assert [n["run_id"] for n in failures.hook.posted] == runs
 
 
@@ -185,7 +185,10 @@ def test_a_notice_that_is_refused_does_not_stand_in_the_way(failures: Failures) 
     failures.tick()
     runs = [failures.run(), failures.run()]
     failures.hook.statuses = [400]
-    assert failures.tick() == f"told of run {runs[0]} of t, whose notice was refused, run {runs[1]} of t"
+    assert (
+        failures.tick()
+        == f"posted the failure of run {runs[0]} of t, whose notice was refused, run {runs[1]} of t"
+    )
     assert [n["run_id"] for n in failures.hook.posted] == runs[1:]
 
 
@@ -194,12 +197,12 @@ def test_a_run_on_two_tables_is_told_once_of_each(failures: Failures) -> None:
     run_id = failures.run(pool=pool_of(failures.other))
     for _ in range(2):
         failures.hook.statuses = [200] + [503] * delivery.ATTEMPTS
-        assert failures.tick() == f"told of run {run_id} of t"
+        assert failures.tick() == f"posted the failure of run {run_id} of t"
         failures.hook.statuses = [503] * delivery.ATTEMPTS
         with pytest.raises(PinotAssetsError, match="it answered 503"):
             failures.tick()
         failures.hook.statuses = []
-        assert failures.tick() == f"told of run {run_id} of u"
+        assert failures.tick() == f"posted the failure of run {run_id} of u"
         assert [(n["run_id"], n["table"]) for n in failures.hook.posted] == [(run_id, "t"), (run_id, "u")]
         failures.hook.posted.clear()
         run_id = failures.run(pool=pool_of(failures.other))
@@ -240,7 +243,7 @@ def test_a_pinot_that_is_away_is_said_and_not_an_error(
     failures.tick()
     (notice,) = failures.hook.posted
     assert notice["still_served"] is None
-    assert "what is served is not known: PINOT_ZOOKEEPER is not set" in notice["text"]
+    assert "what queries see is not known: PINOT_ZOOKEEPER is not set" in notice["text"]
     assert json.dumps(notice)
 
 

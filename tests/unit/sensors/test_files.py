@@ -108,8 +108,8 @@ def test_many_files_are_listed_over_ticks_and_launched_at_the_end(
     table: UnpublishedTable, slow: None
 ) -> None:
     table.write("a.csv", "b.csv")
-    assert table.tick() == "listed 1 object so far, up to a.csv; goes on at the next tick"
-    assert table.tick() == "listed 2 objects so far, up to b.csv; goes on at the next tick"
+    assert table.tick() == "listed 1 object so far, up to a.csv; the next tick continues"
+    assert table.tick() == "listed 2 objects so far, up to b.csv; the next tick continues"
     assert TableHistory(table.instance, table.spec).observed() == {}, "half a listing is shown"
     assert len(table.parts) == 2
     assert table.tick() == "2 new, 0 rewritten, 0 deleted; launched"
@@ -204,7 +204,7 @@ def test_without_a_message_the_table_rests_between_sweeps(
     monkeypatch.setattr(files.time, "time", lambda: clock[0])
     assert table.tick() == NOTHING
     clock[0] += 100
-    assert table.tick() == "no message of changes, the next sweep is in 800 s"
+    assert table.tick() == "no message about changes, the next sweep is in 800 s"
     table.write("a.csv")  # whose message got lost
     assert "no message" in table.tick()
     clock[0] += 800
@@ -361,7 +361,7 @@ def test_a_run_that_comes_up_during_the_look_is_not_doubled(
     table.write("a.csv")
     with monkeypatch.context() as patch:
         patch.setattr(files, "observe", comes_up)
-        assert table.tick() == f"paused: run {run.run_id} of t has come up meanwhile"
+        assert table.tick() == f"paused: run {run.run_id} of t has started meanwhile"
     table.instance.delete_run(run.run_id)
     assert table.tick() == "1 new, 0 rewritten, 0 deleted; launched", "it was not launched before"
 
@@ -492,7 +492,7 @@ def test_after_an_hour_the_table_is_red_and_is_recorded_every_quarter_of_an_hour
     assert (passed, severity) == (False, "ERROR")
     assert description == (
         f"not known: {LOST}; for 1.5 h, {SINCE}\n"
-        "→ see to the cause (bring it back); sensors and `watch` look again by themselves"
+        "→ remove the cause (bring it back); sensors and `watch` then look again"
     )
     (evaluation, *_) = table.recorded
     assert (evaluation.asset_key, evaluation.check_name) == (
@@ -529,7 +529,7 @@ def test_the_red_ends_when_the_table_can_be_looked_at_again(
     assert newest(table) == (
         True,
         "WARN",
-        "the table can be looked at again since 2027-01-15 13:30:00 UTC, after 1.5 h: "
+        "the table could be read again at 2027-01-15 13:30:00 UTC, after 1.5 h: "
         "1 new, 0 rewritten, 0 deleted; launched",
     )
     recorded = len(table.recorded)
@@ -621,7 +621,7 @@ def test_a_table_that_rests_between_sweeps_does_so_again_after_trouble(
     source.trouble = None
     assert table.tick() == NOTHING
     clock.later(1)
-    assert table.tick() == "no message of changes, the next sweep is in 840 s"
+    assert table.tick() == "no message about changes, the next sweep is in 840 s"
 
 
 def test_messages_that_wake_a_sweep_do_not_make_trouble_younger(
@@ -667,7 +667,7 @@ def test_a_store_that_is_silent_is_told_while_the_tick_still_counts(
     opened = open_store("s3://bucket/x", {"endpoint": silent, **keys}, UNLIMITED)
     monkeypatch.setattr(files, "open_source", lambda _: opened)
     first = table.tick()
-    assert first.startswith("t cannot be looked at: the source file:///")
+    assert first.startswith("t cannot be checked: the source file:///")
     assert "or the staging area, does not answer (not within " in first
     clock.later(72)
     second = table.tick()

@@ -114,7 +114,7 @@ def test_a_repair_under_way_is_left_alone(tmp_path: Path, fake: FakeRealtime) ->
         run = instance.create_run_for_job(repair, run_config=config, status=started, tags=tags)
         result = tick(spec, instance)
     assert not result.run_requests
-    assert f"run {run.run_id} repairs already" in str(result.skip_reason)
+    assert f"run {run.run_id} already repairs it" in str(result.skip_reason)
 
 
 def test_a_table_that_somebody_works_on_is_left_alone(

@@ -85,7 +85,7 @@ def test_it_starts_the_tables_job_once(sensor: Sensor) -> None:
     sensor.now_s += PATIENCE_S
     (request,) = sensor.tick().run_requests
     assert (request.job_name, request.tags[TABLE_TAG], request.tags[SENSOR_TAG]) == ("t_ingest", "t", "true")
-    assert "cp2-bbbbbb (IN_PROGRESS, attempt 0) has stood still" in request.tags["pinot/tick"]
+    assert "cp2-bbbbbb (IN_PROGRESS, attempt 0) has made no progress" in request.tags["pinot/tick"]
     assert sensor.tick().run_requests == []
 
 

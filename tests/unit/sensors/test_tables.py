@@ -213,7 +213,7 @@ def test_a_look_that_does_not_end_is_told_once(sensor: Sensor, monkeypatch: pyte
     assert len(evaluated) == 2 * (1 + len(CHECKS)) + 1
     for event in evaluated:
         assert not event.passed
-        assert event.asset_key == KEY or "does not come to its end" in (event.description or "")
+        assert event.asset_key == KEY or "does not end" in (event.description or "")
 
 
 def test_a_fault_of_a_look_is_told_and_stops_no_other_one(sensor: Sensor) -> None:

@@ -365,7 +365,7 @@ def test_a_poison_session_names_itself_and_keeps_nobody_from_the_others(store: S
 def test_a_node_larger_than_any_is_not_parsed(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pinot_assets.session.values.znrecord.NODE_BYTES", 1000)
     write(store, "cp1", session_to_bytes(replace(GOLDEN_SESSION, last_error="x" * 1000)))
-    with pytest.raises(NodeUnreadable, match="bytes are more than are read"):
+    with pytest.raises(NodeUnreadable, match="bytes are more than is read"):
         store.session("cp1")
 
 

@@ -209,7 +209,7 @@ def test_half_of_a_pair_is_refused_whichever_pinot_is_meant(
 
 
 def test_without_any_pinot_the_error_shows_both_ways() -> None:
-    with pytest.raises(PinotAssetsError, match="no Pinot to talk to") as caught:
+    with pytest.raises(PinotAssetsError, match="there is no Pinot to connect to") as caught:
         load_settings({})
     assert "pinot-assets local up" in str(caught.value)
     assert "PINOT_ZOOKEEPER" in str(caught.value)
@@ -276,7 +276,7 @@ def test_addresses_that_get_credentials() -> None:
     "wrong", ["http://broker:8099", "broker", "me:pw@broker:1", "::1:80", "broker:99999999"]
 )
 def test_what_is_no_such_address(wrong: str) -> None:
-    with pytest.raises(PinotAssetsError, match="PINOT_ADDRESSES holds"):
+    with pytest.raises(PinotAssetsError, match="PINOT_ADDRESSES contains"):
         load_settings({**BOTH, "PINOT_ADDRESSES": wrong})
 
 
@@ -344,7 +344,7 @@ def test_a_key_without_its_certificate(part: str) -> None:
 
 @pytest.mark.parametrize("wrong", ["http://zk:2181", "me:s3cret@zk:2181", "zk:2181,tcp://zk2:2181/chroot"])
 def test_a_zookeeper_that_is_a_url_or_has_a_user_is_refused_before_it_is_looked_for(wrong: str) -> None:
-    with pytest.raises(PinotAssetsError, match="PINOT_ZOOKEEPER is no address of ZooKeeper") as caught:
+    with pytest.raises(PinotAssetsError, match="PINOT_ZOOKEEPER is not an address of ZooKeeper") as caught:
         load_settings({**BOTH, "PINOT_ZOOKEEPER": wrong})
     assert "s3cret" not in str(caught.value)
     assert "host:port" in str(caught.value.hint)

@@ -34,7 +34,7 @@ def test_the_environment_sets_limits() -> None:
     assert FileLimits.of_environment(said) == FileLimits(30_000, 1 << 30, 2 << 40, 512 << 20)
     assert FileLimits.of_environment({MEMORY: " "}) == FileLimits()
     for text in ("much", "0", "-1", "1.5g"):
-        with pytest.raises(PinotAssetsError, match=f"{MEMORY} is '{text}', which is no number of bytes"):
+        with pytest.raises(PinotAssetsError, match=f"{MEMORY} is '{text}', which is not a number of bytes"):
             FileLimits.of_environment({MEMORY: text})
 
 
@@ -142,7 +142,7 @@ def test_a_parquet_file_that_says_it_unpacks_to_too_much(
     monkeypatch.setattr(file_limits, "RATIO", 50)
     table = pa.table({"a": ["x" * 1000] * 5000, "other": ["y" * 1000] * 5000})
     pq.write_table(table, tmp_path / "x", use_dictionary=False, compression="zstd")
-    with pytest.raises(FileTooLarge, match="more than 50 times as much"):
+    with pytest.raises(FileTooLarge, match="more than 50 times its compressed size"):
         read(tmp_path / "x", "parquet", FileLimits())
     pq.write_table(table, tmp_path / "x", use_dictionary=["a"], compression="zstd")
     assert read(tmp_path / "x", "parquet", FileLimits()) == 5000  # nothing of the other column is read

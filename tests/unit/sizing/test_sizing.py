@@ -184,7 +184,7 @@ def test_what_cannot_be_is_refused_with_a_hint(wrong: dict[str, float], hint: st
 def test_doubts_are_told() -> None:
     slow = replace(LOAD, commit=MEASURED.built_at(2_000), for_s=12 * 3_600)
     told = warnings({way: simulate_day(slow, way) for way in UploadWay})
-    assert any("queue up" in text for text in told)
+    assert any("wait in a queue" in text for text in told)
     assert any("COMMITTING" in text for text in told)
 
 

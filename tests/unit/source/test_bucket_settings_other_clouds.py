@@ -51,8 +51,12 @@ def test_a_service_principal_goes_before_a_key_of_the_environment() -> None:
     ("uri", "props", "told"),
     [
         (ADLS, {"accessKey": "${PA_UNSET}"}, "PA_UNSET is not set"),
-        (ADLS, {"accessKey": "${PA_SECRET}", "sasToken": "${PA_SECRET}"}, "accessKey, sasToken at once"),
-        (ADLS, {"accessKey": "${PA_SECRET}", **PRINCIPAL}, "at once"),
+        (
+            ADLS,
+            {"accessKey": "${PA_SECRET}", "sasToken": "${PA_SECRET}"},
+            "accessKey, sasToken at the same time",
+        ),
+        (ADLS, {"accessKey": "${PA_SECRET}", **PRINCIPAL}, "at the same time"),
         (ADLS, {"clientSecret": "${PA_SECRET}"}, "Part of a service principal"),
         (ADLS, {"accountName": "lake"}, "Unknown ADLS setting accountName"),
         (ADLS, {"endpoint": "http://lake.example.org"}, "without TLS"),

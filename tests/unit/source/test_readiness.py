@@ -108,7 +108,7 @@ def test_files_count_where_the_marker_lies_in_their_own_directory() -> None:
 def test_a_rewritten_file_without_marker_holds_everything_up() -> None:
     found = judge_readiness(listing(complete=["e"], d__a=0, e__b=0), MARKER, known("d/a", "e/b"))
     assert shown(found) == (["d/a", "e/b"], [], ["d/a"])
-    assert found.waiting[0].why == "lies in a directory without _SUCCESS"
+    assert found.waiting[0].why == "is in a directory without _SUCCESS"
 
 
 def test_a_published_file_that_stays_as_it_is_needs_no_marker() -> None:
@@ -120,7 +120,7 @@ def test_a_file_that_vanished_from_an_unfinished_directory_holds_everything_up()
     inventory = listing(d__b=0)
     found = judge_readiness(inventory, MARKER, known("d/a", "d/b", published=inventory))
     assert shown(found) == (["d/b"], [], ["d/a"])
-    assert found.waiting[0].why == "has gone from a directory that has others and no _SUCCESS"
+    assert found.waiting[0].why == "was deleted from a directory that has other files and no _SUCCESS"
 
 
 def test_a_file_that_vanished_from_a_finished_directory_is_deleted() -> None:

@@ -182,7 +182,7 @@ def test_what_pinot_evaluates_of_a_realtime_table_has_no_code_and_no_variables(
 
     folder.realtime(change=filled)
     problems = folder.check()[1]
-    assert [p for p in problems if "runs code on Pinot's servers" in p.reason or "holds ${" in p.reason]
+    assert [p for p in problems if "runs code on Pinot's servers" in p.reason or "contains ${" in p.reason]
     folder.realtime(change=lambda whole: (change(whole), whole.update(_with(whole, "plus(flight, 1)"))))
     assert folder.check()[1] == []
 

@@ -67,8 +67,8 @@ REFUSED = [
     ),
     ({"inputDirURI": "file:///etc/ssl"}, "inputDirURI", "never read", ""),
     ({"inputDirURI": "/proc/self"}, "inputDirURI", "never read", ""),
-    ({"inputDirURI": "../.git"}, "inputDirURI", "the project's own", "roots: [project, "),
-    ({"output.segment.dir.uri": "../.git/x"}, "output.segment.dir.uri", "the project's own", "roots: ["),
+    ({"inputDirURI": "../.git"}, "inputDirURI", "belongs to the project", "roots: [project, "),
+    ({"output.segment.dir.uri": "../.git/x"}, "output.segment.dir.uri", "belongs to the project", "roots: ["),
     ({"inputDirURI": "/srv/lake"}, "inputDirURI", "outside", "roots: [project, /srv/lake"),
     (
         {"output.segment.dir.uri": "/srv/lake"},
@@ -205,7 +205,7 @@ def test_a_directory_that_is_a_link_to_elsewhere_is_refused_at_both(folder: Any,
     open_source(spec)
     (folder.path / "link").rmdir()
     (folder.path / "link").symlink_to(outside)
-    with pytest.raises(SourceError, match="lies outside the folders"):
+    with pytest.raises(SourceError, match="is outside the folders"):
         open_source(spec)
 
 
@@ -220,10 +220,10 @@ def test_no_spec_publishes_what_its_project_keeps_beside_data(folder: Any) -> No
     for pattern in ("glob:**/.env", "glob:**/*.yaml", "glob:**"):
         spec = folder.load({"inputDirURI": "..", "includeFileNamePattern": pattern})
         source = open_source(spec)
-        with pytest.raises(SettingError, match="is the project's own and no data") as caught:
+        with pytest.raises(SettingError, match="belongs to the project and is not data") as caught:
             list_source(spec, source)
         assert "roots: [project, " in str(caught.value)
-        with pytest.raises(SettingError, match="is the project's own and no data"):
+        with pytest.raises(SettingError, match="belongs to the project and is not data"):
             resume_listing(spec, source, KeptParts(source), None, lambda: False)
     spec = folder.load({"inputDirURI": "..", "includeFileNamePattern": "glob:**/*.csv"})
     (uri,) = list_source(spec, open_source(spec)).files

@@ -236,7 +236,7 @@ tolerations:
 {{- end }}
 {{- range $name, $_ := .secretEnv }}
 {{- if hasKey $.Values.env $name }}
-{{- fail (printf "%s stands in env and in secretEnv: keep one of them" $name) }}
+{{- fail (printf "%s is in env and in secretEnv: keep one of them" $name) }}
 {{- end }}
 {{- end }}
 {{- $controller := required "env.PINOT_CONTROLLER_URL is required: the address of Pinot's controller" .env.PINOT_CONTROLLER_URL }}

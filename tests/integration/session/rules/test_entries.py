@@ -237,7 +237,7 @@ def test_r08_a_source_that_goes_before_the_end_is_sent_makes_a_new_switch(synced
     world.audit()
     old = next(s for s in world.read_snapshot().segments if world.builder.rows[s] == ("P1",))
     world.pinot.delete_segments(world.table, [old])
-    with pytest.raises(SwitchConflict, match="have gone"):
+    with pytest.raises(SwitchConflict, match="are missing"):
         world.publish()
     assert not world.read_session().end_sent
     world.run()
@@ -343,7 +343,7 @@ def test_r03_the_entry_of_an_earlier_switch_is_not_ended_for_the_one_that_stands
     world.pinot.before("force_start_replace_segments", world.die)
     world.dies()
     world.audit()
-    with pytest.raises(SwitchConflict, match="is not the one of switch 2"):
+    with pytest.raises(SwitchConflict, match="is not the entry of switch 2"):
         world.publish()
     world.run()
     assert world.visible == ["F1", "P1"]

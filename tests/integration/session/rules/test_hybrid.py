@@ -117,7 +117,7 @@ def test_a_switch_moves_the_time_boundary_of_a_hybrid_table(hybrid: Any) -> None
     world.run()
     assert boundaries(world) == {time_boundary_ms(config, [NOON, NOON + 5 * DAY])} == {NOON + 4 * DAY}
     said = [note for note in world.notes if note.startswith("hybrid table")]
-    assert said[-1].endswith("the border is 2023-11-18 22:13:20 UTC")
+    assert said[-1].endswith("the time boundary is 2023-11-18 22:13:20 UTC")
 
     # P1 comes from its file; P2, newer than the border, would come from the stream, which is empty.
     assert [len(world.shown_by(broker)) for broker in world.brokers] == [1, 1]

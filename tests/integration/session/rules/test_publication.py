@@ -160,7 +160,7 @@ def test_e12_a_ledger_that_outlived_its_table_is_forgotten(
     if filled:
         assert world.visible == ["P1"]
         assert world.read_snapshot().segments.keys().isdisjoint(old.segments)
-        assert any("was made anew" in note for note in world.notes)
+        assert any("was deleted and created again" in note for note in world.notes)
 
 
 def test_e12_on_a_real_pinot_a_table_that_is_made_again_is_filled_again(real_world: Any) -> None:

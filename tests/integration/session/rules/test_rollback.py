@@ -456,7 +456,7 @@ def test_r22_refused_when_the_tars_are_gone_too(make_world: Make, mode: str) -> 
     target = world.staging.snapshot(world.read_snapshot().parent)
     lost = sorted(set(target.segments) - world.pinot.visible_segments(world.table))
     world.staging.store.delete(f"segments/{lost[0]}.tar.gz")
-    with pytest.raises(RollbackRefused, match=r"forgotten.*1 of its tars are gone.*first " + lost[0]):
+    with pytest.raises(RollbackRefused, match=r"forgotten.*1 of its tars are missing.*first " + lost[0]):
         roll_back(world)
     assert len(world.shown) == 1
     assert (world.read_pointer().active_session, world.read_pointer().hold) == ("", None)
@@ -563,7 +563,7 @@ def test_r22_a_controller_that_dies_before_they_are_counted_undoes_nothing(synce
         setattr(synced.pinot, call, die)
         (answer,) = driver.count(restored)
     assert (answer.matches, answer.expected) == (False, restored.rows)
-    assert str(answer) == "the controller gave no whole answer: no connection: refused"
+    assert str(answer) == "the controller gave no complete answer: no connection: refused"
 
 
 # --- R23: the hold -----------------------------------------------------------------------------------

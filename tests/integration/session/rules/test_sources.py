@@ -65,7 +65,7 @@ def test_r05_sources_that_somebody_merged_pause_the_table_with_their_names(synce
     world.write("P4")
     before = world.visible
     for _ in range(2):
-        with pytest.raises(SwitchConflict, match="somebody else replaced") as caught:
+        with pytest.raises(SwitchConflict, match="another program replaced") as caught:
             world.run()
     assert all(name in str(caught.value) for name in mine)
     assert world.visible == before

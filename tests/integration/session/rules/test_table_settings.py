@@ -52,7 +52,7 @@ def lose_a_source_before_the_end(world: Any) -> None:
     world.trigger()
     world.audit()
     expire(world, "Q")
-    with pytest.raises(SwitchConflict, match="have gone"):
+    with pytest.raises(SwitchConflict, match="are missing"):
         world.publish()
 
 
@@ -101,7 +101,7 @@ def test_e23_segments_that_were_merged_already_pause_a_sync_table(make_world: An
     world.pinot._tables[world.table].segments["merged_P1_P2"] = some
     world.pinot.end_replace_segments(world.table, entry)
     world.write(P1="P1.1")
-    with pytest.raises(SwitchConflict, match="somebody else replaced") as paused:
+    with pytest.raises(SwitchConflict, match="another program replaced") as paused:
         world.run()
     assert min(sources) in str(paused.value)
     assert world.pinot.visible_segments(world.table) == {"merged_P1_P2"}
@@ -189,7 +189,7 @@ def test_a_hybrid_table_is_told_where_the_border_moves(make_table: Any, monkeypa
     (note,) = [note for note in world.notes if "hybrid" in note]
     assert note.endswith(
         "rows up to 2023-11-14 22:13:20 UTC came from files and the later ones from the stream;"
-        " after the switch the border is none (all from the stream)"
+        " after the switch the time boundary is none (all from the stream)"
     )
 
 

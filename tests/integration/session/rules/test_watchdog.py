@@ -37,7 +37,7 @@ def test_r25_a_hung_builder_lets_go_of_the_table(make_world: Any, monkeypatch: p
     world.write("F1", "F2")
     with monkeypatch.context() as patch, impatient(world, stall=1.0) as hung:
         patch.setattr(world.builder, "build", hang)
-        with pytest.raises(LeaseLost, match=r"made no progress(.|\n)*the next trigger goes on"):
+        with pytest.raises(LeaseLost, match=r"made no progress(.|\n)*the next trigger continues"):
             hung.trigger()
         with world.store() as store:
             assert store.holder() is None  # at once, not after a session time-out

@@ -205,7 +205,7 @@ def test_takes_no_other_table_with_it(folder: Path) -> None:
     assert call("--from-controller", "air", "--out", "tables/mine.yaml").exit_code == 0
     refused = call("--from-controller", "air").exception
     assert isinstance(refused, PinotAssetsError)
-    assert f"the table of {folder / 'tables' / 'mine.yaml'} would be left out" in str(refused)
+    assert f"the table of {folder / 'tables' / 'mine.yaml'} would then be left out" in str(refused)
     assert [file.name for file in (folder / "tables").iterdir()] == ["mine.yaml"]
 
 
@@ -225,23 +225,23 @@ BOTH = ["config.json", "--schema", "schema.json"]
 @pytest.mark.parametrize(
     ("content", "words", "says"),
     [
-        ("{", BOTH, "config.json is no JSON"),
-        ("[]", BOTH, "is no JSON object"),
+        ("{", BOTH, "config.json cannot be read as JSON"),
+        ("[]", BOTH, "is not a JSON object"),
         ("[" * 5000, BOTH, "nested too deeply"),
         ('{"a":' * 900 + "1" + "}" * 900, BOTH, "nested too deeply"),
         ("{}", BOTH, "no tableName"),
-        (json.dumps(table({})), BOTH, "no ingestion to take over"),
-        (json.dumps(table({}, True)), BOTH, "no ingestion to take over"),
+        (json.dumps(table({})), BOTH, "no ingestion to import"),
+        (json.dumps(table({}, True)), BOTH, "no ingestion to import"),
         (GOOD, ["config.json"], "--schema"),
         ("", ["nowhere.json"], "cannot be read"),
         ("", ["."], "cannot be read"),
-        ("", [], "which table config?"),
-        ("", ["config.json", "--from-controller", "air"], "which table config?"),
+        ("", [], "not clear which table config"),
+        ("", ["config.json", "--from-controller", "air"], "not clear which table config"),
         ("", ["--from-controller", "nowhere"], "Pinot has no OFFLINE table nowhere"),
-        (GOOD, [*BOTH, "--out", "schema.json"], "is there already"),
+        (GOOD, [*BOTH, "--out", "schema.json"], "exists already"),
         (GOOD, [*BOTH, "--job-spec", "schema.json"], "no inputDirURI"),
         (GOOD, [*BOTH, "--out", "/proc/x/y"], "cannot be written"),
-        (json.dumps({**table({}, [S3]), "tableName": "a.b"}), BOTH, "not a usable table name"),
+        (json.dumps({**table({}, [S3]), "tableName": "a.b"}), BOTH, "cannot be the name of a table"),
     ],
 )
 def test_wrong_input_is_a_sentence(content: str, words: list[str], says: str) -> None:
@@ -255,7 +255,7 @@ def test_wrong_input_is_a_sentence(content: str, words: list[str], says: str) ->
 
 def test_json_of_a_binary_file_is_a_sentence() -> None:
     Path("config.json").write_bytes(b"\xff\xfe\x00")
-    assert "no UTF-8 text" in str(call("config.json").exception)
+    assert "not UTF-8 text" in str(call("config.json").exception)
 
 
 @pytest.mark.parametrize(

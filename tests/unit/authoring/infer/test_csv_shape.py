@@ -63,7 +63,7 @@ def test_types_tell_a_header(text: str, names: tuple[str, ...] | None) -> None:
 def test_a_header_among_texts_is_a_doubt() -> None:
     shape = shape_of("Ann,Rome\nBob,Paris\n")
     assert shape.has_header
-    assert "taken for the header" in shape.doubt
+    assert "taken as the header" in shape.doubt
 
 
 @pytest.mark.parametrize("delimiter", ["\t", ";", "|", ","])

@@ -248,7 +248,12 @@ def test_a_file_that_is_torn_is_told_and_the_others_count(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("content", "why"),
-    [(b"", "blank"), (b"\n\n", "blank"), (b"PK\x03\x04zip", "zip archive"), (b"{broken", "no JSON object")],
+    [
+        (b"", "blank"),
+        (b"\n\n", "blank"),
+        (b"PK\x03\x04zip", "zip archive"),
+        (b"{broken", "not a JSON object"),
+    ],
 )
 def test_files_that_tell_nothing(tmp_path: Path, content: bytes, why: str) -> None:
     folder = tmp_path / "data"
@@ -334,7 +339,7 @@ def test_files_of_other_kinds_are_told(tmp_path: Path) -> None:
         "files that end in .csv.gz": "1",
         "files without an ending": "1",
     }
-    with pytest.raises(SourceError, match=r"several kinds: \.csv, \.json, no ending"):
+    with pytest.raises(SourceError, match=r"several formats: \.csv, \.json, no ending"):
         drafted(folder, "1.csv", "3.json", "5")
     assert drafted(folder, "1.csv", "2.csv")[0].doubts == {}
 
@@ -345,7 +350,7 @@ def test_named_files_of_no_ending_and_of_one_are_of_two_kinds(tmp_path: Path) ->
     for name in ("1", "2", "3.csv"):
         (folder / name).write_text("id\n1\n")
     assert "read by a run" in drafted(folder)[0].doubts["files that end in .csv"]
-    with pytest.raises(SourceError, match="several kinds"):
+    with pytest.raises(SourceError, match="several formats"):
         drafted(folder, "1", "2", "3.csv")
 
 

@@ -95,12 +95,12 @@ def test_a_plan_says_what_would_go_why_and_how_large_it_is() -> None:
     assert result.exit_code == 0
     assert drivers["t"].asked == [("garbage", 24 * HOUR_MS)]
     assert result.output.splitlines() == [
-        "t: 6 things (3.0 MB) would go",
+        "t: 6 things (3.0 MB) would be deleted",
         "t:   5 × session node  0 B  beyond the newest",
         "t:     cp0, cp1, cp2 and 2 more",
         "t:   1 × staged tar  3.0 MB  no kept snapshot names it",
         "t:     segments/[a].tar.gz",
-        "t: too young to go yet: 1 thing (1.0 MB)",
+        "t: too young to be deleted: 1 thing (1.0 MB)",
         "t: a note",
     ]
 
@@ -119,14 +119,14 @@ def test_one_that_the_system_refuses_keeps_no_other_from_its_turn() -> None:
     assert result.exit_code == 1
     assert len(drivers) == 2
     first, second = json.loads(result.stdout)
-    assert (first["error"], first["why"]) == ("the system refuses", "No space left on device")
+    assert (first["error"], first["why"]) == ("the operating system refuses", "No space left on device")
     assert second["table"] == "b"
 
 
 def test_a_table_that_was_not_applied_yet_has_nothing_to_take_away() -> None:
     result, _ = call(a=PinotNotFound("no table a"), b=EMPTY)
     assert result.exit_code == 0
-    assert "a: it is not in Pinot; `pinot-assets tables apply a` puts it there" in result.stdout
+    assert "a: it is not in Pinot; `pinot-assets tables apply a` makes it" in result.stdout
 
 
 def test_what_cannot_be_looked_at_is_told_on_standard_error() -> None:
@@ -140,7 +140,7 @@ def test_apply_takes_away_and_tells_what_it_could_not() -> None:
     assert result.exit_code == 2
     assert drivers["t"].asked == [("collect", HOUR_MS // 2)]
     assert "t: gone: 5 things (0 B)" in result.output
-    assert "t: 1 could not be taken away:\nt:   segments/[a].tar.gz: access denied" in result.output
+    assert "t: 1 could not be deleted:\nt:   segments/[a].tar.gz: access denied" in result.output
 
 
 @pytest.mark.parametrize("hours", ["-1", "inf", "nan", "1e400", "soon"])
@@ -170,7 +170,7 @@ def test_rows_put_aside_are_told_with_number_size_and_age() -> None:
     garbage = Garbage((old,), (), (), (), kept)
     shown, _ = call("t", t=garbage)
     assert shown.output.splitlines() == [
-        "t: 1 thing (2.0 KB) would go",
+        "t: 1 thing (2.0 KB) would be deleted",
         "t:   1 × rows put aside  2.0 KB  kept for 30 days; the oldest is 45.0 days old",
         "t:     x.parquet",
         "t: rows put aside that stay: 2 objects (4.0 KB), the oldest 36.0 h old; each is kept for 30 days "
@@ -192,7 +192,7 @@ def test_other_days_for_rows_put_aside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_to_take_away() -> None:
     result, _ = call("t", "--apply", t=Collected(EMPTY, {}))
-    assert (result.exit_code, result.output) == (0, "t: nothing to take away\n")
+    assert (result.exit_code, result.output) == (0, "t: nothing to delete\n")
 
 
 def test_without_a_name_tables_that_pinot_does_not_have_any_more() -> None:
@@ -210,7 +210,7 @@ def test_without_a_name_tables_that_pinot_does_not_have_any_more() -> None:
 def test_nodes_that_were_written_just_now_stay() -> None:
     zookeeper = left_by_a_table(FakeZooKeeper())
     result, _ = call("--apply", stores=(store_of(zookeeper),))
-    assert "too young to go yet: 1 thing" in result.output
+    assert "too young to be deleted: 1 thing" in result.output
     assert "/consistentPush/cp1" in "".join(zookeeper.nodes)
 
 

@@ -32,7 +32,7 @@ def test_up_twice_a_repair_and_down(toy: Any, run: Any) -> None:
     assert "The stack is up (Pinot 1.2.3)." in first.stdout
     assert toy.stack().up().controller_url in first.stdout
     assert "controller is ready" in first.stderr
-    assert "runs already" in run("up").stdout
+    assert "already up" in run("up").stdout
     os.kill(toy.pids()["broker-2"], signal.SIGKILL)
     while "broker-2" in toy.pids():
         pass
@@ -151,7 +151,7 @@ def test_an_error_is_one_clear_message_and_exit_code_1(
     failed = run("up")
     assert failed.exit_code == 1
     assert isinstance(failed.exception, LocalStackError)
-    assert "JAVA_HOME is /nowhere[17], which holds no Java" in str(failed.exception)
+    assert "JAVA_HOME is /nowhere[17], which has no Java" in str(failed.exception)
     assert "unset JAVA_HOME" in (failed.exception.hint or "")
     assert "Traceback" not in failed.stderr
 

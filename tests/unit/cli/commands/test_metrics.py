@@ -40,7 +40,7 @@ def test_once_prints_what_can_be_said_of_tables_that_cannot_be_read() -> None:
     assert [found["pinot_assets_up", "session", table] for table in ("flights", "trains")] == [0, 0]
     assert found["pinot_assets_health_check_unknown", "replicas_and_crc", "flights"] == 1
     assert ("pinot_assets_source_files", "flights") not in found, "what nobody knows is no number"
-    assert "flights, session: no Pinot to talk to" in result.stderr
+    assert "flights, session: there is no Pinot to connect to" in result.stderr
 
 
 def test_a_table_whose_spec_is_wrong_is_down_and_the_others_are_told(tmp_path: Path) -> None:
@@ -98,21 +98,21 @@ def test_addresses() -> None:
     assert address_of("127.0.0.1:9469") == ("127.0.0.1", 9469)
     assert address_of("[::1]:0") == ("::1", 0)
     for wrong in ("9469", "host", "host:", ":1", "host:x", "host:70000", "host:²", f"host:{'9' * 5000}"):
-        with pytest.raises(PinotAssetsError, match="is no address to listen on"):
+        with pytest.raises(PinotAssetsError, match="is not an address to listen on"):
             address_of(wrong)
 
 
 def test_an_address_that_cannot_be_listened_on() -> None:
     refused = call("--listen", "192.0.2.1:9469").exception
     assert isinstance(refused, PinotAssetsError)
-    assert "192.0.2.1:9469 cannot be listened on" in str(refused)
+    assert "192.0.2.1:9469 cannot be used to listen" in str(refused)
 
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 64 + ".org"])
 def test_a_host_that_is_no_name(host: str) -> None:
     refused = call("--listen", f"{host}:9469").exception
     assert isinstance(refused, PinotAssetsError)
-    assert f"{host}:9469 cannot be listened on" in str(refused)
+    assert f"{host}:9469 cannot be used to listen" in str(refused)
 
 
 def test_help_teaches() -> None:

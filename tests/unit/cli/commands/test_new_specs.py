@@ -113,13 +113,13 @@ def test_json_for_other_programs(folder: Path) -> None:
 
 def test_never_overwrites(folder: Path) -> None:
     (folder / "mine.yaml").write_text("mine")
-    assert "is there already" in refused("clicks in", "--out", "mine.yaml")
+    assert "exists already" in refused("clicks in", "--out", "mine.yaml")
     assert (folder / "mine.yaml").read_text() == "mine"
 
 
 def test_takes_no_other_table_with_it(folder: Path) -> None:
     assert call("clicks in", "--out", "tables/mine.yaml").exit_code == 0
-    assert f"the table of {folder}/tables/mine.yaml would be left out" in refused("clicks in")
+    assert f"the table of {folder}/tables/mine.yaml would then be left out" in refused("clicks in")
     assert "is the policy of its folder" in refused("clicks in", "--name", "policy")
     assert [file.name for file in (folder / "tables").iterdir()] == ["mine.yaml"]
     assert list(load_tables(folder / "tables")) == ["clicks_in"]
@@ -134,8 +134,8 @@ def test_takes_no_other_table_with_it(folder: Path) -> None:
         (["clicks in/b.csv"], "does not exist"),
         (["ftp://x/y"], "the scheme ftp is not supported"),
         (["s3://"], "names no bucket"),
-        (["clicks in", "--name", "a.b"], "is not a usable table name"),
-        (["/"], "no usable name"),
+        (["clicks in", "--name", "a.b"], "cannot be the name of a table"),
+        (["/"], "no name that it can have"),
         (["clicks in", "--prop", "region"], "write name=value"),
         (["clicks in", "--out", "clicks in/a.csv/t.yaml"], "cannot be written"),
     ],
@@ -168,9 +168,9 @@ def test_a_secret_in_the_options_never_gets_into_the_spec(folder: Path) -> None:
 def test_a_guess_about_the_first_row_is_told_and_written(folder: Path) -> None:
     (folder / "clicks in" / "a.csv").write_text("Ann,Rome\nBob,Paris\n")
     shown = call("clicks in")
-    assert "look at the first row: it is taken for the header" in shown.stdout
+    assert "check the first row: taken as the header" in shown.stdout
     assert (
-        "# The first row is in doubt: it is taken for the header"
+        "# The first row is in doubt: taken as the header"
         in (folder / "tables" / "clicks_in.yaml").read_text()
     )
     (folder / "clicks in" / "a.csv").write_text(",v,v\n1,2,3\n")
@@ -202,7 +202,7 @@ def test_a_name_with_a_blank_is_another_one_in_the_table_and_told(folder: Path) 
     table = pa.table({"id": [1, 2], "Order Date": ["2024-01-01", "2024-01-02"], "Order_Date": [5, 6]})
     pq.write_table(table, folder / "in" / "x.parquet")
     shown = call("in", "--name", "t")
-    assert "look at names with blanks: Pinot takes none, so transforms read Order Date as" in shown.stdout
+    assert "check names with blanks: Pinot allows none, so transforms read Order Date as" in shown.stdout
     (spec,) = load_tables(folder / "tables").values()
     assert dict(spec.ingestion.transforms) == {"Order_Date_2": "`Order Date`"}
     assert spec.schema_json["dateTimeFieldSpecs"][0]["name"] == "Order_Date_2"
@@ -222,7 +222,7 @@ def test_a_spec_that_cannot_be_loaded_is_not_left_behind(folder: Path) -> None:
 def test_text_under_the_name_of_another_format_is_no_csv(folder: Path, name: str) -> None:
     (folder / name).write_text("PAR1\nrest\n")
     ending = name.removeprefix("z")
-    assert f"it is called {ending} and holds text" in refused(name)
+    assert f"its name is {ending} and it contains text" in refused(name)
     assert not (folder / "tables").exists()
 
 
@@ -231,5 +231,7 @@ def test_a_named_file_beside_others_of_its_kind_tells_that_they_are_read_too(fol
     for other in ("b.csv", "more/c.csv"):
         (folder / "clicks in" / other).write_text("id,at,region\n3,2024-01-07T10:00:00Z,eu\n")
     shown = call("clicks in/a.csv", "--name", "clicks")
-    assert "2 of the same ending lie beside or below those that are named" in shown.stdout.replace("\n", " ")
-    assert "of the same ending" not in call("clicks in", "--name", "all").stdout
+    assert "2 with the same ending are beside or below the files that you named" in shown.stdout.replace(
+        "\n", " "
+    )
+    assert "with the same ending" not in call("clicks in", "--name", "all").stdout

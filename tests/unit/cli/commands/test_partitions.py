@@ -105,6 +105,6 @@ def test_between_the_keys_nothing_says_that_the_table_is_grouped(
 def test_not_beside_a_run_of_the_table(grouped: Grouped) -> None:
     tags = {TABLE_TAG: "t"}
     grouped.instance.add_run(dg.DagsterRun("t_ingest", "r1", tags=tags, status=dg.DagsterRunStatus.STARTED))
-    with pytest.raises(PinotAssetsError, match="run r1 of t is under way"):
+    with pytest.raises(PinotAssetsError, match="run r1 of t has not ended"):
         grouped.migrate()
     assert set(grouped.instance.get_dynamic_partitions(partitions_name(grouped.spec))) == GROUPED

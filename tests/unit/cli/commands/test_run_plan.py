@@ -74,9 +74,9 @@ def test_files_and_versions() -> None:
         "new 1 file, 2 B",
         "deleted 1 file, 2 B",
         "segments 2 → about 2: 2 replaced, about 2 new",
-        "rows 2 → about 2: 2 go, about 2 come (estimated from the published files)",
+        "rows 2 → about 2: 2 removed, about 2 added (estimated from the published files)",
         "quota none is set",
-        "not known (Pinot's servers tell it from 1.3 on)",
+        "not known (Pinot's servers report it since 1.3)",
         "way back after the switch: by one revert for 20 h (until 2023-11-15",
         "sync 2 files, 4 B 2 segments this table's mode",
         "swap 2 files, 4 B 2 segments",
@@ -88,13 +88,15 @@ def test_files_and_versions() -> None:
 def test_without_a_ledger_rows_are_unknown() -> None:
     has(
         said(planned(lived("sync", "first files"))),
-        "rows 0 → unknown: 0 go, unknown come",
+        "rows 0 → unknown: 0 removed, unknown added",
         "after the switch: none, this is the first snapshot",
     )
 
 
 def test_rows_that_are_built_are_counted() -> None:
-    has(said(planned(lived("sync", "a driver died at the push"))), "rows 1 → 2: 0 go, 1 come", "keeps 1")
+    has(
+        said(planned(lived("sync", "a driver died at the push"))), "rows 1 → 2: 0 removed, 1 added", "keeps 1"
+    )
 
 
 def test_nothing_to_do() -> None:
@@ -122,7 +124,7 @@ def test_a_gate_that_was_shut_is_told_before_it_is_tried_again() -> None:
     table.spec_of = lambda options: spec
     remove("B")(table)
     run_now(table)
-    has(said(planned(table)), "goes on: removes 1 file", "last audit kept the gate shut: row_change of table")
+    has(said(planned(table)), ": removes 1 file", "last audit kept the gate shut: row_change of table")
 
 
 def generations(**options: Any) -> ModelTable:
@@ -144,7 +146,7 @@ def test_what_a_forced_start_deletes_is_what_is_gone_afterwards(options: JsonObj
     plan = planned(table)
     assert plan.switching is not None
     doomed = plan.switching.force_cleanup_loss.segments
-    has(said(plan), f"forced start {when}, deletes 1 segment of the snapshot before the present one")
+    has(said(plan), f"forced start {when}, deletes 1 segment of the snapshot before the current one")
     has(said(plan), "way back now: by one revert until")
     before = table.pinot.all_segments(TABLE)
     run_now(table)
@@ -156,8 +158,8 @@ def test_a_plan_that_would_be_refused_says_so_and_what_to_do() -> None:
     has(
         said(plan),
         ", and will be refused (see below)",
-        "refused model is paused: somebody else replaced segments of this table: 1 published segments",
-        "→ a merge or rollup task on this table? Turn it off",
+        "refused model is paused: another program replaced segments of this table: 1 published segments",
+        "→ does a merge or rollup task run on this table? Turn it off",
     )
     told = json.loads(call(plan, "--json").stdout)
     assert "is paused" in told["refused"]
@@ -166,7 +168,11 @@ def test_a_plan_that_would_be_refused_says_so_and_what_to_do() -> None:
 
 def test_who_holds_the_lease_is_told() -> None:
     plan = replace(planned(lived("sync", CHANGED)), holder=Owner("run-7", "host", 1, 0))
-    has(said(plan), "lease held by run-7 on host (pid 1) since 1970", "no run can begin until it lets go")
+    has(
+        said(plan),
+        "lease held by run-7 on host (pid 1) since 1970",
+        "no run can begin until it releases the lease",
+    )
 
 
 def test_disks_and_quota(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +182,7 @@ def test_disks_and_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     has(said(planned(table)), "7051: 953.7 MB free → 953.7 MB", "7052: 0 B free → ")
     run_now(table)
     write(C="C1 C2")(table)
-    has(said(planned(table)), "7051: 953.7 MB free → 953.7 MB", "tars beside it while it loads: DOES NOT FIT")
+    has(said(planned(table)), "7051: 953.7 MB free → 953.7 MB", "the tars while they load: DOES NOT FIT")
 
 
 def test_long_lists_are_cut_and_json_has_them_all() -> None:
@@ -219,6 +225,10 @@ def test_a_rewritten_file_that_lost_most_of_its_bytes(mode: str, warned: bool) -
     write(A=" ".join(f"A{n}" for n in range(10)))(table)
     run_now(table)
     write(A="A")(table)
-    told = [line for line in said(planned(table)) if "stays shut if rows go as bytes do" in line]
+    told = [
+        line
+        for line in said(planned(table))
+        if "stays shut if rows are lost in the same proportion as bytes" in line
+    ]
     assert bool(told) == warned
     assert all("by more than 90%: A 29 B" in line for line in told)

@@ -78,7 +78,7 @@ def test_rebuild_asks_and_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             rebuilt.append(what)
             return SimpleNamespace(session="cp7-aaaaaa")
 
-        yield SimpleNamespace(rebuild=rebuild, notes=("as asked for: the ledger is rebuilt",))
+        yield SimpleNamespace(rebuild=rebuild, notes=("as requested: the ledger is made again",))
 
     spec = write_table(tmp_path, "t")
     monkeypatch.setattr(session, "one_table", lambda name, tables: spec)
@@ -89,9 +89,11 @@ def test_rebuild_asks_and_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert (refused.exit_code, rebuilt) == (1, [])
     asks = CliRunner().invoke(app, ["rebuild", "t", "--json"])
     assert asks.exit_code == 1
-    assert str(asks.exception) == "with --json nobody is asked\n  → add --yes to do it"  # it has no --dry-run
+    assert (
+        str(asks.exception) == "with --json the command asks no question\n  → add --yes to do it"
+    )  # it has no --dry-run
     done = CliRunner().invoke(app, ["rebuild", "t", "--yes"])
-    assert (done.exit_code, done.stdout) == (0, "as asked for: the ledger is rebuilt\n")
+    assert (done.exit_code, done.stdout) == (0, "as requested: the ledger is made again\n")
     told = CliRunner().invoke(app, ["rebuild", "t", "--yes", "--json"])
     assert '"session": "cp7-aaaaaa"' in told.stdout
     assert rebuilt == ["session rebuild"] * 2

@@ -86,13 +86,13 @@ def test_wrong_quantities_are_refused_with_a_hint(option: str, value: str, hint:
     ["--msg-rate", "--row-size", "--build-rate", "--read-rate", "--flush-size", "--store-rate"],
 )
 def test_nothing_of_it_is_refused(option: str) -> None:
-    with pytest.raises(QuantityError, match=f"{option} '0' is nothing"):
+    with pytest.raises(QuantityError, match=f"{option} '0' is zero"):
         run(option, "0")
 
 
 @pytest.mark.parametrize("option", ["--for", "--flush-time", "--kept", "--upload-timeout"])
 def test_no_time_is_refused(option: str) -> None:
-    with pytest.raises(QuantityError, match=f"{option} '0s' is nothing"):
+    with pytest.raises(QuantityError, match=f"{option} '0s' is zero"):
         run(option, "0s")
 
 

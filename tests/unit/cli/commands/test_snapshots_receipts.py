@@ -142,7 +142,10 @@ def test_no_more_is_read_than_is_shown(switched: Published, monkeypatch: pytest.
 
 @pytest.mark.parametrize(
     ("segment", "reason"),
-    [("flights_2013", "no segment of this project"), ("t__cp9-cccccc_1_0_0", "no kept snapshot of t names")],
+    [
+        ("flights_2013", "not a segment of this project"),
+        ("t__cp9-cccccc_1_0_0", "no kept snapshot of t names"),
+    ],
 )
 def test_a_segment_that_no_snapshot_names(switched: Published, segment: str, reason: str) -> None:
     error = switched.run("why", segment).exception

@@ -50,7 +50,7 @@ REVERT = RollbackPlan(
 REPUBLISH = replace(
     REVERT, way=RollbackWay.REPUBLISH, entry_id="", until_ms=None, no_revert="the switch is old"
 )
-NONE = replace(REPUBLISH, way=None, no_republish="1 of its tars are gone")
+NONE = replace(REPUBLISH, way=None, no_republish="1 of its tars are missing")
 RIGHT = (RowCount("http://b1", 4, 4), RowCount("http://b2", 4, 4))
 
 
@@ -126,7 +126,7 @@ def test_a_broker_that_counts_other_rows_is_told() -> None:
     restored = kept(4, a=4).snapshot
     shown, _ = call("rollback", "flights", "--yes", rollback_plan=REVERT, rollback=restored, count=wrong)
     assert shown.exit_code == 2
-    assert "✗ http://b2 gave no whole answer: [a] server is away" in shown.stdout
+    assert "✗ http://b2 gave no complete answer: [a] server is away" in shown.stdout
 
 
 def test_a_dry_run_asks_nothing_and_does_nothing() -> None:
@@ -141,7 +141,7 @@ def test_without_a_way_it_does_not_ask() -> None:
     refused = RollbackRefused("no way")
     shown, _ = call("rollback", "flights", rollback_plan=NONE, rollback=refused)
     assert shown.exception is refused
-    assert "none; no revert: the switch is old; no re-publish: 1 of its tars are gone" in shown.stdout
+    assert "none; no revert: the switch is old; no re-publish: 1 of its tars are missing" in shown.stdout
     assert "[y/N]" not in shown.stdout
 
 
@@ -170,7 +170,7 @@ def test_snapshots() -> None:
 
 @pytest.mark.parametrize(
     ("held", "says"),
-    [(True, "the next run of flights brings it in again"), (False, "flights holds nothing back")],
+    [(True, "the next run of flights publishes again what was held"), (False, "flights holds nothing back")],
 )
 def test_resume(held: bool, says: str) -> None:
     shown, driver = call("resume", "flights", resume=held)

@@ -121,14 +121,14 @@ def test_upgrade_says_what_it_means_and_asks(
     stored.has(Pointer(), SESSION)
     done = stored.run("upgrade", *words, answer=answer)
     assert f"t: from format 1 to {NEWEST}" in done.stdout
-    assert f"pinot-assets before {RELEASES[NEWEST]} stops at t from then on" in done.stdout
+    assert f"pinot-assets before {RELEASES[NEWEST]} then stops at t" in done.stdout
     assert stored.upgraded == upgraded
     assert done.exit_code == (1 if answer == "n\n" else 0)
 
 
 def test_upgrade_as_json_asks_nothing(stored: StoredTable) -> None:
     stored.has(Pointer())
-    assert "nobody is asked" in str(stored.run("upgrade", "--json").exception)
+    assert "asks no question" in str(stored.run("upgrade", "--json").exception)
     told = json.loads(stored.run("upgrade", "--json", "--dry-run").stdout)
     assert told == {"table": "t", "from": 1, "to": NEWEST, "due": True, "upgraded": False}
     assert not stored.upgraded

@@ -200,7 +200,7 @@ def test_a_broken_file_keeps_no_other_table_from_being_applied(run, folder, cont
     assert list(controller.tables) == list(controller.schemas) == ["a", "d"]
     assert "applied a" in result.stdout
     assert f"not applied: left out: {folder.path / 'b.yaml'}:1: " in result.stderr
-    assert "not applied: c_OFFLINE: Pinot would not take c_OFFLINE" in result.stderr
+    assert "not applied: c_OFFLINE: Pinot would not accept c_OFFLINE" in result.stderr
     again = json.loads(run("apply", "--dry-run", "--json").stdout)
     assert [(one["table"], one["applied"], one.get("exit")) for one in again] == [
         ("a_OFFLINE", False, None),
@@ -244,7 +244,7 @@ def test_what_stays_for_good_is_told_with_the_difference(run, folder):
     run("apply", "--yes")
     folder.spec(change=lambda w: w["schema"]["dimensionFieldSpecs"].append({"name": "x", "dataType": "INT"}))
     shown = run("apply", "--dry-run").stdout
-    assert "cannot be taken back: Pinot takes no column out of a schema again: the column x" in shown
+    assert "cannot be undone: Pinot never removes a column from a schema: the column x" in shown
     (told,) = json.loads(run("apply", "--dry-run", "--json").stdout)
     assert len(told["cannotBeTakenBack"]) == 1
 
@@ -273,7 +273,7 @@ def test_a_spec_that_is_there_is_not_begun_anew(run, folder):
     before = file.read_text()
     refused = run("init", file.stem)
     assert isinstance(refused.exception, SpecError)
-    assert "is there already" in str(refused.exception)
+    assert "exists already" in str(refused.exception)
     assert file.read_text() == before
 
 
@@ -298,7 +298,7 @@ def test_no_table_is_begun_that_would_take_another_one_with_it(run, folder):
     for kind in ("offline", "realtime"):
         refused = run("init", "flights", "--table-type", kind)
         assert isinstance(refused.exception, SpecError)
-        assert f"the table of {folder.path / 'files.yaml'} would be left out" in str(refused.exception)
+        assert f"the table of {folder.path / 'files.yaml'} would then be left out" in str(refused.exception)
     assert [file.name for file in folder.path.iterdir()] == ["files.yaml"]
     assert (folder.path / "files.yaml").read_text() == before
     assert list(load_tables(folder.path)) == ["flights"]

@@ -81,12 +81,15 @@ def test_every_row_of_a_release_is_printed(show: Any, version: str) -> None:
 
 def test_servers_that_cannot_be_asked_are_told_with_what_to_do(show: Any) -> None:
     text = show("1.5.1", unaskable=SpecError("no certificate is verified", hint="name one"))
-    assert "assertions of `audit:` cannot be asked: no certificate is verified → name one" in text
+    assert (
+        "servers and brokers cannot answer the assertions of `audit:`: no certificate is verified → name one"
+        in text
+    )
     assert "assertions of" not in show("1.5.1")
 
 
 def test_a_controller_without_a_version(show: Any) -> None:
-    assert "taken for 1.5.1" in show("")
+    assert "treated as 1.5.1" in show("")
 
 
 @pytest.mark.parametrize(
@@ -105,7 +108,7 @@ def test_nothing_where_no_controller_answers(show: Any) -> None:
 
 def test_nothing_where_none_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> Settings:
-        raise PinotAssetsError("no Pinot to talk to")
+        raise PinotAssetsError("there is no Pinot to connect to")
 
     monkeypatch.setattr(pinot, "load_settings", refuse)
     out = io.StringIO()
@@ -135,10 +138,10 @@ def test_one_of_somebody_else_is_told_and_left_alone(show: Any) -> None:
 
 @pytest.mark.parametrize("state", [LineageState.COMPLETED, LineageState.REVERTED])
 def test_replacements_that_came_to_an_end_are_not_told(show: Any, state: LineageState) -> None:
-    assert "stand open" not in show("1.5.1", lineage=entry({"t__cp17-3fa2c1_1_0_0"}, state))
+    assert "Open segment replacements" not in show("1.5.1", lineage=entry({"t__cp17-3fa2c1_1_0_0"}, state))
 
 
 def test_a_lineage_that_cannot_be_read_takes_nothing_of_the_sheet_away(show: Any) -> None:
     text = show("1.5.1", lineage=PinotUnreachable("no answer in time"))
     assert all(trait.here in text for trait in traits_of("1.5.1"))
-    assert "which segment replacements stand open cannot be told: no answer in time" in text
+    assert "the open segment replacements cannot be listed: no answer in time" in text

@@ -72,8 +72,8 @@ def test_without_any_setting_all_is_well() -> None:
     assert found({}) == []
     assert said({}) == {
         "profile": "local, since none is set.",
-        "settings": "they name no Pinot, so the local stack is meant.",
-        "policy": "the defaults count.",
+        "settings": "they name no Pinot, so the local stack is used.",
+        "policy": "the defaults apply.",
     }
 
 
@@ -100,7 +100,7 @@ def test_a_pinot_that_is_named_is_asked_and_so_is_its_zookeeper() -> None:
             {**BOTH, "PINOT_ZOOKEEPER": "http://me:s3cret@zk:2181"},
             "settings",
             "fail",
-            "PINOT_ZOOKEEPER is no address of ZooKeeper",
+            "PINOT_ZOOKEEPER is not an address of ZooKeeper",
             "host:port[,host:port…][/chroot]",
         ),
         ({**BOTH, "PINOT_ZOOKEEPER": ""}, "settings", "fail", "PINOT_ZOOKEEPER is not set", "set PINOT_ZOO"),
@@ -133,7 +133,7 @@ def test_a_pinot_that_is_named_is_asked_and_so_is_its_zookeeper() -> None:
             "the policy /no.yaml cannot",
             "docs/security.md",
         ),
-        ({"PINOT_ASSETS_TABLES": "/no"}, "tables", "fail", "/no is no folder", "PINOT_ASSETS_TABLES"),
+        ({"PINOT_ASSETS_TABLES": "/no"}, "tables", "fail", "/no is not a folder", "PINOT_ASSETS_TABLES"),
         (
             {"PINOT_ASSETS_SPARK_MASTER": "sc://x"},
             "Spark",
@@ -148,19 +148,25 @@ def test_a_pinot_that_is_named_is_asked_and_so_is_its_zookeeper() -> None:
             "cannot be read from /no",
             "spark-defaults",
         ),
-        ({"PINOT_ASSETS_MAX_COLUMNS": "many"}, "limits", "fail", "is no number", "PINOT_ASSETS_MAX_COLUMNS="),
+        (
+            {"PINOT_ASSETS_MAX_COLUMNS": "many"},
+            "limits",
+            "fail",
+            "is not a number",
+            "PINOT_ASSETS_MAX_COLUMNS=",
+        ),
         (
             {"AWS_ENDPOINT_URL": "minio:9000"},
             "addresses",
             "fail",
-            "AWS_ENDPOINT_URL is no address",
+            "AWS_ENDPOINT_URL is not an address",
             "https://host",
         ),
         (
             {"PINOT_ASSETS_WEBHOOK_URL": "s3cret"},
             "addresses",
             "fail",
-            "WEBHOOK_URL is no address",
+            "WEBHOOK_URL is not an address",
             "https://",
         ),
         ({"AWS_ACCESS_KEY_ID": "s3cret"}, "credentials", "fail", "AWS_SECRET_ACCESS_KEY is not", "or unset"),
@@ -236,7 +242,7 @@ def test_a_root_that_is_not_there(project: Path) -> None:
     check = the_one({"PINOT_ASSETS_POLICY": str(policy)})
     assert (check.name, check.pick(*OUTCOMES)) == ("policy", "warn")
     assert check.message.startswith("roots[1]: /gone does not exist on this machine")
-    assert check.next_step == f"mount it, or correct line 3 of {policy}"
+    assert check.next_step == f"mount the file, or correct line 3 of {policy}"
     policy.write_text("roots: [project]")
     assert said({"PINOT_ASSETS_POLICY": str(policy)})["policy"] == "PINOT_ASSETS_POLICY can be read."
 

@@ -81,7 +81,7 @@ def run(fake: FakeRealtime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 def test_a_healthy_table(run: Run) -> None:
     found = run("repair", "clicks")
-    assert (found.exit_code, found.output) == (0, "nothing to mend\n")
+    assert (found.exit_code, found.output) == (0, "nothing to repair\n")
 
 
 def test_a_plan_says_all_that_a_step_promises(run: Run, fake: FakeRealtime) -> None:
@@ -96,7 +96,7 @@ def test_a_plan_says_all_that_a_step_promises(run: Run, fake: FakeRealtime) -> N
         assert f"      {label:<8}" in found.output
     assert not [call for call in fake.asked if "uploadFromServer" in call]
     told = json.loads(run("repair", "clicks", "--json").output)
-    assert told["steps"][0]["verified_by"].startswith("the segment's node says DONE")
+    assert told["steps"][0]["verified_by"].startswith("the segment's node has status DONE")
     assert told["done"] == []
 
 
@@ -107,7 +107,7 @@ def test_what_is_planned_is_done(run: Run, fake: FakeRealtime) -> None:
     found = run("repair", "clicks", "--apply")
     assert found.exit_code == 0, found.output
     assert f"✓ upload {name}: done" in found.output
-    assert "nothing to mend" in found.output
+    assert "nothing to repair" in found.output
     assert fake.nodes[name].fields["segment.download.url"]
 
 
@@ -135,7 +135,7 @@ def test_what_is_not_mended_is_told(run: Run, fake: FakeRealtime) -> None:
     fake.kill(S2)
     found = run("repair", "clicks", "--apply")
     assert found.exit_code == 2
-    assert "not mended" in found.output
+    assert "not repaired" in found.output
     assert "→ start one of them" in found.output
 
 
@@ -158,7 +158,7 @@ def test_a_plan_needs_no_zookeeper(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(table_operation, "open_operations", silent)
     found = run("repair", "clicks")
     assert found.exit_code == 0
-    assert "what was tried before is not known" in found.stderr
+    assert "what was tried before cannot be read" in found.stderr
     assert json.loads(run("repair", "clicks", "--json").stdout)["steps"] == []
 
 
@@ -222,7 +222,7 @@ def test_an_interrupted_one_says_how_to_go_on(run: Run, monkeypatch: pytest.Monk
     monkeypatch.setattr(pauseless.PauselessChange, "run", dies)
     found = run("pauseless", "disable", "clicks")
     assert found.exit_code == 130
-    assert "interrupted; clicks_REALTIME may be paused, run the same command again" in found.stderr
+    assert "interrupted; clicks_REALTIME may be paused; run the same command again" in found.stderr
 
 
 def test_the_spec_comes_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,7 +281,7 @@ def test_an_option_that_is_none(run: Run, fake: FakeRealtime, option: str, words
 def test_no_drill_on_a_table_that_was_not_named_twice(run: Run) -> None:
     found = run("drill", "clicks", "--break", "true", "--mend", "true", "--yes-this-is-a-test-table", "x")
     assert isinstance(found.exception, PinotAssetsError)
-    assert "no drill on clicks_REALTIME" in str(found.exception)
+    assert "the drill on clicks_REALTIME was not started" in str(found.exception)
 
 
 @pytest.mark.parametrize(

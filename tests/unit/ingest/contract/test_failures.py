@@ -56,10 +56,10 @@ def test_what_is_to_blame(error: Exception, code: str | None) -> None:
 
 
 def test_a_cause_counts_however_it_was_wrapped() -> None:
-    wrapped = Unreadable("the Parquet file is damaged or cut short")
+    wrapped = Unreadable("the Parquet file is damaged or incomplete")
     wrapped.__cause__ = pa.ArrowMemoryError("malloc failed")
     assert trouble_code(wrapped) == "OUT_OF_MEMORY"
-    within = Unreadable("the Parquet file is damaged or cut short")
+    within = Unreadable("the Parquet file is damaged or incomplete")
     within.__context__ = wrapped  # as of one raised in an except block
     assert trouble_code(within) == "OUT_OF_MEMORY"
 

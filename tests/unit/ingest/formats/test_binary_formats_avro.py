@@ -80,7 +80,7 @@ def test_decimals_and_structures(tmp_path: Path) -> None:
         (["null", "int", "string"], [1, "a"], TypeMismatch, "column x: dense_union"),
         ({"type": "map", "values": "int"}, [{"a": 1}], TypeMismatch, "column x: map<string"),
         ({"type": "array", "items": "int"}, [[1]], TypeMismatch, "column x: list"),
-        (["null", "row"], [None], Unreadable, "of a kind that is not known"),
+        (["null", "row"], [None], Unreadable, "of a kind that pinot-assets does not know"),
     ],
 )
 def test_what_cannot_be_read(
@@ -120,7 +120,7 @@ def test_rows_are_counted_by_the_frame(tmp_path: Path) -> None:
     "data", [b"Obj\x01", b"Obj\x01\x02", b"Obj\x01" + b"\xff" * 30, b"Obj\x01\x02\xff\xff\x01"]
 )
 def test_a_header_that_is_none(tmp_path: Path, data: bytes) -> None:
-    with pytest.raises(Unreadable, match="damaged or cut short"):
+    with pytest.raises(Unreadable, match="damaged or incomplete"):
         read(tmp_path, data, pa.int32())
 
 

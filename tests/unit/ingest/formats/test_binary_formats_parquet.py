@@ -99,8 +99,8 @@ def test_types(tmp_path: Path, values: pa.Array, target: pa.DataType, expected: 
         (pa.array([1.5]), pa.string(), TypeMismatch, "column x: double cannot become STRING"),
         (pa.array([1]), pa.bool_(), TypeMismatch, "column x: int64 cannot become BOOLEAN"),
         (pa.array([date(2013, 1, 1)]), MOMENT, TypeMismatch, "column x: date32[day] cannot become TIMESTAMP"),
-        (pa.array([date(2013, 1, 1)]), MOMENT, TypeMismatch, "→ say with transforms.x what is meant"),
-        (pa.array([NOON]), pa.int64(), TypeMismatch, "→ say with transforms.x what is meant"),
+        (pa.array([date(2013, 1, 1)]), MOMENT, TypeMismatch, "→ state with transforms.x what is meant"),
+        (pa.array([NOON]), pa.int64(), TypeMismatch, "→ state with transforms.x what is meant"),
         (pa.array(["1", "x"], pa.string_view()), pa.int32(), TypeMismatch, "row 2: 'x' cannot become INT"),
         (pa.array(["9999-12-31T00:00:00"]), MOMENT, ZoneMissing, "column x, row 1: '9999-12-31T00:00:00'"),
         (pa.array(["2013-01-01T12:00:00.0001234567Z"]), MOMENT, TypeMismatch, "column x, row 1"),
@@ -143,7 +143,7 @@ def test_a_file_with_none_of_the_columns_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cut", [4, 100, -1])
 def test_a_cut_file_is_unreadable(tmp_path: Path, cut: int) -> None:
     whole = parquet(x=pa.array(range(1000)))
-    with pytest.raises(Unreadable, match="damaged or cut short"):
+    with pytest.raises(Unreadable, match="damaged or incomplete"):
         read(tmp_path, whole[:cut], pa.schema([("x", pa.int64())]))
 
 
@@ -164,7 +164,7 @@ def test_text_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
 
 def test_a_name_of_a_column_that_is_not_utf_8_is_damage(tmp_path: Path) -> None:
     data = parquet(xyz=pa.array([1])).replace(b"xyz", b"\xff\xfe\xfd")
-    with pytest.raises(Unreadable, match="damaged or cut short"):
+    with pytest.raises(Unreadable, match="damaged or incomplete"):
         read(tmp_path, data, pa.schema([("x", pa.int64())]))
 
 

@@ -88,13 +88,13 @@ def test_quotes_newlines_and_blank_lines() -> None:
         ('i,s,x\n1,a,5" tall\n2,b,"c\n3,d,e\n', Unreadable, "row 3: a quote is opened and never closed"),
         ('s,i\na,1\nb,"2', Unreadable, "row 3: a quote is opened and never closed"),
         ('i,s,x\n1,a,e\n2,"b\n3,c,e\n', Unreadable, "row 3: a quote is opened and never closed"),
-        ('i,s\n\n1,"x"\n2,"x"y\n', Unreadable, """row 3: has text behind a closing quote: '2,"x"y'"""),
+        ('i,s\n\n1,"x"\n2,"x"y\n', Unreadable, """row 3: has text after a closing quote: '2,"x"y'"""),
         (
             'i,s\n1,"he said \\\\"hi\\\\" x"\n',
             Unreadable,
-            r"row 2: has text behind a closing quote: '1,\"he said",
+            r"row 2: has text after a closing quote: '1,\"he said",
         ),
-        ('"i"x,s\n1,a\n', Unreadable, "row 1: the header has text behind a closing quote"),
+        ('"i"x,s\n1,a\n', Unreadable, "row 1: the header has text after a closing quote"),
         (b"i,s\n1,a\n1,\xff\n", Unreadable, "column s, row 3: b'.xff' is not UTF-8"),
         ("i,i,s\n1,2,a\n", Unreadable, "the header names i twice"),
         ("i;s\n1;a\n", Unreadable, "none of the table's columns: its columns are i;s"),
@@ -234,7 +234,7 @@ def test_a_name_in_the_header_may_hold_what_is_escaped() -> None:
 
 
 def test_a_header_that_is_none_is_told() -> None:
-    with pytest.raises(Unreadable, match="no header that could be read"):
+    with pytest.raises(Unreadable, match="no header that can be read"):
         read("i" * 200_000 + ",s\n1,a\n")
 
 

@@ -122,7 +122,7 @@ def test_a_file_of_one_column() -> None:
     verdicts_of = read_csv(
         iter([b's\n"x"y\n']), TargetSchema(schema), CsvSettings(), Quarantine(Path(), "", BadRowAllowance(0))
     )
-    with pytest.raises(Exception, match="row 2: has text behind a closing quote"):
+    with pytest.raises(Exception, match="row 2: has text after a closing quote"):
         list(verdicts_of)
 
 
@@ -136,7 +136,7 @@ def test_a_file_that_holds_our_own_mark_is_read_as_any_other(tmp_path: Path, num
     assert table.to_pylist() == [{"i": 2, "s": "z"}]
     verdicts.finish(1)
     reasons = [bad["reason"] for bad in pq.read_table(tmp_path / "bad").to_pylist()]
-    assert "text behind a closing quote" in reasons[0]
+    assert "text after a closing quote" in reasons[0]
     assert "has 4 cells, not 2" in reasons[1]
 
 

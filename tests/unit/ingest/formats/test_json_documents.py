@@ -63,9 +63,9 @@ def test_documents_of_several_lines_stay_whole() -> None:
     [
         ('[{"a":1},', "never closed"),
         ('[{"a":"]"', "never closed"),
-        ('[{"a":1} {"b":2}]', 'no comma stands before .*{"b":2}'),
-        ('[{"a":1}{"b":2}]', "no comma stands before"),
-        ('[{"a":1},{"a":2}\n\n"x"]', "no comma stands before"),
+        ('[{"a":1} {"b":2}]', 'no comma is before .*{"b":2}'),
+        ('[{"a":1}{"b":2}]', "no comma is before"),
+        ('[{"a":1},{"a":2}\n\n"x"]', "no comma is before"),
         ('[{"a":1},]', "the array of rows ends with a comma"),
         ('[{"a":"' + "x" * 30 + '"} , \n ]', "the array of rows ends with a comma"),
         ('[{"a":1}] {}', "something follows the array of rows"),

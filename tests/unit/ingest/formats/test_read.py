@@ -100,7 +100,7 @@ def test_the_wrong_format_is_refused(tmp_path: Path, data: bytes, input_format: 
 def test_settings_are_checked_before_a_file_is_read() -> None:
     check_reader("csv", {"delimiter": "|"})
     check_reader("json", {})
-    with pytest.raises(ReaderSettings, match="json has no reader settings, but there is delimiter"):
+    with pytest.raises(ReaderSettings, match="json has no reader settings, but the table spec has delimiter"):
         check_reader("json", {"delimiter": "|"})
     with pytest.raises(ReaderSettings, match="inputFormat thrift is not supported"):
         check_reader("thrift", {})

@@ -289,7 +289,7 @@ def test_missing_columns_of_files_that_know_their_columns(tmp_path: Path, writte
 @pytest.mark.parametrize("left", [0.5, 0.9, -1])
 def test_a_file_that_is_cut_short(tmp_path: Path, written: str, left: float) -> None:
     data = WRITERS[written][0]([(n, f"text {n}") for n in range(500)])
-    with pytest.raises(Unreadable, match="damaged or cut short"):
+    with pytest.raises(Unreadable, match="damaged or incomplete"):
         read(tmp_path, data[: int(len(data) * left) if left > 0 else -1], written)
 
 
@@ -307,7 +307,7 @@ def test_a_damaged_block_of_avro(tmp_path: Path) -> None:
 @pytest.mark.parametrize("written", ["csv", "json"])
 def test_a_packed_file_that_is_cut_in_a_later_block(tmp_path: Path, written: str) -> None:
     packed = gzip.compress(WRITERS[written][0]([(n, f"text {n * n}") for n in range(500)]))
-    with pytest.raises(Unreadable, match="the gzip file is damaged or cut short"):
+    with pytest.raises(Unreadable, match="the gzip file is damaged or incomplete"):
         read(tmp_path, packed[:-10], written)
 
 

@@ -132,7 +132,7 @@ def test_spark_connect_is_refused(asked: dict[str, str]) -> None:
 def test_a_line_that_is_no_property(tmp_path: Path, text: str) -> None:
     path = tmp_path / "spark.conf"
     path.write_text("# first\n" + text)
-    with pytest.raises(PinotAssetsError, match=r"line 2 of .*spark\.conf is no property") as caught:
+    with pytest.raises(PinotAssetsError, match=r"line 2 of .*spark\.conf is not a property") as caught:
         environment_settings({"PINOT_ASSETS_SPARK_PROPERTIES": str(path)})
     assert "s3cret" not in str(caught.value)
 

@@ -25,14 +25,14 @@ def written(folder: Path, data: bytes) -> Path:
 @pytest.mark.parametrize(
     ("data", "uri", "input_format", "why"),
     [
-        (gzip.compress(b"a", mtime=0), "file:///a.csv", "csv", "for Spark, but it is gzip"),
-        (b"a", "file:///a.json.gz", "json", "is gzip for Spark, but it is plain text"),
-        (bz2.compress(b"a"), "file:///a.gz", "csv", "is gzip for Spark, but it is bz2"),
+        (gzip.compress(b"a", mtime=0), "file:///a.csv", "csv", "but it is gzip"),
+        (b"a", "file:///a.json.gz", "json", "as gzip, but it is plain text"),
+        (bz2.compress(b"a"), "file:///a.gz", "csv", "as gzip, but it is bz2"),
         (
             gzip.compress(b"PAR1", mtime=0),
             "file:///a.parquet",
             "parquet",
-            "no parquet file that is packed by gzip",
+            "parquet file that is compressed with gzip",
         ),
     ],
 )
@@ -114,7 +114,7 @@ def test_a_quote_in_a_comment_opens_nothing(
 def test_text_behind_a_closing_quote(tmp_path: Path) -> None:
     """Spark takes such a cell for one without quotes, and cuts it at a delimiter in it."""
     check_csv(written(tmp_path, b'a,b\n1,"x" \n2,5" x "y\n'), CsvSettings())
-    with pytest.raises(Unreadable, match=r"text stands behind a closing quote: '1,\"x\"y'"):
+    with pytest.raises(Unreadable, match=r"text follows a closing quote: '1,\"x\"y'"):
         check_csv(written(tmp_path, b'a,b\n1,"x"y\n'), CsvSettings())
 
 
@@ -180,7 +180,7 @@ def test_json_of_one_value_a_line(
 
 
 def test_a_cut_gzip_is_told(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match="damaged or cut short"):
+    with pytest.raises(Unreadable, match="damaged or incomplete"):
         check_csv(written(tmp_path, gzip.compress(b"a,b\n1,2\n" * 999)[:-9]), CsvSettings())
 
 

@@ -93,6 +93,6 @@ def test_an_error_ends_all_of_them() -> None:
 
 def test_a_file_of_the_same_name_elsewhere_is_told_apart(tmp_path: Path) -> None:
     same_file("s3://b/a.csv", Fingerprint(7, 1), 7)
-    with pytest.raises(SourceChanged, match="has 7 bytes, for Spark 8") as error:
+    with pytest.raises(SourceChanged, match="has 7 bytes, and Spark sees 8") as error:
         same_file("s3://b/a.csv", Fingerprint(7, 1), 8)
     assert "spark.hadoop.fs.s3a.endpoint" in str(error.value.hint)

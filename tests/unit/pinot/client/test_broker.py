@@ -123,7 +123,7 @@ def test_an_answer_with_as_many_segments_as_were_asked_for_may_lack_some() -> No
         return broker({**GOOD, "resultTable": table}).visible_segments("t", 5)
 
     assert len(shown(104)) == 104
-    with pytest.raises(PinotError, match="it shows 105 or more, and the table has 5"):
+    with pytest.raises(PinotError, match="it shows 105 segments or more, and the table has 5"):
         shown(105)
 
 

@@ -86,7 +86,7 @@ def test_an_address_that_only_the_controller_names_gets_none(ask: Any, auth: Any
         pytest.raises(PinotError, match="Pinot's credentials are not sent to evil:80") as caught,
     ):
         ask(pinot)
-    assert "ZooKeeper names no such instance" in str(caught.value.why)
+    assert "ZooKeeper has no such instance" in str(caught.value.why)
     assert "PINOT_ADDRESSES" in str(caught.value.hint)
     assert network.given == {"one:9000"}
 
@@ -131,7 +131,7 @@ def test_plain_text_gets_none_where_the_controller_speaks_tls() -> None:
     assert named.refusal("https://good:8098") is None
     refusal = named.refusal("http://good:8098")
     assert refusal is not None
-    assert "speaks TLS" in str(refusal.why)
+    assert "uses TLS" in str(refusal.why)
     assert "http://good:8098" in str(refusal.hint)
     allowed = guard(HTTPS, broker_urls=("http://good:8098",))
     assert allowed.refusal("http://good:8098") is None

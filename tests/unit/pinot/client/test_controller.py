@@ -110,7 +110,7 @@ def test_the_reason_of_a_refused_start_is_looked_up() -> None:
     )
     with pytest.raises(SwitchConflict) as caught:
         pinot.cluster.start_replace_segments("t", ["a"], ["x"])
-    assert "entry e1 (IN_PROGRESS) overlaps; Pinot says: Failed to update" in str(caught.value)
+    assert "entry e1 (IN_PROGRESS) overlaps; Pinot answered: Failed to update" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_lost_lineage_call_is_sent_once_and_unknown() -> None:
         raise httpx.ReadTimeout("lost", request=request)
 
     pinot = Pinot({"POST /segments/t/endReplaceSegments": lost})
-    with pytest.raises(SwitchStateUnknown, match="it may have happened, or still may"):
+    with pytest.raises(SwitchStateUnknown, match="it may have happened, or may still happen"):
         pinot.cluster.end_replace_segments("t", "e1")
     assert len(pinot.asked) == 1
 

@@ -100,7 +100,7 @@ def test_a_server_is_asked_at_its_host(host: str, address: str, monkeypatch: pyt
 
 def test_answers_without_end_are_left(server: Server) -> None:
     server.payload, server.times = b"x" * (1 << 20), 10_000
-    with pytest.raises(PinotError, match="several answers to one question"):
+    with pytest.raises(PinotError, match="several answers to one query"):
         ask_server(server.address, "SELECT 1", ["a"], PINOT)
     assert server.sent < 1000
 

@@ -40,17 +40,19 @@ def test_a_look_has_the_state_and_every_answer(fake):
 
 def test_without_a_pinot_every_answer_says_why(fake):
     def nowhere() -> Settings:
-        raise PinotAssetsError("no Pinot to talk to", why="nothing is set", hint="set it")
+        raise PinotAssetsError("there is no Pinot to connect to", why="nothing is set", hint="set it")
 
     looked = view_of("clicks", nowhere)
     assert looked.state is None
-    assert {answer.message for answer in looked.answers} == {"not known: no Pinot to talk to: nothing is set"}
+    assert {answer.message for answer in looked.answers} == {
+        "not known: there is no Pinot to connect to: nothing is set"
+    }
     assert not any(answer.passed or answer.known for answer in looked.answers)
 
 
 def test_a_table_that_was_not_made_yet_says_how_it_is_made(fake, monkeypatch):
     def missing(pinot: object, table: str, deep_store: object) -> None:
-        raise PinotNotFound(f"there is no table {table}", hint="GET /tables lists those there are")
+        raise PinotNotFound(f"there is no table {table}", hint="GET /tables lists the tables of this Pinot")
 
     monkeypatch.setattr(all_checks, "read_state", missing)
     looked = view_of("clicks_REALTIME", settings)

@@ -52,7 +52,7 @@ def test_an_operators_pause_is_no_fault() -> None:
     [
         ("RESOURCE_UTILIZATION_LIMIT_EXCEEDED", "disks or memory"),
         ("STORAGE_QUOTA_EXCEEDED", "storage quota"),
-        ("SOMETHING_NEWER", "a reason that is not known here"),
+        ("SOMETHING_NEWER", "a reason that pinot-assets does not know"),
     ],
 )
 def test_a_pause_by_pinot_is_told_with_its_reason(code: str, words: str) -> None:
@@ -71,7 +71,7 @@ def test_nobody_consumes_and_nobody_paused() -> None:
     pinot.kill(S2)
     answer = consumption(pinot.look())
     assert answer.severity is Severity.ERROR
-    assert "no server consumes partitions 0, and nobody paused them" in answer.message
+    assert "no server consumes partitions 0, and no operator paused them" in answer.message
 
 
 def test_a_paused_topic_is_told_and_the_others_are_watched() -> None:
@@ -89,7 +89,7 @@ def test_a_consumer_that_stands_still() -> None:
     late = tuple(replace(one, consumed_ms=state.read_ms - 61_000) for one in state.consumption)
     answer = consumption(replace(state, consumption=late))
     assert answer.severity is Severity.ERROR
-    assert "stand still while the stream holds more" in answer.message
+    assert "make no progress, although the stream has more" in answer.message
     # Blocking commits take their time.
     pinot.config = table_config(pauselessConsumptionEnabled=False)
     assert consumption(replace(pinot.look(), consumption=late)).passed
@@ -122,7 +122,7 @@ def test_a_consumer_that_says_so() -> None:
     pinot = consumed()
     name = next(iter(pinot.consuming))
     pinot.consuming[name] = {S1: ("NOT_CONSUMING", 120, None), S2: ("NOT_CONSUMING", 120, None)}
-    assert "partitions 0 stand still" in consumption(pinot.look()).message
+    assert "partitions 0 make no progress" in consumption(pinot.look()).message
     pinot.consuming[name][S2] = ("CONSUMING", 110, None)
     assert farthest(pinot.look())[0].server == S2
     assert consumption(pinot.look()).passed

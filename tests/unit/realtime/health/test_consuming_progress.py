@@ -84,7 +84,7 @@ def test_2a_the_next_segment_was_never_made() -> None:
     answer = next_segment(pinot.look())
     assert (answer.passed, answer.found) == (False, 0)
     assert "is COMMITTING, and no next segment was made" in answer.message
-    assert "Pinot's validation mends it within 60 min" in answer.next_step
+    assert "Pinot's validation repairs it within 60 min" in answer.next_step
 
 
 def test_2a_a_young_one_is_given_time() -> None:
@@ -96,7 +96,7 @@ def test_2a_a_young_one_is_given_time() -> None:
 def test_2a_pinot_looks_for_one_status_only() -> None:
     pinot = FakeRealtime()
     pinot.segment(status="DONE", ideal="CONSUMING")
-    assert "Pinot mends this only for COMMITTING" in next_segment(pinot.look()).message
+    assert "Pinot repairs this only for COMMITTING" in next_segment(pinot.look()).message
 
 
 def test_2b_one_replica_has_given_up() -> None:
@@ -138,7 +138,7 @@ def test_2c_a_mixture_is_never_mended() -> None:
     pinot = FakeRealtime()
     name = pinot.segment(status="DONE")
     pinot.ideal[name][S2] = "OFFLINE"
-    assert "which Pinot never mends" in next_segment(pinot.look()).message
+    assert "which Pinot never repairs" in next_segment(pinot.look()).message
 
 
 def test_2d_a_segment_that_never_got_into_the_ideal_state() -> None:

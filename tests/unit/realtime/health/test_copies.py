@@ -26,7 +26,7 @@ def test_a_segment_that_stays_on_servers_only_is_told_with_its_size() -> None:
     pinot.nodes[name].fields["segment.size.in.bytes"] = str(3 * 1024**2)
     answer = download_urls(pinot.look())
     assert (answer.passed, answer.severity) == (False, Severity.WARN)
-    assert "1 committed segments are on servers only, 3.0 MB" in answer.message
+    assert "1 committed segments are only on servers, 3.0 MB" in answer.message
     assert answer.next_step == "pinot-assets realtime repair clicks --plan"
 
 
@@ -34,7 +34,7 @@ def test_every_segment_that_stays_on_servers_only_is_counted() -> None:
     pinot = FakeRealtime()
     names = [pinot.segment(0, sequence, url="") for sequence in range(3)]
     message = download_urls(pinot.look()).message
-    assert "3 committed segments are on servers only" in message
+    assert "3 committed segments are only on servers" in message
     assert all(name in message for name in names)
 
 

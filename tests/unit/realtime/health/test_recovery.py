@@ -74,7 +74,7 @@ def test_offsets_that_have_expired_are_lost() -> None:
     assert found("COMMITTING", BOTH, url=None, earliest=11).way is RecoveryWay.NONE
     consumed = found("IN_PROGRESS", BOTH, url=None, earliest=11)
     assert (consumed.way, consumed.recoverable) == (RecoveryWay.RESET, False)
-    assert "it goes on at offset 11" in consumed.why
+    assert "consumption continues at offset 11" in consumed.why
 
 
 def test_a_server_that_is_away_may_have_the_only_copy() -> None:
@@ -150,7 +150,7 @@ def test_a_replica_that_nobody_moves() -> None:
     name = pinot.segment(states={S1: "ONLINE", S2: "OFFLINE"})
     answer = replicas_not_moved(pinot.look())
     assert (answer.found, answer.severity) == (1, Severity.ERROR)
-    assert f"restart {S2} alone" in answer.next_step
+    assert f"restart only {S2}, then look again" in answer.next_step
     pinot.servers[S2].messages = [name]
     assert replicas_not_moved(pinot.look()).passed
 

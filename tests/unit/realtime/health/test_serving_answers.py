@@ -36,7 +36,7 @@ def test_one_broker_leaves_out_a_segment() -> None:
     assert (answer.expected, answer.found) == (150, 100)
     assert f"{SECOND} leaves out 50 rows (33.3 %)" in answer.message
     assert FIRST not in answer.message
-    assert f"bring {S2} back" in answer.next_step
+    assert f"start {S2} again" in answer.next_step
 
 
 def test_a_replica_that_is_behind_is_not_an_incomplete_answer() -> None:
@@ -54,7 +54,7 @@ def test_offsets_that_are_no_rows_ask_for_one_row_only() -> None:
     pinot.rows["broker1"] = {**pinot.all_rows(), name: 44}
     answer = answers(pinot.look())
     assert answer.passed
-    assert answer.message == "2 brokers find 134 rows; at least 91 must be there"
+    assert answer.message == "2 brokers find 134 rows; the table has at least 91"
     pinot.rows["broker1"].pop(name)
     assert not answers(pinot.look()).passed
 
@@ -93,7 +93,7 @@ def test_a_broker_that_answers_with_an_error_is_told_beside_the_others() -> None
     answer = answers(pinot.look())
     assert not answer.passed
     assert answer.severity is Severity.WARN
-    assert "not known of http://broker2:8099" in answer.message
+    assert "the answers are not known: http://broker2:8099" in answer.message
     pinot.away.add("broker1/query")
     assert not answers(pinot.look()).known
 

@@ -42,7 +42,7 @@ def test_all_starting_while_a_segment_is_committing() -> None:
         server.live_since = NOW_MS - MINUTE_MS
     answer = servers(pinot.look())
     assert answer.severity is Severity.ERROR
-    assert "they may wait for a COMMITTING segment that nobody has, 600 s for each" in answer.message
+    assert "they may wait for a COMMITTING segment that no server has, 600 s for each" in answer.message
     assert "pauseless.download.timeoutSeconds" in answer.next_step
 
 
@@ -64,7 +64,7 @@ def test_uploads_that_were_left_behind(tmp_path: Path) -> None:
     pinot = FakeRealtime()
     pinot.now_ms = int((folder / "clicks__0__1__20260202T0240Z.tmp.12-34").stat().st_mtime * 1000) + 1000
     store = open_store(str(tmp_path), {}, UNLIMITED)
-    assert tmp_uploads(pinot.look(store)).message == "no upload was left behind; 1 are under way"
+    assert tmp_uploads(pinot.look(store)).message == "no upload was left behind; 1 upload has not ended"
     pinot.now_ms += 61 * MINUTE_MS
     answer = tmp_uploads(pinot.look(store))
     assert (answer.passed, answer.found) == (False, 1)

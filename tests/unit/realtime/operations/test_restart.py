@@ -54,8 +54,8 @@ def test_what_goes() -> None:
         (hurt(cluster=ClusterSettings("1.3.0")), "deleteSegmentsFromSequenceNum"),
         (hurt(settings=BYPASS), "not pauseless"),
         (hurt(settings=replace(PAUSELESS, upsert="PARTIAL")), "PROTECTED"),
-        (hurt(unread={"external": "no answer"}), "as a whole"),
-        (hurt(stream={0: StreamPartition(0, 201, 900)}), f"{LATER.name} is whole and could not be read"),
+        (hurt(unread={"external": "no answer"}), "not be read completely"),
+        (hurt(stream={0: StreamPartition(0, 201, 900)}), f"{LATER.name} is intact and could not be consumed"),
         (hurt(stream={}), "not known"),
     ],
 )
@@ -213,7 +213,7 @@ def test_one_that_deleted_nothing_yet_is_judged_anew() -> None:
     with pytest.raises(KeyboardInterrupt):
         losing.run(LOST.name)
     losing.pinot.state = replace(losing.pinot.state, stream={0: StreamPartition(0, 201, 900)})
-    with pytest.raises(PinotError, match="is whole and could not be read again") as refused:
+    with pytest.raises(PinotError, match="is intact and could not be consumed again") as refused:
         losing.run(LOST.name)
     assert "paused" in (refused.value.hint or "")
     assert losing.pinot.calls == ["pause"]
@@ -263,7 +263,7 @@ def test_consumption_does_not_go_on_while_nobody_knows_what_is_left() -> None:
 def test_a_table_that_cannot_be_read_is_told() -> None:
     losing = LosingTable()
     losing.pinot.state = BLIND
-    with pytest.raises(PinotError, match="as a whole"):
+    with pytest.raises(PinotError, match="not be read completely"):
         losing.run(LOST.name)
     assert losing.pinot.calls == []
 

@@ -97,15 +97,15 @@ def test_a_table_with_neither_is_only_kept_from_losing():
         (with_table(BYPASS, peer_scheme=None), "peer_scheme", REFUSE, "the bypass needs"),
         (with_table(peer_scheme=None, replication=1), "peer_scheme", PASS, "no peer"),
         (with_table(replication=1), "peer_scheme", REFUSE, "there is no peer"),
-        (with_table(peer_scheme="ftp"), "peer_scheme", REFUSE, "no peer scheme"),
+        (with_table(peer_scheme="ftp"), "peer_scheme", REFUSE, "not a peer scheme"),
         (with_table(replication=1), "replication", WARN, "only copy"),
         (with_table(streams=({}, {})), "one_stream", REFUSE, "2 streams"),
-        (with_table(completion_mode="DOWNLOAD"), "completion_mode", WARN, "throw their rows away"),
+        (with_table(completion_mode="DOWNLOAD"), "completion_mode", WARN, "drop their rows"),
         (with_table(dedup=True), "read_in_order", WARN, "re-ingests nothing of a dedup table"),
         (with_table(**PARTIAL), "read_in_order", WARN, "a partial upsert table"),
         (with_table(**PARTIAL, recovery_always=True), "read_in_order", WARN, "wrong rows"),
         (with_cluster(with_table(dedup=True), recovery_always=True), "read_in_order", WARN, "ALWAYS"),
-        (with_table(upsert="FULL"), "read_in_order", PASS, "by Pinot itself"),
+        (with_table(upsert="FULL"), "read_in_order", PASS, "Pinot itself reads"),
         (with_table(**PARTIAL), "way_out", WARN, "RESTRICTED"),
         (with_table(upsert="FULL", drops_out_of_order=True), "way_out", WARN, "drained"),
         (with_cluster(with_table(**PARTIAL), consistency_mode="PROTECTED"), "way_out", PASS, "paused"),
@@ -128,7 +128,7 @@ ON = replace(GOOD, held=replace(TABLE, pauseless=False))
     [
         (replace(OFF, committing=2), "pauseless_is_drained", REFUSE, "(2 now)"),
         (OFF, "pauseless_is_drained", REFUSE, "stay COMMITTING"),
-        (ON, "pauseless_is_drained", REFUSE, "half one way, half the other"),
+        (ON, "pauseless_is_drained", REFUSE, "half in one way, half in the other"),
         (replace(GOOD, held=TABLE), "pauseless_is_drained", PASS, "stays as it is"),
         (GOOD, "pauseless_is_drained", PASS, "stays as it is"),
         (
@@ -138,7 +138,7 @@ ON = replace(GOOD, held=replace(TABLE, pauseless=False))
             "3 segments",
         ),
         (with_table(OFF, peer_scheme=None), "scheme_is_not_needed", PASS, "in the deep store"),
-        (replace(OFF, peers_only=3), "scheme_is_not_needed", PASS, "not taken away"),
+        (replace(OFF, peers_only=3), "scheme_is_not_needed", PASS, "not removed"),
     ],
 )
 def test_what_must_not_be_changed_at_once(facts, rule, verdict, said):
@@ -163,7 +163,7 @@ def test_what_must_not_be_changed_at_once(facts, rule, verdict, said):
             with_cluster(segment_store={"a": STORE, "b": STORE}, data_dir=None),
             "segment_store",
             WARN,
-            "does not say where",
+            "does not report where",
         ),
         (
             with_cluster(segment_store={"a": "file:///data"}, data_dir="/data/"),
@@ -188,7 +188,7 @@ def test_what_must_not_be_changed_at_once(facts, rule, verdict, said):
             PASS,
             "after 299 s",
         ),
-        (with_cluster(BYPASS, deep_store_upload_retry=False), "back_fill", WARN, "nobody uploads"),
+        (with_cluster(BYPASS, deep_store_upload_retry=False), "back_fill", WARN, "Pinot does not upload"),
         (BYPASS, "back_fill", PASS, "the controller"),
         (with_cluster(deep_store_upload_retry=False), "back_fill", PASS, "daily pass"),
         (with_cluster(segment_level_period_s=86_400), "stuck_commits", WARN, "every 24 h"),
@@ -207,7 +207,7 @@ def test_what_must_not_be_changed_at_once(facts, rule, verdict, said):
             with_cluster(BYPASS, new_segment_expiration_s=300, version="0.11.0"),
             "silent_answers",
             PASS,
-            "no grace",
+            "no grace period",
         ),
         (replace(GOOD, admin_ports={"a": "refused", "b": None}), "admin_ports", REFUSE, "(a: refused)"),
         (replace(GOOD, admin_ports={}), "admin_ports", WARN, "no server"),
@@ -234,7 +234,7 @@ def test_what_the_cluster_is_set_to(facts, rule, verdict, said):
             "2400 MB, at 7.5 MB/s",
         ),
         (replace(GOOD, commit_times=CommitTimes(None, 0, 1_000_000)), "build_and_upload", PASS, "about 0 s"),
-        (replace(GOOD, retention=StreamRetention(None)), "stream_retention", PASS, "everything"),
+        (replace(GOOD, retention=StreamRetention(None)), "stream_retention", PASS, "all messages"),
         (replace(GOOD, retention=None), "stream_retention", PASS, "no stream"),
         (
             replace(GOOD, retention=StreamRetention(None, compacted=True)),
@@ -317,7 +317,7 @@ def test_a_refusal_lists_every_rule_with_its_fix():
         refuse_unless_safe("events_REALTIME", answers)
     text = str(refused.value)
     assert "version: 1.3.0 does not know" in text
-    assert "→ one stream for each table" in text
+    assert "→ use one stream for each table" in text
     assert "realtime preflight events`" in text
     assert recap(answers).endswith("rules: 2 refuse (version, one_stream)")
 

@@ -105,11 +105,11 @@ def test_a_zookeeper_that_may_not_be_read_leaves_nothing_to_look_at() -> None:
 
 def test_a_stream_that_cannot_be_read() -> None:
     def unreadable(streams: object) -> dict[int, object]:
-        raise StreamUnreadable("the stream is kinesis", why="only Kafka can be read from here")
+        raise StreamUnreadable("the stream is kinesis", why="pinot-assets reads only Kafka")
 
     with table().pinot() as pinot:
         state = read_state(pinot, "clicks", read_stream=unreadable)  # type: ignore[arg-type]
-    assert (state.stream, state.unread["stream"]) == ({}, "only Kafka can be read from here")
+    assert (state.stream, state.unread["stream"]) == ({}, "pinot-assets reads only Kafka")
 
 
 def test_no_such_table_and_no_controller() -> None:

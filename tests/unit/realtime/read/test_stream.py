@@ -58,7 +58,7 @@ def test_isolation() -> None:
                 "ssl.keystore.type": "PEM",
                 "ssl.keystore.location": "/no/key.pem",
             },
-            "there is no such file here",
+            "no such file",
         ),
     ],
 )

@@ -133,7 +133,7 @@ def test_a_round_that_may_not_go_on_for_so_long_leaves_what_it_began_under_way()
     assert repair.round()[1] == ()
     assert hurt.clock.now_ms() < NOW + 60_000
     found, _ = repair.round()
-    assert "still be at work" in found.waiting[0].why
+    assert "still be in progress" in found.waiting[0].why
 
 
 def test_a_restarted_repair_knows_what_was_begun() -> None:
@@ -148,7 +148,7 @@ def test_a_restarted_repair_knows_what_was_begun() -> None:
     repair.lease.release()
     found, outcomes = hurt.repair().round()
     assert outcomes == ()
-    assert "still be at work" in found.waiting[0].why
+    assert "still be in progress" in found.waiting[0].why
     assert len(hurt.pinot.calls) == 1
 
 
@@ -167,7 +167,7 @@ def test_a_run_that_dies_amid_a_call_has_it_remembered() -> None:
     hurt.pinot.upload_to_deep_store = upload  # type: ignore[method-assign]
     found, outcomes = hurt.repair().round()
     assert (outcomes, hurt.pinot.calls) == ((), [])
-    assert "still be at work" in found.waiting[0].why
+    assert "still be in progress" in found.waiting[0].why
 
 
 def test_a_lost_answer_is_looked_up() -> None:

@@ -209,7 +209,7 @@ def test_a_lost_commit_is_read_again_although_its_servers_still_wait_for_it() ->
 def test_a_server_that_has_just_come_back_may_have_it() -> None:
     waiting = replace(LOST, replicas=replicas(a="ONLINE>OFFLINE+", b="ONLINE>ERROR"))
     servers = (server("a", since_ms=NOW - 20_000), server("b"))
-    assert "just come back" in why_not(plan(table(waiting, consuming(), servers=servers)))
+    assert "just started" in why_not(plan(table(waiting, consuming(), servers=servers)))
 
 
 def test_what_a_server_still_builds_is_left_to_it() -> None:
@@ -333,7 +333,7 @@ def test_a_commit_that_goes_on_is_not_disturbed() -> None:
     half = segment(SegmentStatus.COMMITTING, replicas(a="CONSUMING", b="CONSUMING"), modified_ms=NOW - 60_000)
     assert "300 s" in why_not(plan(table(half)))
     seen_between = replace(STORED, modified_ms=NOW - 1_000)
-    assert "while the table was looked at" in why_not(plan(table(seen_between)))
+    assert "while the table was being read" in why_not(plan(table(seen_between)))
 
 
 def test_before_1_3_only_resuming_recreates_a_segment() -> None:
@@ -345,7 +345,7 @@ def test_before_1_3_only_resuming_recreates_a_segment() -> None:
 def test_what_no_validation_mends_is_told() -> None:
     # Pauseless was switched on between the two: Pinot looks for COMMITTING now.
     blocking = segment(SegmentStatus.DONE, replicas(a="CONSUMING", b="CONSUMING"), "s3://d/t/0")
-    assert "only of COMMITTING" in why_not(plan(table(blocking)))
+    assert "only for COMMITTING" in why_not(plan(table(blocking)))
     mixed = segment(SegmentStatus.DONE, replicas(a="ONLINE", b="OFFLINE"), "s3://d/t/0")
     assert "Pinot only reports" in why_not(plan(table(mixed)))
     orphan = segment(SegmentStatus.DONE, (), "s3://d/t/1")

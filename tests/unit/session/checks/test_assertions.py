@@ -150,7 +150,7 @@ def test_of_one_replica_the_servers_that_answer_are_asked_and_the_others_told() 
     servers = Servers({"new": 7}, [], away={"S1"})
     found, _ = findings(servers, NEW, "= 7", "= 8", replicas="one")
     assert [f.passed for f in found] == [True, False]
-    assert all("S1 was not asked: S1 did not answer" in f.message for f in found)
+    assert all("S1 is left out: S1 did not answer" in f.message for f in found)
     assert servers.asked.count(("S1", ("new",))) == 1
 
 
@@ -182,7 +182,7 @@ def test_live_segments_are_asked_of_another_server_where_one_does_not_answer() -
     [found], _ = findings(servers, Switch(1, ("old",), ()), "after >= 0 * live")
     assert found.passed
     assert servers.asked == [("S1", ("old",)), ("S2", ("old",))]
-    assert "S1 was not asked" in found.message
+    assert "S1 is left out" in found.message
 
 
 class Fleet(Servers):

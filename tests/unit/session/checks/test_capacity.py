@@ -65,7 +65,7 @@ def test_no_quota_is_no_limit() -> None:
 def test_every_replica_and_what_is_there_count() -> None:
     switch = Switch(1, (), (output("a", 3 * MB), output("b", 2 * MB)))
     require_capacity(run("10M", present=10 * MB), switch)  # 10 + 2 × 5 of 2 × 10
-    with pytest.raises(PushRefused, match=r"10\.0 MB to come, 20\.0 MB allowed"):
+    with pytest.raises(PushRefused, match=r"10\.0 MB would be added, 20\.0 MB are allowed"):
         require_capacity(run("10M", present=10 * MB + 1), switch)
 
 
@@ -82,7 +82,7 @@ def test_unpacked_segments_count_where_that_is_known() -> None:
     """Pinot counts what its servers hold, some three times the tar."""
     packed, unpacked = output("a", 3 * MB), replace(output("b", 3 * MB), unpacked_bytes=10 * MB)
     require_capacity(run("13M", present=0), Switch(1, (), (packed, unpacked)))
-    with pytest.raises(PushRefused, match=r"26\.0 MB to come, 24\.0 MB allowed, over 2 replicas"):
+    with pytest.raises(PushRefused, match=r"26\.0 MB would be added, 24\.0 MB are allowed, over 2 replicas"):
         require_capacity(run("12M", present=0), Switch(1, (), (packed, unpacked)))
 
 
@@ -95,7 +95,8 @@ def test_each_server_takes_its_part() -> None:
     five, six = (Switch(1, (), (unpacked("a", size * MB),)) for size in (5, 6))
     require_capacity(run(None, present=0, disks=disks), five)
     with pytest.raises(
-        PushRefused, match=r"12\.0 MB to come over 2 servers, 6\.0 MB each, .* s2 has 5\.0 MB free of 100"
+        PushRefused,
+        match=r"12\.0 MB would be added on 2 servers, 6\.0 MB each, .* s2 has 5\.0 MB free of 100",
     ):
         require_capacity(run(None, present=0, disks=disks), six)
     require_capacity(run(None, present=0, disks=disks, servers=("s1", "s2", "s3")), six)  # 4 MB each

@@ -62,7 +62,7 @@ def test_a_switch_that_does_not_fit_is_refused_with_the_way_out() -> None:
 def test_entries_that_stand_count_and_one_that_is_replaced_does_not() -> None:
     ours = names(8_000)
     standing = entry(frozenset(), names(8_000, 8_000), DONE)
-    with pytest.raises(PushRefused, match="for 1 entry that stands"):
+    with pytest.raises(PushRefused, match="for 1 entry that is kept"):
         require_lineage_capacity("t", Lineage((standing,)), frozenset(), ours)
     require_lineage_capacity("t", Lineage((entry(frozenset(), ours, OPEN),)), frozenset(), ours)
 

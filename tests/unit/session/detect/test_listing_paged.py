@@ -106,7 +106,7 @@ def test_a_listing_goes_on_where_it_was_and_clears_up(spec: TableSpec) -> None:
     assert sensor.tick() is None
     mark = ListingCursor.read(json.loads(sensor.cursor))
     assert mark is not None
-    assert str(mark) == "listed 2 objects so far, up to b; goes on at the next tick"
+    assert str(mark) == "listed 2 objects so far, up to b; the next tick continues"
     assert len(sensor.parts()) == 2
     found, _ = sensor.sweep()
     assert same(found.inventory, list_source(spec, sensor.source))

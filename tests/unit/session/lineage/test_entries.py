@@ -122,5 +122,5 @@ def test_r07_a_broker_that_shows_old_and_new_segments_has_not_switched(
     monkeypatch.setattr(
         table.pinot, "broker_visible_segments", lambda broker, name: frozenset({"old", "new"})
     )
-    with pytest.raises(SwitchStateUnknown, match="1 old ones in sight"):
+    with pytest.raises(SwitchStateUnknown, match="1 old ones are still visible"):
         table.switcher().confirm_visible(["new"], ["old"])

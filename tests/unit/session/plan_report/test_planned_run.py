@@ -60,7 +60,7 @@ def test_several_changes_are_all_told() -> None:
 
 
 def test_few_digits_cannot_tell_what_changed() -> None:
-    assert "all 40 digits of the hash would tell what" in refusal(basis(files=[]), basis().hash[:12])
+    assert "all 40 digits of the hash would show what" in refusal(basis(files=[]), basis().hash[:12])
 
 
 def test_a_hash_of_something_else_is_told_apart() -> None:

@@ -91,7 +91,7 @@ def test_what_a_disk_takes_of_unread_files_is_not_guessed() -> None:
     disks: dict[str, ServerDisk | PinotError] = {"s1": ServerDisk(1000, 900)}
     first, second = capacity_after_switch(run(disks=disks), at_least(30), freed=0, replaced=0).disks
     assert (first.free, first.after, first.loading, first.fits) == (100, None, None, None)
-    assert "from 1.3 on" in second.why_not
+    assert "since 1.3" in second.why_not
 
 
 def test_a_cluster_that_does_not_answer_is_told() -> None:

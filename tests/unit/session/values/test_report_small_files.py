@@ -15,9 +15,9 @@ def receipt(ordinal: int, *sizes: int) -> Receipt:
 def test_what_small_files_cost_is_told_with_the_advice() -> None:
     (note,) = notes_on([receipt(n, 512 * 1024) for n in range(100)])
     assert note.startswith(
-        "100 files are small: they cost 100 segments of 512 KiB on average, where 7 would do"
+        "100 files are small: they use 100 segments of 512 KiB on average, where 7 would be enough"
     )
-    assert "Merge them upstream" in note
+    assert "Merge them before they are delivered" in note
 
 
 @pytest.mark.parametrize("sizes", [(), (8 << 20,), (1, 1)])

@@ -65,11 +65,11 @@ def test_counts_and_sums_of_no_rows_are_nothing_less_than_0() -> None:
         ("SELECT SUM(a) OVER () FROM t", "OVER"),
         ("SELECT a, AVG(b) FROM t GROUP BY 1", "GROUP BY 1"),
         ("SELECT t.a, AVG(b) FROM t GROUP BY t.a", "names t.a: write a"),
-        ("SELECT AVG(b) FROM t GROUP BY a", "groups by a without asking for it"),
+        ("SELECT AVG(b) FROM t GROUP BY a", "groups by a without selecting it"),
         ("SELECT a FROM t", "a, which is neither aggregated nor in GROUP BY"),
         ("SELECT * FROM t", "*, which is neither"),
-        ("SELECT a FROM t GROUP BY a", "asks for no value"),
-        ('SELECT AVG(a), AVG("a") FROM t', "asks twice"),
+        ("SELECT a FROM t GROUP BY a", "has no value to query"),
+        ('SELECT AVG(a), AVG("a") FROM t', "the same value twice"),
     ],
 )
 def test_what_a_broker_cannot_answer_of_one_table_is_refused_by_name(sql: str, reason: str) -> None:

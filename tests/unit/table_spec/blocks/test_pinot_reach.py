@@ -19,7 +19,7 @@ PLUGIN = "org.apache.pinot.plugin"
 DECODER = "stream.kafka.decoder.prop."
 BROKERS = "names kafka://kafka.example.org:9092"
 CODE = "is code that Pinot's servers would run"
-OUTSIDE = "lies outside the folders"
+OUTSIDE = "is outside the folders"
 QUERY = "a query that Pinot's minions would run"
 SYSTEM = "never read as data"
 
@@ -49,7 +49,7 @@ HOSTILE_STREAMS = [
     ({"stream.pulsar.tlsTrustCertsFilePath": "/var/lib/ca.pem"}, OUTSIDE),
     ({"stream.pulsar.credsFilePath": "file:///%65tc/secret.json"}, SYSTEM),
     ({f"{DECODER}descriptorFile": "/var/lib/d.desc"}, OUTSIDE),
-    ({f"{DECODER}descriptorFile": "../../d.desc"}, "without saying where it lies"),
+    ({f"{DECODER}descriptorFile": "../../d.desc"}, "without its whole path"),
     ({f"{DECODER}descriptorFile": "http://r.example.org/d.desc"}, "http://r.example.org:80"),
     ({f"{DECODER}jarFile": "/opt/x.jar"}, CODE),
     ({f"{DECODER}jarFile": "s3://jars/x.jar"}, CODE),
@@ -169,7 +169,7 @@ def provided(whole: JsonObject) -> None:
 HOSTILE_TABLES = [
     (batch(inputDirURI="/var/lib/other"), OUTSIDE),
     (batch(inputDirURI="file:///etc"), SYSTEM),
-    (batch(inputDirURI="../other"), "without saying where"),
+    (batch(inputDirURI="../other"), "without its whole path"),
     (batch(inputDirURI="hdfs://nn.example.org/x"), "hdfs://nn.example.org:8020"),
     (batch(**{"input.fs.className": "com.example.Fs"}), CODE),
     (batch(**{"recordReader.className": "com.example.Reader"}), CODE),
@@ -187,7 +187,7 @@ HOSTILE_TABLES = [
     (task(definedSql="TABLE salaries"), QUERY),
     (task(sourceQuery="whatever it says"), QUERY),
     (task(rows="with a as (select amount from salaries) select * from a"), QUERY),
-    (table("segmentsConfig", "peerSegmentDownloadScheme", value="file"), "is none of the ways"),
+    (table("segmentsConfig", "peerSegmentDownloadScheme", value="file"), "is not one of the schemes"),
     (
         table("tierConfigs", value=[{"tierBackendProperties": {"dataDir": "/var/lib/pinot/other"}}]),
         OUTSIDE,
@@ -217,7 +217,10 @@ def test_what_minions_take_files_from_holds_data(folder: Any, change: Callable[.
     folder.realtime(change=change(inputDirURI=f"{project}/in", outputDirURI=f"file://{project}/out"))
     assert folder.check()[1] == []
     folder.realtime(change=change(inputDirURI=f"{project}/.git", outputDirURI=f"{project}/.venv/lib"))
-    assert ["is the project's own and no data" in one.reason for one in folder.check()[1]] == [True, True]
+    assert ["belongs to the project and is not data" in one.reason for one in folder.check()[1]] == [
+        True,
+        True,
+    ]
 
 
 def test_a_policy_allows_the_query_of_a_task(
@@ -360,7 +363,7 @@ def test_a_literal_secret_is_not_applied_either(folder: Any) -> None:
     spec = load_tables(folder.path).realtime["flights"]
     config = {**spec.table_json, "task": {"taskTypeConfigsMap": {"T": {"secretKey": "hunter2"}}}}
     plan = ApplyPlan(replace(spec, table_json=config), Change("create", ()), Change("create", ()))
-    with pytest.raises(SpecError, match=r" table\.task\..*holds a literal secret") as refused:
+    with pytest.raises(SpecError, match=r" table\.task\..*contains a literal secret") as refused:
         refuse_unless_valid(plan, Untouched())
     assert "hunter2" not in str(refused.value)
 

@@ -30,13 +30,13 @@ def task(name: str) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("path", "value", "reason"),
     [
-        (PUSH, True, "a table has one master"),
-        (PUSH, "true", "a table has one master"),
-        (task("SegmentGenerationAndPushTask"), {}, "a table has one master"),
+        (PUSH, True, "only one program may write a table"),
+        (PUSH, "true", "only one program may write a table"),
+        (task("SegmentGenerationAndPushTask"), {}, "only one program may write a table"),
         (ENTRY, "59m", "shorter than a switch may take"),
         (ENTRY, "0d", "shorter than a switch may take"),
-        (ENTRY, "soon", "no period"),
-        (REPLACED, "1 day", "no period"),
+        (ENTRY, "soon", "not a period"),
+        (REPLACED, "1 day", "not a period"),
     ],
 )
 def test_refused(path: tuple[str, ...], value: object, reason: str) -> None:
@@ -54,7 +54,7 @@ def test_segments_that_change_where_they_are_are_not_taken_from_peers() -> None:
     config = laid(("segmentsConfig", "peerSegmentDownloadScheme"), "http") | laid(task("PurgeTask"), {})
     refused = [found for found in bearings(config) if found.fix is not None]
     assert [found.path[-1] for found in refused] == ["peerSegmentDownloadScheme"]
-    with pytest.raises(SpecError, match="take the old one from a peer"):
+    with pytest.raises(SpecError, match="load the old one from a peer"):
         refuse_settings("flights", config)
 
 
@@ -66,15 +66,15 @@ def test_e23_merging_tasks_are_refused_in_every_mode(folder: Any, name: str, mod
         modes[mode], change=lambda whole: whole["table"].update(laid(task(name), {"a": "b"}))
     )
     assert problem.key == f"table.task.taskTypeConfigsMap.{name}"
-    assert "none of them can be replaced or taken back" in problem.reason
+    assert "no file can be replaced or rolled back" in problem.reason
 
 
 @pytest.mark.parametrize(
     ("path", "value", "told"),
     [
-        (ENTRY, "2h", "opened anew at half of it"),
+        (ENTRY, "2h", "opened again after half of it"),
         (REPLACED, "7d", "is kept for 7d"),
-        (REPLACED, "0d", "no way back by reverting"),
+        (REPLACED, "0d", "no revert is possible"),
         (task("PurgeTask"), {}, "brings the purged rows back"),
         (("segmentsConfig", "peerSegmentDownloadScheme"), "http", "no name is used twice"),
     ],
@@ -103,7 +103,7 @@ def test_a_note_stands_at_its_line(folder: Any) -> None:
     notes = folder.notes(
         change=lambda w: w["table"]["segmentsConfig"].update(laid(REPLACED, "0d")["segmentsConfig"])
     )
-    assert "deleted at Pinot's next clean-up" in notes["table.segmentsConfig.replacedSegmentsRetentionPeriod"]
+    assert "at its next clean-up" in notes["table.segmentsConfig.replacedSegmentsRetentionPeriod"]
 
 
 def test_e29_a_realtime_table_is_refused(folder: Any) -> None:

@@ -114,7 +114,7 @@ def test_e16_swap_over_consistent_push_over_atomic_upload_over_plain(
 @pytest.mark.parametrize(
     ("consistent", "mode", "note"),
     [
-        ("true", "sync", "consistent push goes further"),
+        ("true", "sync", "consistent push includes it"),
         (None, "append", "no effect in append mode"),
         (None, "sync", None),
     ],
@@ -183,24 +183,24 @@ def test_swap_is_enough_by_itself(folder):
             "output.segment.dir.uri is missing",
             "output.segment.dir.uri: ",
         ),
-        ({"inputFormat": "thrift"}, "inputFormat", "none of csv, json, parquet, avro, orc", ""),
-        ({"rollbackWindow": "never"}, "rollbackWindow", "none of keepUntilSwitch, pinotDefault", ""),
+        ({"inputFormat": "thrift"}, "inputFormat", "not one of csv, json, parquet, avro, orc", ""),
+        ({"rollbackWindow": "never"}, "rollbackWindow", "not one of keepUntilSwitch, pinotDefault", ""),
         ({"consistentPushEnabled": "yes"}, "consistentPushEnabled", "neither true nor false", ""),
         ({"consistentPushMaxRetries": "-1"}, "consistentPushMaxRetries", "negative", ""),
         ({"consistentPushMaxRetries": "2147483648"}, "consistentPushMaxRetries", "above", ""),
         ({"consistentPushMaxRetries": "many"}, "consistentPushMaxRetries", "whole number", ""),
         ({"consistentPushMaxRetries": "1_0"}, "consistentPushMaxRetries", "whole number", ""),
         ({"maxNumRecordsPerSegment": 0}, "maxNumRecordsPerSegment", "not above 0", ""),
-        ({"push.mode": "URI"}, "push.mode", "none of TAR, METADATA", ""),
+        ({"push.mode": "URI"}, "push.mode", "not one of TAR, METADATA", ""),
         ({"includeFileNamePattern": "**/*.csv"}, "includeFileNamePattern", "lacks its syntax", ""),
-        ({"includeFileNamePattern": "glob:{a"}, "includeFileNamePattern", "no path pattern", ""),
+        ({"includeFileNamePattern": "glob:{a"}, "includeFileNamePattern", "not a path pattern", ""),
         (
             {"segmentNameGenerator.type": "fixed"},
             "segmentNameGenerator.type",
             "same segment name",
-            "leave it out",
+            "remove it",
         ),
-        ({"segmentNameGenerator": "inputFile"}, "segmentNameGenerator", "same segment name", "leave it out"),
+        ({"segmentNameGenerator": "inputFile"}, "segmentNameGenerator", "same segment name", "remove it"),
         ({"inputDirURI": "hdfs://bucket/in"}, "inputDirURI", "scheme", "s3://"),
         ({"inputDirURI": "s3://"}, "inputDirURI", "no bucket", "s3://"),
         ({"inputDirURI": ""}, "inputDirURI", "empty", ""),
@@ -220,7 +220,7 @@ def test_swap_is_enough_by_itself(folder):
         ({"minServer": "new"}, "minServer", "version", ""),
         ({"desiredSegmentSize": "big"}, "desiredSegmentSize", "size", ""),
         ({"desiredSegmentSize": "0m"}, "desiredSegmentSize", "is not above 0", ""),
-        ({"onBadRow": "skip"}, "onBadRow", "is none of fail, quarantine", ""),
+        ({"onBadRow": "skip"}, "onBadRow", "is not one of fail, quarantine", ""),
         (
             {"maxBadRows": "many"},
             "maxBadRows",
@@ -229,35 +229,40 @@ def test_swap_is_enough_by_itself(folder):
         ),
         ({"maxBadRows": "101%"}, "maxBadRows", "is above 100%", ""),
         ({"maxBadRows": "-1"}, "maxBadRows", "neither a number of rows nor a percentage", ""),
-        ({"onMissingColumn": "skip"}, "onMissingColumn", "is none of null, fail", ""),
+        ({"onMissingColumn": "skip"}, "onMissingColumn", "is not one of null, fail", ""),
         ({"schedule": "${CRON}"}, "schedule", "environment", ""),
-        ({"scheduleTimezone": "Berlin"}, "scheduleTimezone", "no time zone", ""),
-        ({"scheduleTimezone": "../UTC"}, "scheduleTimezone", "no time zone", ""),
+        ({"scheduleTimezone": "Berlin"}, "scheduleTimezone", "not a time zone", ""),
+        ({"scheduleTimezone": "../UTC"}, "scheduleTimezone", "not a time zone", ""),
         ({"completenessMarker": "done/_SUCCESS"}, "completenessMarker", "plain file name", ""),
         ({"completenessMarker": ".."}, "completenessMarker", "plain file name", ""),
         ({"maxFilePartitions": 0}, "maxFilePartitions", "not above 0", ""),
         ({"snapshotsToKeep": 0}, "snapshotsToKeep", "0", ""),
         ({"settleSeconds": "-1"}, "settleSeconds", "negative", ""),
         ({"minFileAgeSec": "1.5"}, "minFileAgeSec", "whole number", ""),
-        ({"partitionGroup": "Directory"}, "partitionGroup", "none of directory", ""),
+        ({"partitionGroup": "Directory"}, "partitionGroup", "not one of directory", ""),
         ({"partitionGroup": "hash:0"}, "partitionGroup", "100000", ""),
         ({"partitionGroup": "hash:100001"}, "partitionGroup", "100000", ""),
-        ({"partitionGroup": "regex:a(b"}, "partitionGroup", "no regular expression", ""),
+        ({"partitionGroup": "regex:a(b"}, "partitionGroup", "not a regular expression", ""),
         ({"partitionGroup": "regex:ab"}, "partitionGroup", "0 groups", ""),
         ({"partitionGroup": "regex:(a)(b)"}, "partitionGroup", "2 groups", ""),
         ({"input.fs.prop.region": "${1X}"}, "input.fs.prop.region", "malformed", ""),
         ({"recordReader.prop.delimeter": ";"}, "recordReader.prop.delimeter", "csv reader", ""),
-        ({"recordReader.prop.delimiter": "||"}, "recordReader.prop.delimiter", "single character", ""),
-        ({"recordReader.prop.delimiter": "é"}, "recordReader.prop.delimiter", "single character", ""),
+        ({"recordReader.prop.delimiter": "||"}, "recordReader.prop.delimiter", "single ASCII character", ""),
+        ({"recordReader.prop.delimiter": "é"}, "recordReader.prop.delimiter", "single ASCII character", ""),
         (
             {"recordReader.prop.quoteCharacter": ""},
             "recordReader.prop.quoteCharacter",
-            "single character",
+            "single ASCII character",
             "",
         ),
-        ({"recordReader.prop.header": ""}, "recordReader.prop.header", "names no column", "leave header out"),
+        ({"recordReader.prop.header": ""}, "recordReader.prop.header", "names no column", "remove header"),
         ({"recordReader.prop.header": " , "}, "recordReader.prop.header", "names no column", ""),
-        ({"recordReader.prop.header": "a\nb"}, "recordReader.prop.header", "cannot be taken apart", ""),
+        (
+            {"recordReader.prop.header": "a\nb"},
+            "recordReader.prop.header",
+            "cannot be split into columns",
+            "",
+        ),
         (
             {"recordReader.prop.header": "flight, carrier ,carrier"},
             "recordReader.prop.header",
@@ -279,7 +284,7 @@ def test_swap_is_enough_by_itself(folder):
         (
             {"recordReader.prop.header": "carrier", "recordReader.prop.delimiter": "||"},
             "recordReader.prop.delimiter",
-            "single character",
+            "single ASCII character",
             "",
         ),
         (
@@ -350,7 +355,7 @@ def test_avro_by_spark_fails_without_spark_avro_and_the_note_says_how_to_give_it
 
 @pytest.mark.parametrize("change", [with_functions, with_filter])
 def test_pinots_own_functions_bring_spark_in_unless_the_engine_is_written_otherwise(folder, change):
-    assert "files are read by Spark" in folder.notes(change=change)["fileIngestion"]
+    assert "Spark reads the files" in folder.notes(change=change)["fileIngestion"]
     (problem,) = folder.problems({"engine": "arrow"}, change=change)
     assert problem.key == "fileIngestion.engine"
     assert "transformConfigs and filterConfig" in problem.reason
@@ -415,9 +420,9 @@ def test_schedules_are_quartz_and_become_cron(folder, quartz, cron):
     ("block", "key", "text"),
     [
         ({"tableMaxNumTasks": "-1"}, "tableMaxNumTasks", "one Spark task"),
-        ({"taskMaxDataSize": "1"}, "taskMaxDataSize", "not packed"),
-        ({"taskMaxNumFiles": "3"}, "taskMaxNumFiles", "not packed"),
-        ({"hasDirectories": "true"}, "hasDirectories", "recognised"),
+        ({"taskMaxDataSize": "1"}, "taskMaxDataSize", "not combined"),
+        ({"taskMaxNumFiles": "3"}, "taskMaxNumFiles", "not combined"),
+        ({"hasDirectories": "true"}, "hasDirectories", "recognises directories"),
         ({"checkpointTTLSec": "0"}, "checkpointTTLSec", "ledger"),
         ({"push.controllerUri": "http://x"}, "push.controllerUri", "resource"),
         ({"uploadURL": "http://x"}, "uploadURL", "resource"),
@@ -428,13 +433,13 @@ def test_schedules_are_quartz_and_become_cron(folder, quartz, cron):
         ({"badRowDaysToKeep": "7"}, "badRowDaysToKeep", "rows that earlier runs put aside"),
         ({"onBadRow": "quarantine", "maxBadRows": "5"}, "onBadRow", "put aside, up to 5 of each file"),
         ({"onBadRow": "quarantine"}, "onBadRow", "put aside, up to 1% of each file"),
-        ({"enableAtomicUpload": "true"}, "enableAtomicUpload", "further"),
+        ({"enableAtomicUpload": "true"}, "enableAtomicUpload", "includes it"),
         ({"ingestionMode": "sync", "consistentPushSwapEnabled": "true"}, "ingestionMode", "no effect"),
         ({"clearConsistentPushState": "true"}, "clearConsistentPushState", "once"),
         (
             {"inputFormat": "json", "recordReader.prop.x": "y"},
             "recordReader.prop.x",
-            "no use with inputFormat json",
+            "no effect with inputFormat json",
         ),
         ({"sensorRetries": "true"}, "sensorRetries", "no effect"),
         (
@@ -480,7 +485,7 @@ def test_a_setting_that_the_store_does_not_have_is_refused(folder, family, schem
     block = {where: f"{scheme}://{place}/x", f"{family}.fs.prop.{name}": "${TABLE_X}"}
     (problem,) = folder.problems(block)
     assert problem.key == f"fileIngestion.{family}.fs.prop.{name}"
-    assert "is no setting of" in problem.reason
+    assert "is not a setting of" in problem.reason
     assert fix in problem.fix
 
 
@@ -501,9 +506,9 @@ def test_half_of_the_keys_of_a_store_is_refused_once(folder, scheme, names, key,
     (problem,) = folder.problems(block)
     assert (problem.key, problem.reason) == (
         f"fileIngestion.input.fs.prop.{key}",
-        f"has no use without {lacking}",
+        f"has no effect without {lacking}",
     )
-    assert "leave all of them out" in problem.fix
+    assert "remove all of them" in problem.fix
 
 
 def test_of_a_place_that_is_not_known_here_nothing_is_said(folder):
@@ -524,7 +529,7 @@ def test_a_local_input_that_is_not_there_is_a_note_with_its_path(folder, tmp_pat
     path.rmdir()
     path.touch()
     (note,) = folder.notes(block).values()
-    assert "is no folder" in note
+    assert "is not a folder" in note
 
 
 # --- the environment -----------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def test_a_size_alone_counts_by_size_on_every_release(folder):
 def test_rows_beside_a_size_are_a_problem(folder, former):
     block = {"flushThresholdSegmentSize": "200m", **({} if former else {"flushThresholdRows": "100"})}
     found = problems(folder, block, change=lambda whole: whole["realtime"]["stream"].update(former))
-    assert "looks at the 100 rows alone" in found["realtime.flushThresholdSegmentSize"]
+    assert "uses only the 100 rows" in found["realtime.flushThresholdSegmentSize"]
     assert stream_of(load(folder, {"flushThresholdSegmentSize": "200m", "flushThresholdRows": "0"}))
 
 
@@ -121,19 +121,23 @@ def test_contradictions_name_the_other_line(folder):
     ("block", "key", "said"),
     [
         ({"pauselessConsumption": "true"}, "realtime.pauselessConsumption", "did you mean pauselessC"),
-        ({"peerSegmentDownloadScheme": "ftp"}, "realtime.peerSegmentDownloadScheme", "none of http, https"),
+        (
+            {"peerSegmentDownloadScheme": "ftp"},
+            "realtime.peerSegmentDownloadScheme",
+            "not one of http, https",
+        ),
         (
             {"pauselessConsumptionEnabled": "yes"},
             "realtime.pauselessConsumptionEnabled",
             "neither true nor false",
         ),
-        ({"disasterRecoveryMode": "NEVER"}, "realtime.disasterRecoveryMode", "none of DEFAULT, ALWAYS"),
+        ({"disasterRecoveryMode": "NEVER"}, "realtime.disasterRecoveryMode", "not one of DEFAULT, ALWAYS"),
         ({"flushThresholdRows": -1}, "realtime.flushThresholdRows", "is negative"),
         ({"flushThresholdTime": "soon"}, "realtime.flushThresholdTime", "is not a period"),
         ({"flushThresholdTime": {"a": 1}}, "realtime.flushThresholdTime", "more than a single value"),
         ({"flushThresholdSegmentSize": "big"}, "realtime.flushThresholdSegmentSize", "not a size"),
         ({"stream": None}, "realtime", "has no stream"),
-        ({"stream": "flights"}, "realtime.stream", "is no mapping"),
+        ({"stream": "flights"}, "realtime.stream", "is not a mapping"),
         ({"stream": {"streamType": ["kafka"]}}, "realtime.stream.streamType", "more than a single value"),
     ],
 )
@@ -143,7 +147,8 @@ def test_a_value_that_means_nothing(folder, block, key, said):
 
 def test_a_block_that_is_none(folder):
     assert (
-        "is no mapping" in problems(folder, change=lambda whole: whole.update(realtime="kafka"))["realtime"]
+        "is not a mapping"
+        in problems(folder, change=lambda whole: whole.update(realtime="kafka"))["realtime"]
     )
 
 
@@ -151,23 +156,27 @@ def test_a_block_that_is_none(folder):
     ("change", "key", "said"),
     [
         (lambda w: w["table"].update(tableType="OFFLINE"), "table.tableType", "is not REALTIME"),
-        (lambda w: w["table"].update(ingestionConfig=[1]), "table.ingestionConfig", "is no mapping"),
+        (lambda w: w["table"].update(ingestionConfig=[1]), "table.ingestionConfig", "is not a mapping"),
         (
             lambda w: w["table"]["segmentsConfig"].pop("timeColumnName"),
             "table.segmentsConfig",
             "timeColumnName",
         ),
         (lambda w: w.update(fileIngestion={}), "realtime", "a table file is OFFLINE or REALTIME"),
-        (lambda w: w.update(dagster={"freshnessHours": 2}), "dagster.freshnessHours", "OFFLINE tables alone"),
+        (
+            lambda w: w.update(dagster={"freshnessHours": 2}),
+            "dagster.freshnessHours",
+            "only for OFFLINE tables",
+        ),
         (
             lambda w: w["table"].update(ingestionConfig={"streamIngestionConfig": {"streamConfigMaps": {}}}),
             "table.ingestionConfig.streamIngestionConfig.streamConfigMaps",
-            "no list of mappings",
+            "not a list of mappings",
         ),
         (
             lambda w: w["table"]["tableIndexConfig"].update(streamConfigs=[]),
             "table.tableIndexConfig.streamConfigs",
-            "is no mapping",
+            "is not a mapping",
         ),
     ],
 )
@@ -191,7 +200,7 @@ def test_streams_at_both_places(folder):
         whole["table"]["tableIndexConfig"]["streamConfigs"] = {"streamType": "kafka"}
         whole["table"]["ingestionConfig"] = {"streamIngestionConfig": {"streamConfigMaps": [{}]}}
 
-    assert "Pinot refuses both" in problems(folder, change=put)["table.tableIndexConfig.streamConfigs"]
+    assert "Pinot refuses that" in problems(folder, change=put)["table.tableIndexConfig.streamConfigs"]
 
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="hunter2";'
@@ -297,4 +306,4 @@ def test_keys_of_the_dagster_block(folder):
     )
     assert spec.dagster.repair_limit == 3
     folder.spec(change=lambda whole: whole.update(dagster={"repairLimit": 3}))
-    assert "REALTIME tables alone" in str(folder.check()[1][0])
+    assert "only for REALTIME tables" in str(folder.check()[1][0])

@@ -152,7 +152,7 @@ def test_pinot_is_asked_before_anything_is_created(folder):
         "POST was refused with status 400", why="no such tenant"
     )
     spec = folder.load()
-    with pytest.raises(PinotError, match="would not take flights_OFFLINE; nothing was changed") as caught:
+    with pytest.raises(PinotError, match="would not accept flights_OFFLINE; nothing was changed") as caught:
         apply_plan(plan_apply(spec, controller), controller)
     assert "no such tenant" in str(caught.value)
     assert str(spec.path) in str(caught.value)
@@ -164,7 +164,9 @@ def test_a_schema_that_this_made_goes_with_the_table_that_pinot_refuses(folder):
     controller.refuses["create_table"] = PinotError("POST /tables was refused", why="it", hint="look at it")
     with pytest.raises(PinotError) as caught:
         apply_plan(plan_apply(folder.load(), controller), controller)
-    assert caught.value.hint == "look at it; the schema flights, which this had made, was deleted again"
+    assert (
+        caught.value.hint == "look at it; the schema flights, which this command had made, was deleted again"
+    )
     assert controller.writes == ["schema", "delete schema"]
     assert controller.schemas == {}
 
@@ -173,7 +175,9 @@ def test_a_schema_that_cannot_be_taken_back_is_told(folder):
     controller = Controller()
     controller.refuses["create_table"] = PinotError("POST /tables was refused")
     controller.refuses["delete_schema"] = PinotUnreachable("no connection")
-    with pytest.raises(PinotError, match=r"refused\n  → the schema flights, which this made, is still there"):
+    with pytest.raises(
+        PinotError, match=r"refused\n  → the schema flights, which this command made, still exists"
+    ):
         apply_plan(plan_apply(folder.load(), controller), controller)
 
 
@@ -217,4 +221,4 @@ def test_columns_that_stay_in_pinot_for_good_are_told_before(folder):
     columns, retention, way_back = plan_apply(folder.load(change=change), controller).lasting
     assert columns.endswith("the columns gate, seat will stay")
     assert "older than the new retention" in retention
-    assert "no revert leads back" in way_back
+    assert "cannot be reverted" in way_back

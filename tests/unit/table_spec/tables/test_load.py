@@ -153,8 +153,8 @@ def _rename(whole: JsonObject, name: str) -> None:
         (lambda w: w.update(tabel={}), "tabel", "not a key"),
         (lambda w: w.pop("table"), "", "table is missing"),
         (lambda w: w.pop("schema"), "", "schema is missing"),
-        (lambda w: w.update(schemaFile="x.json"), "schemaFile", "beside schema"),
-        (lambda w: (w.pop("schema"), w.update(schemaFile="x.json")), "schemaFile", "no file"),
+        (lambda w: w.update(schemaFile="x.json"), "schemaFile", "used together with schema"),
+        (lambda w: (w.pop("schema"), w.update(schemaFile="x.json")), "schemaFile", "not a file"),
         (lambda w: w["table"].update(tableType="REALTIME"), "table.tableType", "consuming"),
         (lambda w: w["table"].update(isDimTable=True), "table.isDimTable", "dimension"),
         (lambda w: _rename(w, "a,b"), "table.tableName", "usable"),
@@ -225,7 +225,7 @@ def test_the_older_push_type_counts_as_refresh(folder):
 
 def test_an_empty_folder_is_no_problem_and_a_missing_one_is(tmp_path: Path):
     assert check_tables(tmp_path) == ([], [], [])
-    assert "no directory" in check_tables(tmp_path / "none")[1][0].reason
+    assert "not a directory" in check_tables(tmp_path / "none")[1][0].reason
 
 
 def test_choose_names_what_there_is(folder):
@@ -365,7 +365,7 @@ def test_a_blank_in_the_name_of_a_column_is_refused_as_pinot_does(folder, kind, 
     (problem,) = folder.check()[1]
     assert problem.key.startswith("schema.dimensionFieldSpecs[")
     assert "a blank in its name" in problem.reason
-    assert problem.fix.startswith(f"call it {usable};")
+    assert problem.fix.startswith(f"name it {usable};")
 
 
 def with_names_in_other_case(whole: JsonObject) -> None:
@@ -376,7 +376,7 @@ def with_names_in_other_case(whole: JsonObject) -> None:
 def test_names_that_brokers_do_not_tell_apart_are_noted(folder):
     found = folder.notes(change=with_names_in_other_case)
     for key in ("schema.dimensionFieldSpecs[2]", "schema.metricFieldSpecs[1]"):
-        assert "differs from carrier in upper and lower case alone" in found.pop(key)
+        assert "differs from carrier only in upper and lower case" in found.pop(key)
     assert not any(key.startswith("schema") for key in found)
     folder.realtime(change=with_names_in_other_case, name="flights.yaml")
     _, problems, notes = folder.check()

@@ -56,7 +56,7 @@ def test_one_that_is_left_out_says_why_and_nothing_of_the_others(folder, name):
 def test_a_name_that_is_nowhere_is_told_with_all_that_are_there(folder):
     folder.spec()
     folder.text("[", "trains.yaml")
-    with pytest.raises(SpecError, match="there are: flights, trains"):
+    with pytest.raises(SpecError, match="the table specs are: flights, trains"):
         read_tables(folder.path).choose(["ships"])
     with pytest.raises(SpecError, match="did you mean trains"):
         read_tables(folder.path).sort_out(["train"])
@@ -167,7 +167,7 @@ def test_a_fault_in_the_check_itself_costs_one_table(folder, monkeypatch):
 
 
 def test_a_directory_that_is_none_is_an_error(tmp_path: Path):
-    with pytest.raises(SpecError, match="is no directory"):
+    with pytest.raises(SpecError, match="is not a directory"):
         read_tables(tmp_path / "none")
 
 

@@ -91,7 +91,7 @@ def test_tabs_get_a_way_out():
 
 def test_two_documents_are_one_too_many():
     _, (problem,) = parse_document("a: 1\n---\nb: 2\n", FILE)
-    assert problem.fix == "one table per file"
+    assert problem.fix == "write one table per file"
 
 
 def test_there_is_a_limit():
@@ -139,4 +139,4 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     for file in (pipe, device):
         document, (problem,) = read_document(file)
         assert document is None
-        assert problem.reason == "is a pipe or a device and no file"
+        assert problem.reason == "is a pipe or a device, not a file"

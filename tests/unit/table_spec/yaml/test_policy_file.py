@@ -53,14 +53,14 @@ def test_everything_that_a_policy_says(tmp_path: Path) -> None:
     [
         ("variables: []\nendpoint: []", 2, "did you mean endpoints?"),
         ("\n\nroots: /data", 3, "roots: []"),
-        ("variables:\n  - TABLE_*\n  - 7", 3, "is no text"),
+        ("variables:\n  - TABLE_*\n  - 7", 3, "is not a text"),
         ("endpoints:\n- minio:9000", 2, "kafka://host[:port], or loopback"),
         ("ambientCredentials:\n- everywhere", 2, "loopback or provider"),
         ("allowCode: yes", 1, "neither true nor false"),
-        ("[]", 1, "is no mapping"),
+        ("[]", 1, "is not a mapping"),
         ("variables: [", 1, "not valid YAML"),
         ("", 1, "is empty. → write one of variables, endpoints, roots"),
-        ("# to be filled in\n", 1, "do without the file"),
+        ("# to be filled in\n", 1, "delete the file"),
     ],
 )
 @pytest.mark.parametrize("own", [True, False])
@@ -78,37 +78,37 @@ def test_what_is_wrong_is_said_with_its_line(
 
 
 MISREAD = [
-    ("roots", "s3:/bucket", "roots limit those alone", "listed in endpoints"),
-    ("roots", "s3://", "roots limit those alone", "need no entry"),
-    ("roots", "S3://Bucket", "roots limit those alone", "need no entry"),
+    ("roots", "s3:/bucket", "roots only limit those", "one in endpoints"),
+    ("roots", "s3://", "roots only limit those", "need no entry"),
+    ("roots", "S3://Bucket", "roots only limit those", "need no entry"),
     ("roots", "file:///data/lake", "is a URI", "/data/lake"),
-    ("roots", "Project", "is no root", "did you mean project?"),
-    ("roots", "/data/../lake", "has .. behind", "write what it means"),
-    ("roots", "lake/../..", "has .. behind", "write what it means"),
-    ("roots", "~/../x", "has .. behind", "write what it means"),
-    ("roots", "/data/*", "no patterns", "what lies below it"),
-    ("roots", "/data/**/in", "no patterns", "what lies below it"),
+    ("roots", "Project", "is not a root", "did you mean project?"),
+    ("roots", "/data/../lake", "has .. after", "write the path that it means"),
+    ("roots", "lake/../..", "has .. after", "write the path that it means"),
+    ("roots", "~/../x", "has .. after", "write the path that it means"),
+    ("roots", "/data/*", "not patterns", "what is below it"),
+    ("roots", "/data/**/in", "not patterns", "what is below it"),
     ("roots", "$HOME/lake", "refers to the environment", "write the path"),
     ("roots", "/data/${TABLE_X}", "refers to the environment", "write the path"),
     ("roots", "~nobody-of-that-name/x", "names the home", "write the path"),
     ("roots", " /data", "has a blank", "write /data"),
-    ("roots", "/etc/pinot", "which no policy can allow", "take it out"),
-    ("roots", "/run/secrets", "which no policy can allow", "take it out"),
-    ("roots", "", "is empty", "take it out"),
-    ("endpoints", "minio:9000", "is no endpoint", "https://host[:port]"),
-    ("endpoints", "minio.example.org", "is no endpoint", "https://host[:port]"),
-    ("endpoints", "s3://bucket", "is no endpoint", "https://host[:port]"),
-    ("endpoints", "https://me:pw@minio", "is no endpoint", "https://host[:port]"),
-    ("endpoints", "https://*.example.org", "stands for itself", "https://host[:port]"),
+    ("roots", "/etc/pinot", "which no policy can allow", "remove it"),
+    ("roots", "/run/secrets", "which no policy can allow", "remove it"),
+    ("roots", "", "is empty", "remove it"),
+    ("endpoints", "minio:9000", "is not an endpoint", "https://host[:port]"),
+    ("endpoints", "minio.example.org", "is not an endpoint", "https://host[:port]"),
+    ("endpoints", "s3://bucket", "is not an endpoint", "https://host[:port]"),
+    ("endpoints", "https://me:pw@minio", "is not an endpoint", "https://host[:port]"),
+    ("endpoints", "https://*.example.org", "where it is not a pattern", "https://host[:port]"),
     ("endpoints", "https://minio:9000/bucket", "would allow all", "write https://minio:9000"),
     ("endpoints", "https://minio?sig=s3cret", "would allow all", "write https://minio:443"),
     ("endpoints", "kafka://broker:9092 ", "has a blank", "write kafka://broker:9092"),
     ("ambientCredentials", "https://minio:9000/x", "would allow all", "write https://minio:9000"),
-    ("ambientCredentials", "Provider", "is no endpoint", "loopback or provider"),
+    ("ambientCredentials", "Provider", "is not an endpoint", "loopback or provider"),
     ("variables", "${TABLE_X}", "is a reference", "write TABLE_X"),
     ("variables", "$TABLE_X", "is a reference", "write TABLE_X"),
-    ("variables", "TABLE-X", "is no name", "letters, digits and _"),
-    ("variables", "TABLE_[AB]", "is no name", "* stands for any text"),
+    ("variables", "TABLE-X", "is not the name", "letters, digits and _"),
+    ("variables", "TABLE_[AB]", "is not the name", "* means any text"),
     ("variables", "PINOT_PASSWORD", "no policy can let", "TABLE_"),
     ("variables", "DAGSTER_*", "no policy can let", "TABLE_"),
 ]
@@ -170,7 +170,7 @@ def test_a_root_that_is_not_there_is_a_note_of_its_line(tables: Path, tmp_path: 
         found[0].text == f"{tmp_path}/lake does not exist on this machine, and allows nothing until it does"
     )
     assert "did you mean project?" in found[1].text
-    assert "* stands for itself" in found[2].text
+    assert "* is not a pattern" in found[2].text
     policy_of(tables, env)  # it can be used all the same
     for name in ("lake", "narrow", "in*"):
         (tmp_path / name).mkdir()
