@@ -169,7 +169,7 @@ def _refuse_open(table: str, session: Session | None) -> None:
 
 
 def _refuse_unfinished(table: str, lineage: Lineage) -> None:
-    """Refuse while an entry of ours is IN_PROGRESS: it hides segments, and after a forget no run ends or reverts it."""
+    """Refuse while an entry of ours is IN_PROGRESS: it hides segments, and no later run would end it."""
     for entry in lineage.in_state(LineageState.IN_PROGRESS):
         if ours_of(table, entry.segments_from | entry.segments_to):
             raise ForgetRefused(

@@ -52,11 +52,11 @@ def status(table: RealtimeTableName, as_json: AsJson = False) -> None:
         return
     console, wide = new_console(), Terminal(width=_WIDE, highlight=False)
     console.print(_heading(state))
-    table = segment_table(rows)
-    if console.is_terminal and wide.measure(table).maximum > console.width:
+    columns = segment_table(rows)
+    if console.is_terminal and wide.measure(columns).maximum > console.width:
         console.print("\n".join(segment_lines(rows)))
     else:
-        wide.print(table)
+        wide.print(columns)
     for part, reason in state.unread.items():
         if part == "tmp_uploads":
             continue  # `health` checks these
