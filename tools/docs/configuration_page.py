@@ -151,10 +151,10 @@ _ENVIRONMENT: Final = """\
 Variables are read where they are used, and never stored; the UI, logs and errors show no secret. A table
 spec's settings of its own stores (`input.fs.prop.*`, `output.fs.prop.*`) have priority over all variables.
 Besides them, each cloud's own chain of credentials is used: AWS' (`AWS_ACCESS_KEY_ID`,
-`AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_PROFILE`, a role), Google's (`GOOGLE_APPLICATION_CREDENTIALS`, …), Azure's
-(`AZURE_STORAGE_ACCOUNT_KEY`, …), on each machine, executors included. A spec refers to your own variables
-as `${NAME}`: only those that begin with `TABLE_`, unless
-[the policy](../security.md#what-a-table-spec-may-reach) allows others.
+`AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_PROFILE`, a role), Google's
+(`GOOGLE_APPLICATION_CREDENTIALS`, …), Azure's (`AZURE_STORAGE_ACCOUNT_KEY`, …), on each machine, executors
+included. A spec refers to your own variables as `${NAME}`: only those that begin with `TABLE_`, unless [the
+policy](../security.md#what-a-table-spec-may-reach) allows others.
 """
 
 
