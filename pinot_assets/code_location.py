@@ -23,6 +23,7 @@ from pinot_assets.assets.location_jobs import TableChoice
 from pinot_assets.assets.looks import health_job, table_health
 from pinot_assets.assets.metadata import escaped
 from pinot_assets.assets.operations import operation_jobs
+from pinot_assets.assets.overview import overview_definitions
 from pinot_assets.assets.realtime import realtime_asset, realtime_health, realtime_jobs
 from pinot_assets.assets.runs import table_job
 from pinot_assets.assets.segments import consistent_push_check, segments_asset, source_files_asset
@@ -73,7 +74,8 @@ def build_realtime_definitions(spec: RealtimeTableSpec) -> dg.Definitions:
 
 
 def build_location_definitions(specs: Iterable[AnyTableSpec]) -> dg.Definitions:
-    """Return what the tables of one code location share, once: jobs of operations, and sensors of all tables.
+    """Return what the tables of one code location share, once: jobs of operations, sensors of all tables, and
+    the asset that lists their states.
 
     A run of such a job acts on one table, which its partition or its config names. They need the resources of
     `build_table_definitions`, or `pinot` alone if no table is OFFLINE.
@@ -84,7 +86,7 @@ def build_location_definitions(specs: Iterable[AnyTableSpec]) -> dg.Definitions:
     if not every:
         return dg.Definitions()
     repairs = repairs_sensor(realtime)
-    return dg.Definitions(
+    shared = dg.Definitions(
         jobs=[
             health_job(TableChoice(every)),
             *(operation_jobs(TableChoice(offline)) if offline else ()),
@@ -96,6 +98,7 @@ def build_location_definitions(specs: Iterable[AnyTableSpec]) -> dg.Definitions:
             *([repairs] if repairs is not None else ()),
         ],
     )
+    return dg.Definitions.merge(overview_definitions(every), shared)
 
 
 def built_or_left_out(spec: AnyTableSpec, s3: S3Resource) -> dg.Definitions | LeftOut:

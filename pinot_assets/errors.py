@@ -176,6 +176,10 @@ class PlanOutdated(SessionError):
     """A run was asked to do what a plan report showed, but would now do something else; it did nothing."""
 
 
+class ForgetRefused(SessionError):
+    """A table is not forgotten while work on it is open; nothing was removed."""
+
+
 class RollbackRefused(SessionError):
     """No safe rollback is possible; the text says why."""
 

@@ -22,6 +22,7 @@ from pinot_assets.assets.health import AssetEvent
 from pinot_assets.assets.history import TICK_S, Budget, TableHistory
 from pinot_assets.assets.keys import keys_of, table_key
 from pinot_assets.assets.looks import AnyView, OfflineView, blind_view, look_and_compare, recorded, view_text
+from pinot_assets.assets.overview import KEY, overview_events
 from pinot_assets.assets.runs import runs_under_way
 from pinot_assets.assets.snapshot import Publication, gate_again
 from pinot_assets.core.background import BackgroundCalls
@@ -62,7 +63,7 @@ def tables_sensor(specs: Sequence[AnyTableSpec]) -> dg.SensorDefinition:
 
     @dg.sensor(
         name="pinot_tables",
-        asset_selection=dg.AssetSelection.assets(*map(table_key, specs)),
+        asset_selection=dg.AssetSelection.assets(KEY, *map(table_key, specs)),
         minimum_interval_seconds=INTERVAL_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Looks at each table when it has changed, and every `healthIntervalSec`. Shows its "
@@ -73,6 +74,8 @@ def tables_sensor(specs: Sequence[AnyTableSpec]) -> dg.SensorDefinition:
         tick = _TablesTick(context.instance, pinot.settings, context.cursor or "")
         message = tick.message(rounds.look(tick))
         context.log.info(message)
+        if tick.events:
+            tick.events += overview_events(context.instance, specs, tick.events)
         return dg.SensorResult(skip_reason=dg.SkipReason(message), cursor=tick.last, asset_events=tick.events)
 
     return sensor

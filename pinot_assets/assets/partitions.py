@@ -104,7 +104,8 @@ def file_key(path: str) -> str:
         return path
     directory, _, name = _REFUSED.sub("_", path).rpartition("/")
     digest = _digest(path).hex()[:10]
-    return f"{directory[-28:]}/{name[:18]}~{digest}".lstrip("/")
+    key = f"{directory[-28:]}/{name[:18]}~{digest}".lstrip("/")
+    return f"~{key}" if is_group(key) else key
 
 
 def _grouping(group: str) -> FilePartitioning:

@@ -93,6 +93,10 @@ PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
             "commands.gc:gc",
             "Delete what nothing needs any more: old snapshots, staged tars, sessions, segments, nodes.",
         ),
+        "forget": Entry(
+            "commands.forget:forget",
+            "Leave pinot-assets: delete all that it stores about TABLE. The table stays in Pinot as it is.",
+        ),
         "state": Entry("commands.state:app", "The format of a table's stored state, and its upgrade."),
     },
     "REALTIME tables": {

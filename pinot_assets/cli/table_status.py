@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.markup import escape
 
 from pinot_assets.cli.first_query import FirstQuery
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.text import plural
-from pinot_assets.health.table_status import TableCondition
+from pinot_assets.core.text import counted, plural
+from pinot_assets.health.status_look import facts_of
+from pinot_assets.health.table_status import SourceChanges, StatusReport, TableCondition, table_status
 from pinot_assets.session.detect.observe import (
     ListingComparison,
     Observation,
@@ -21,7 +22,7 @@ from pinot_assets.session.detect.observe import (
 )
 from pinot_assets.session.stores.clients import open_source, open_staging
 from pinot_assets.session.stores.session_store import SessionStore
-from pinot_assets.session.values.state import utc_iso, utc_text
+from pinot_assets.session.values.state import Session, utc_iso, utc_text
 from pinot_assets.session.values.trouble import again_ms, has_lasted, since_ms
 from pinot_assets.source.readiness import unready_words
 from pinot_assets.table_spec import TableSpec
@@ -36,42 +37,59 @@ class TableStatus:
     """What `status` reads of a table.
 
     :ivar behind_since_ms: since when a change waits, epoch milliseconds; None if none waits.
+    :ivar report: the status in a sentence, and what to do; as Dagster's check `status` has it.
     """
 
     spec: TableSpec
     observation: Observation
     listing: ListingComparison
     behind_since_ms: int | None
+    report: StatusReport
 
     @property
     def state(self) -> TableCondition:
-        """The state in a word."""
-        observation, listing, session = self.observation, self.listing, self.observation.session
-        removals = listing.deleted if self.spec.mode != "append" else ()
-        if observation.passing:
-            return TableCondition.TRIED_AGAIN
-        if observation.failures or (session and session.audit and not session.audit.passed):
-            return TableCondition.FAILED
-        if observation.holder is not None:
-            return TableCondition.RUNNING
-        if session is not None:
-            return TableCondition.UNFINISHED
-        if not observation.hold.is_empty:
-            return TableCondition.HELD
-        if listing.new or listing.rewritten or removals or listing.later or listing.waiting:
-            return TableCondition.WAITING
-        return TableCondition.NOT_PUBLISHED if observation.snapshot is None else TableCondition.UP_TO_DATE
+        """The state in a word: that of the report, unless a run works on the table."""
+        is_at_work = self.observation.holder is not None and self.report.state is not TableCondition.FAILED
+        return TableCondition.RUNNING if is_at_work else self.report.state
 
 
-def read_status(spec: TableSpec, store: SessionStore) -> TableStatus:
+def read_status(spec: TableSpec, store: SessionStore, now_ms: int) -> TableStatus:
     """Read a table: its nodes, its ledger, and the listing of its source. Changes nothing.
 
     :raises PinotAssetsError: one of them cannot be read.
     """
     observation = observe(store, open_staging(spec))
+    newest = None if observation.session else store.newest_session()
     inventory = list_source(spec, open_source(spec))
     listing = compare_listing(spec, inventory, observation)
-    return TableStatus(spec, observation, listing, behind_since_ms(inventory, listing, observation.snapshot))
+    since_ms = behind_since_ms(inventory, listing, observation.snapshot)
+    return status_of(spec, observation, listing, since_ms, newest, now_ms)
+
+
+def status_of(
+    spec: TableSpec,
+    observation: Observation,
+    listing: ListingComparison,
+    since_ms: int | None,
+    newest: Session | None,
+    now_ms: int,
+) -> TableStatus:
+    """Return the status that follows from what was read.
+
+    :param since_ms: since when the oldest change waits, epoch milliseconds; None if none waits.
+    :param newest: the newest session, if none is open.
+    """
+    changes = SourceChanges(
+        new=len(listing.new) + len(listing.later),
+        rewritten=len(listing.rewritten) + len(listing.waiting),
+        deleted=len(listing.deleted) if spec.mode != "append" else 0,
+        since_ms=since_ms or 0,
+    )
+    facts = facts_of(spec, observation, newest, changes, len(observation.hold.files))
+    is_held = not observation.hold.is_empty
+    return TableStatus(
+        spec, observation, listing, since_ms, table_status(replace(facts, is_held=is_held), now_ms)
+    )
 
 
 def status_values(status: TableStatus, rows: FirstQuery) -> JsonObject:
@@ -96,6 +114,7 @@ def status_values(status: TableStatus, rows: FirstQuery) -> JsonObject:
             "at": utc_iso(snapshot.published_ms),
             "lineageEntry": snapshot.lineage_entry_id,
         },
+        "unrecordedSegments": observation.unrecorded,
         "source": {
             "listed": listing.listed,
             "new": listing.new,
@@ -120,6 +139,8 @@ def status_values(status: TableStatus, rows: FirstQuery) -> JsonObject:
         },
         "heldBack": {"files": len(observation.hold.files), "removals": len(observation.hold.removals)},
         "leaseHolder": str(observation.holder) if observation.holder else None,
+        "nextStep": status.report.do or None,
+        "nextCommand": status.report.command or None,
         "query": rows.sql,
         "console": rows.console,
     }
@@ -137,9 +158,14 @@ def status_lines(status: TableStatus, rows: FirstQuery, now_ms: int) -> Iterator
     """
     spec, observation, listing = status.spec, status.observation, status.listing
     snapshot, session = observation.snapshot, observation.session
-    yield "table", f"{spec.name_with_type} ({spec.mode})"
+    yield "table", f"{spec.name_with_type} ({spec.mode}): {status.state}"
     if snapshot is None:
         yield "published", "nothing yet"
+        if observation.unrecorded:
+            there = counted(
+                observation.unrecorded, "segment of pinot-assets is", "segments of pinot-assets are"
+            )
+            yield "", f"{there} in Pinot: the next run makes the ledger from them"
     else:
         files, segments = plural(len(snapshot.ledger), "file"), plural(len(snapshot.segments), "segment")
         what = f"{files}, {segments}, {plural(snapshot.rows, 'row')}"
@@ -168,6 +194,9 @@ def status_lines(status: TableStatus, rows: FirstQuery, now_ms: int) -> Iterator
         yield "held back", f"{held} after a rollback; `pinot-assets resume {spec.name}` ends the hold"
     if observation.holder is not None:
         yield "lease", f"held by {escape(str(observation.holder))}"
+    if status.report.do:
+        yield "next", escape(status.report.do)
+        yield "", escape(status.report.command)
     if snapshot is not None:
         yield "query", escape(rows.command)
         yield "console", escape(rows.console)

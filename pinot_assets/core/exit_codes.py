@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from pinot_assets.errors import (
+    ForgetRefused,
     PinotAssetsError,
     PlanOutdated,
     PreflightRefused,
@@ -24,7 +25,7 @@ class ExitCode(IntEnum):
     TERMINATED = 143
 
 
-_REFUSALS = (PlanOutdated, PreflightRefused, SnapshotIncomplete, TypedWrong)
+_REFUSALS = (ForgetRefused, PlanOutdated, PreflightRefused, SnapshotIncomplete, TypedWrong)
 
 
 def code_of(error: PinotAssetsError) -> ExitCode:

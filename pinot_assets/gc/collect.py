@@ -21,8 +21,9 @@ from itertools import groupby
 from typing import Final
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.text import plural, size
+from pinot_assets.core.text import duration, plural, size
 from pinot_assets.errors import LeaseLost, PinotAssetsError, SessionHeld, SwitchStateUnknown
+from pinot_assets.gc.bad_rows import KeptBadRows
 from pinot_assets.gc.orphans import Garbage, Orphan, OrphanKind, survey
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.checks.shadow import remove_shadow
@@ -99,7 +100,14 @@ def _collect(context: TriggerContext, grace_ms: int, on_progress: OnProgress) ->
 
 
 _STAGED: Final = frozenset(
-    (OrphanKind.ROWS, OrphanKind.TAR, OrphanKind.SESSION, OrphanKind.LISTING, OrphanKind.PROBE)
+    (
+        OrphanKind.ROWS,
+        OrphanKind.TAR,
+        OrphanKind.SESSION,
+        OrphanKind.BAD_ROWS,
+        OrphanKind.LISTING,
+        OrphanKind.PROBE,
+    )
 )
 """Kinds of orphans that are objects of the staging area, each deleted alone; their names are their keys."""
 
@@ -187,6 +195,12 @@ def gc_values(garbage: Garbage, collected: Collected | None) -> JsonObject:
         "orphans": [_orphan_values(orphan) for orphan in garbage.old],
         "tooYoung": [_orphan_values(orphan) for orphan in garbage.young],
         "notes": list(garbage.notes),
+        "badRowsKept": {
+            "days": garbage.bad_rows.days,
+            "objects": garbage.bad_rows.objects,
+            "bytes": garbage.bad_rows.size,
+            "oldestHours": round(garbage.bad_rows.oldest_ms / HOUR_MS, 1),
+        },
         "removed": len(collected.removed) if collected else None,
         "notRemoved": collected.failed if collected else None,
     }
@@ -216,11 +230,21 @@ def lines(garbage: Garbage, collected: Collected | None) -> Iterator[str]:
         yield "nothing to delete"
     if garbage.young:
         yield f"too young to be deleted: {_sum(garbage.young)}"
+    if garbage.bad_rows.objects:
+        yield _kept_in_words(garbage.bad_rows)
     if failed:
         yield f"{len(failed):,} could not be deleted:"
     for name, why in [*failed.items()][:SHOWN]:
         yield f"  {name}: {why}"
     yield from garbage.notes
+
+
+def _kept_in_words(kept: KeptBadRows) -> str:
+    return (
+        f"rows put aside that stay: {plural(kept.objects, 'object')} ({size(kept.size)}), the oldest "
+        f"{duration(kept.oldest_ms / 1000)} old; each is kept for "
+        f"{plural(kept.days, 'day')} (badRowDaysToKeep)"
+    )
 
 
 def _sum(some: Sequence[Orphan]) -> str:
@@ -232,5 +256,7 @@ def _groups(some: Sequence[Orphan]) -> Iterator[str]:
         these = [*group]
         shown = ", ".join(o.name for o in these[:SHOWN])
         more = f" and {len(these) - SHOWN:,} more" if len(these) > SHOWN else ""
-        yield f"  {len(these):,} × {kind}  {size(sum(o.size or 0 for o in these))}  {why}"
+        ages = [o.age_ms or 0 for o in these] if kind is OrphanKind.BAD_ROWS else []
+        oldest = f"; the oldest is {duration(max(ages) / 1000)} old" if ages else ""
+        yield f"  {len(these):,} × {kind}  {size(sum(o.size or 0 for o in these))}  {why}{oldest}"
         yield f"    {shown}{more}"

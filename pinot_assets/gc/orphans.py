@@ -8,12 +8,14 @@ rules. Nothing is changed here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from pinot_assets.core.text import plural
 from pinot_assets.errors import SnapshotCorrupt
+from pinot_assets.gc.bad_rows import NO_BAD_ROWS, BadRowRetention, KeptBadRows, is_bad_rows, versions_in_use
+from pinot_assets.gc.staged_names import PROBE, SESSION_OBJECT, SNAPSHOT_ROWS, staged_segment
 from pinot_assets.health.leftovers import SEGMENTS, unreferenced
 from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.pinot.shadow_table import left_shadow
@@ -31,11 +33,6 @@ from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.source.file_table import ObjectInfo
 from pinot_assets.table_spec import TableSpec
 
-_TAR = re.compile(r"segments/(?P<segment>[^/]+?)(?:\.metadata)?\.tar\.gz")
-_ROWS = re.compile(r"snapshots/[0-9]+-[0-9a-f]{64}\.parquet")
-_SESSION = re.compile(r"sessions/(?P<id>(?P<node>cp[0-9]+)-[0-9a-f]{6})/.+")
-_PROBE = re.compile(r"\.pinot-assets-probe-[0-9a-f]{32}")
-
 
 class OrphanKind(StrEnum):
     """What an orphan is, in the order in which they are deleted."""
@@ -48,6 +45,7 @@ class OrphanKind(StrEnum):
     ROWS = "rows of a snapshot"
     TAR = "staged tar"
     SESSION = "session object"
+    BAD_ROWS = "rows put aside"
     LISTING = "part of a listing"
     PROBE = "probe"
     TABLE = "nodes of a table"
@@ -62,6 +60,7 @@ class Orphan:
     :ivar size: bytes; None where that is not known.
     :ivar age_ms: how long it has existed; None where the session machine itself deletes it at its next run,
         however young it is.
+    :ivar is_due: whether the time for which the table keeps it is over, so that no grace time counts.
     """
 
     kind: OrphanKind
@@ -69,6 +68,11 @@ class Orphan:
     why: str
     size: int | None = None
     age_ms: int | None = None
+    is_due: bool = False
+
+    def may_go(self, grace_ms: int) -> bool:
+        """Whether it is old enough to be deleted."""
+        return self.is_due or self.age_ms is None or self.age_ms >= grace_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ class TableFacts:
     :ivar segments: all names in Pinot's table.
     :ivar shadow: name of the shadow table, or of its schema alone, that an audit left in Pinot, "" for none.
     :ivar staged: every object of the staging area.
+    :ivar bad_rows: how long rows that were put aside are kept.
     :ivar now_ms: time by the clock of the staging area.
     :ivar here_ms: time by this machine's clock, for stamps of Pinot's controller, whose clock cannot be read.
     """
@@ -100,6 +105,7 @@ class TableFacts:
     lineage: Lineage
     shadow: str
     staged: Mapping[str, Fingerprint]
+    bad_rows: BadRowRetention
     now_ms: int
     here_ms: int
 
@@ -123,8 +129,9 @@ def orphans_of(facts: TableFacts) -> Iterator[Orphan]:
         yield from _snapshots(facts, facts.kept)
         yield from _tars(facts, facts.kept)
         yield from _session_objects(facts, facts.kept)
+        yield from _bad_rows(facts)
         yield from _listings(facts)
-        for key in filter(_PROBE.fullmatch, facts.staged):
+        for key in filter(PROBE.fullmatch, facts.staged):
             yield _object(facts, OrphanKind.PROBE, key, "a probe of the store left it when it died")
 
 
@@ -148,7 +155,7 @@ def _snapshots(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
     why = "older than what the table keeps, and no rollback needs it"
     for key in sorted({header.ref.key for header in facts.expired}):
         yield _object(facts, OrphanKind.SNAPSHOT, key, why)
-    for key in sorted(filter(_ROWS.fullmatch, facts.staged.keys() - kept.objects)):
+    for key in sorted(filter(SNAPSHOT_ROWS.fullmatch, facts.staged.keys() - kept.objects)):
         yield _object(facts, OrphanKind.ROWS, key, "no kept snapshot names them")
 
 
@@ -156,8 +163,7 @@ def _tars(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
     sizes = {key: version.size for key, version in facts.staged.items() if key.startswith(SEGMENTS)}
     open_session = facts.session.id if facts.session is not None else ""
     for key in unreferenced(facts.table, sizes, kept.segments, open_session):
-        match = _TAR.fullmatch(key)
-        if match and is_ours(facts.table, match["segment"]):
+        if staged_segment(facts.table, key):
             yield _object(facts, OrphanKind.TAR, key, "no kept snapshot and no open session names it")
 
 
@@ -165,13 +171,26 @@ def _session_objects(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
     """Yield plans and receipts of sessions that ZooKeeper has forgotten and no kept snapshot comes from."""
     nodes = {*facts.nodes[-KEPT_SESSIONS:], *([facts.session.node] if facts.session is not None else [])}
     for key in sorted(facts.staged):
-        match = _SESSION.fullmatch(key)
-        if match is None or match["node"] in nodes or match["id"] in kept.sessions:
+        match = SESSION_OBJECT.fullmatch(key)
+        if match is None or match["node"] in nodes or match["id"] in kept.sessions or is_bad_rows(key):
             continue
         if not facts.hold.startswith(f"sessions/{match['id']}/"):
             yield _object(
                 facts, OrphanKind.SESSION, key, f"no kept snapshot comes from session {match['id']}"
             )
+
+
+def _bad_rows(facts: TableFacts) -> Iterator[Orphan]:
+    """Yield rows put aside that are kept no longer, then those of files that are not published any more."""
+    retention, why = facts.bad_rows, "the file that they come from is not published any more"
+    aside = [
+        _object(facts, OrphanKind.BAD_ROWS, key, why) for key in sorted(facts.staged) if is_bad_rows(key)
+    ]
+    over = [orphan for orphan in aside if retention.is_over(orphan.name, orphan.age_ms or 0)]
+    for orphan in over:
+        days = f"they are kept for {plural(retention.days, 'day')} (badRowDaysToKeep)"
+        yield replace(orphan, why=days, is_due=True)
+    yield from (orphan for orphan in aside if orphan not in over and retention.is_of_no_file(orphan.name))
 
 
 def _listings(facts: TableFacts) -> Iterator[Orphan]:
@@ -206,12 +225,14 @@ class Garbage:
     :ivar young: orphans that may be deleted once they are old enough.
     :ivar expired: the snapshots among `old`.
     :ivar notes: what could not be judged, and why.
+    :ivar bad_rows: the rows put aside that stay.
     """
 
     old: tuple[Orphan, ...]
     young: tuple[Orphan, ...]
     expired: tuple[SnapshotHeader, ...]
     notes: tuple[str, ...]
+    bad_rows: KeptBadRows = NO_BAD_ROWS
 
 
 def garbage(driver: Driver, grace_ms: int) -> Garbage:
@@ -248,6 +269,8 @@ def survey(spec: TableSpec, clients: TableClients, pointer: Pointer, grace_ms: i
         expired, kept, why = _snapshots_to_go(spec, clients, listed, pointer, session, grace_ms, now_ms)
     else:
         expired, kept, why = (), None, "ZooKeeper has no snapshot, and a run may need what is staged"
+    days, has_bad_rows = spec.ingestion.bad_row_days_to_keep, any(is_bad_rows(info.key) for info in listed)
+    in_use = versions_in_use(staging, pointer) if has_bad_rows else None
     old, young = list[Orphan](), list[Orphan]()
     for orphan in orphans_of(
         TableFacts(
@@ -262,13 +285,15 @@ def survey(spec: TableSpec, clients: TableClients, pointer: Pointer, grace_ms: i
             lineage=lineage,
             shadow=left_shadow(clients.pinot, spec.name),
             staged={info.key: info.fingerprint for info in listed},
+            bad_rows=BadRowRetention(days, session.id if session is not None else "", in_use),
             now_ms=now_ms,
             here_ms=clients.now_ms(),
         )
     ):
-        (old if orphan.age_ms is None or orphan.age_ms >= grace_ms else young).append(orphan)
+        (old if orphan.may_go(grace_ms) else young).append(orphan)
     notes = (f"nothing that is staged is deleted: {why}",) if why else ()
-    return Garbage(tuple(old), tuple(young), expired, notes)
+    kept_rows = KeptBadRows.of(days, listed, {orphan.name for orphan in old}, now_ms)
+    return Garbage(tuple(old), tuple(young), expired, notes, kept_rows)
 
 
 def _snapshots_to_go(

@@ -83,7 +83,8 @@ def orphans(probe: TableProbe) -> CheckResult:
                 f"queries see {plural(len(shown), 'segment')} that are in no snapshot ({some(shown)})",
                 f"{run}: every trigger deletes them first"
                 if referenced.has_ledger
-                else "restore the table's nodes in ZooKeeper, or delete these segments and ingest again",
+                else f"{run}: it makes the ledger from them; after `pinot-assets forget {table}`, delete the "
+                "table spec instead",
                 Severity.ERROR,
             ),
             *problem_if(

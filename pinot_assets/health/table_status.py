@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from pinot_assets.core.check_result import CheckResult, Severity, base_name
-from pinot_assets.core.text import duration, plural
+from pinot_assets.core.text import plural
 from pinot_assets.session.values.state import Owner, Session, utc_text
 from pinot_assets.session.values.trouble import has_lasted, passes, so_long, stands
 from pinot_assets.snapshot.manifest import Snapshot
@@ -43,6 +44,9 @@ class TableCondition(StrEnum):
     """Nothing is published yet."""
     UP_TO_DATE = "up to date"
     """The table is what its files are."""
+
+
+NEEDS_PERSON: Final = frozenset((TableCondition.FAILED, TableCondition.HELD))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +121,8 @@ class StatusReport:
 
     @property
     def severity(self) -> Severity:
-        """ERROR if somebody has to repair something, else WARN; without meaning if it passes."""
-        return Severity.ERROR if self.state is TableCondition.FAILED else Severity.WARN
+        """ERROR if the table takes in nothing until a person acts, else WARN; of no meaning if it passes."""
+        return Severity.ERROR if self.state in NEEDS_PERSON else Severity.WARN
 
     @property
     def sentence(self) -> str:
@@ -286,13 +290,12 @@ def _waiting(facts: StatusFacts, now_ms: int) -> StatusReport | None:
     )
 
 
-def _behind(facts: StatusFacts, now_ms: int) -> StatusReport | None:
+def _behind(facts: StatusFacts, _: int) -> StatusReport | None:
     changes = facts.changes
     if not changes.total:
         return None
-    since = ""
-    if changes.since_ms:
-        since = f" since {utc_text(changes.since_ms)} ({duration((now_ms - changes.since_ms) / 1000)})"
+    # Without the age: Dagster and other stores show this sentence later, too.
+    since = f" since {utc_text(changes.since_ms)}" if changes.since_ms else ""
     works = f"; a run has begun, by {facts.holder}" if facts.holder else ""
     return StatusReport(
         facts.table,

@@ -15,6 +15,7 @@ from pinot_assets.errors import PinotNotFound, SessionHeld
 from pinot_assets.gc import orphans
 from pinot_assets.gc.collect import Collected, collect
 from pinot_assets.gc.orphans import Garbage, garbage
+from pinot_assets.ingest.contract.task_outputs import bad_rows_key
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.shadow_table import shadow_config, shadow_name, shadow_schema
 from pinot_assets.session.driver import Driver
@@ -326,3 +327,61 @@ def test_tars_of_a_snapshot_that_is_too_young_to_go_stay_however_old() -> None:
     assert gc.collected is not None
     assert [o.name for o in gc.collected.removed] == [f"segments/{TABLE}__cp1-abcdef_0_0_0.tar.gz"]
     assert kept(table) == before
+
+
+def put_aside(table: ModelTable, session: str, days: int) -> str:
+    """An object with rows that were put aside so many days ago, of a file version that is published."""
+    staging = Staging(table.staging)
+    file = next(read_snapshots(staging, snapshot_refs(staging))).snapshot.files[0]
+    key = f"sessions/{session}/{bad_rows_key(file.uri, file.fingerprint, 0)}"
+    made_us = max(info.fingerprint.mtime_us for info in table.staging.list()) - days * 24 * HOUR_MS * 1000
+    table.staging.write(key, b"rows", mtime_us=made_us)
+    return key
+
+
+@pytest.mark.parametrize("kind", TROUBLES)
+def test_rows_put_aside_go_after_their_days_whatever_happens_meanwhile(kind: Kind) -> None:
+    def with_rows() -> tuple[ModelTable, str]:
+        table = ModelTable(spec_of, "sync")
+        table.source.write("A", b"A1")
+        table.start(run)
+        published = next(
+            read_snapshots(Staging(table.staging), snapshot_refs(Staging(table.staging)))
+        ).snapshot
+        young, old = (
+            put_aside(table, f"{session}-abcdef", days) for session, days in (("cp9", 29), ("cp8", 31))
+        )
+        mine = put_aside(table, published.session, 31)
+        assert len({young, old, mine}) == 3
+        return table, young
+
+    places = len(with_rows()[0].start(Gc(HOUR_MS)).process.effects)
+    for place in range(1, places + 1):
+        table, young = with_rows()
+        table.start(Gc(HOUR_MS), [Trouble(place, kind)])
+        table.expire()
+        table.later(60)
+        gc = Gc(99 * 24 * HOUR_MS)  # a grace time is no longer retention
+        assert table.start(gc).process.error is None
+        there = {info.key for info in table.staging.list() if "/bad-rows/" in info.key}
+        assert there == {young}, f"{kind} at {place}"
+        table.source.write("A", b"A9")
+        table.start(run)
+        settle(table)
+        assert not table.truth.violations, f"{kind} at {place}"
+
+
+def test_rows_put_aside_by_an_open_session_stay_and_go_with_the_file_that_left_the_table() -> None:
+    table = littered()
+    table.source.write("A", b"A9")
+    table.start(run, [Trouble("end_replace_segments", Kind.DIES_BEFORE)])
+    table.expire()
+    opened = put_aside(table, table.truth.open_session, 31)
+    gone = put_aside(table, "cp2-abcdef", 2)
+    table.start(Gc(0))
+    assert {opened, gone} <= {info.key for info in table.staging.list()}
+    table.start(run)
+    table.source.write("A", b"A10")  # the version that the rows come from is not published any more
+    table.start(run)
+    table.start(Gc(0))
+    assert [info.key for info in table.staging.list() if "/bad-rows/" in info.key] == []

@@ -121,10 +121,25 @@ def test_the_gate_that_shut_at_the_command_line_is_shown(five: Console) -> None:
     five.says("Nothing is switched: nothing is published yet")
 
 
-def test_the_catalog_tells_failed_and_new_tables_from_published_ones(five: Console) -> None:
-    """Not held and behind from fine: Dagster shows warnings of checks on the table's own page alone."""
+def test_one_page_has_a_line_for_each_table_that_is_not_up_to_date(five: Console) -> None:
+    five.asset("pinot_assets/tables")
+    five.says("5 tables: 1 failed, 1 held, 1 waiting, 1 not published, 1 up to date")
+    five.says(*(text for name, (text, _) in SAYS.items() if name != "fine_table"))
+    five.says_not("is published as the source has it")
+    five.shot("tables")
+
+
+def test_the_catalog_shows_failed_held_and_new_tables(five: Console) -> None:
+    """Not a table that is behind: Dagster shows warnings of checks on the page of the table alone."""
     five.page.goto(f'{five.url}/assets?asset-selection=kind:"table"')
     five.says(*SAYS)
     expect(five.page.get_by_text("Never materialized", exact=True)).to_have_count(2)
     expect(five.page.get_by_text("Materialized", exact=True)).to_have_count(3)
     five.shot("tables-catalog")
+
+
+def test_the_graph_shows_them_too(five: Console) -> None:
+    five.graph()
+    five.says(*SAYS)
+    five.says_not("fetching statuses")
+    five.shot("tables-graph")

@@ -123,6 +123,11 @@ CLASSES: Final = {
     "PlanOutdated": Meaning(
         "something has changed since the plan was made; nothing was done", "make a new plan"
     ),
+    "ForgetRefused": Meaning(
+        "`pinot-assets forget` met an open session, an unfinished switch, or segments in no snapshot; "
+        "exit code 2",
+        "type the command that it names, then `pinot-assets forget` again",
+    ),
     "RollbackRefused": Meaning(
         "neither a revert nor a re-publish is possible; the message says why for both",
         "put the former files back and run",

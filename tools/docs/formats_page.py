@@ -68,11 +68,13 @@ class FormatLine(Enum):
         Section.COLUMNS,
         "single-value INT, LONG, FLOAT, DOUBLE, BIG_DECIMAL, BOOLEAN, TIMESTAMP, STRING, JSON, BYTES",
     )
-    MULTI_VALUE = _native(Section.COLUMNS, "multi-value dimensions of these types but BIG_DECIMAL and JSON")
+    MULTI_VALUE = _native(
+        Section.COLUMNS, "multi-value dimensions of these types, except BIG_DECIMAL and JSON"
+    )
     COLUMN_INVALID = _refused(
         Section.COLUMNS,
-        "multi-value BIG_DECIMAL and JSON, multi-value metrics and date-times, metrics that are no numbers "
-        "or BYTES, date-times without format, a `maxLength` that is none, a name twice, no column at all",
+        "multi-value BIG_DECIMAL and JSON; multi-value metrics and date-times; metrics that are neither "
+        "numbers nor BYTES; date-times without a format; an invalid `maxLength`; a name twice; no column",
         Feature.COLUMN_INVALID,
     )
     NULLS = _native(
@@ -105,7 +107,7 @@ class FormatLine(Enum):
     RAW = _native(
         Section.ENCODINGS,
         "`noDictionaryColumns` and RAW encoding: versions 2 to 5, PASS_THROUGH, LZ4, GZIP, ZSTANDARD, SNAPPY",
-        "equal bytes but for SNAPPY, and for ZSTANDARD where the two libzstd differ",
+        "equal bytes, except for SNAPPY, and for ZSTANDARD if the two libzstd differ",
     )
     CODEC_UNREADABLE = _refused(
         Section.ENCODINGS, "codecs DELTA and DELTADELTA without dictionary", Feature.CODEC_UNREADABLE
@@ -131,13 +133,13 @@ class FormatLine(Enum):
     INVERTED_AT_BUILD = _native(
         Section.INDEXES,
         "inverted index with `createInvertedIndexDuringSegmentGeneration` or in `fieldConfigList`",
-        "Pinot's own builder writes it then; never on a sorted column",
+        "as Pinot's own builder does; never on a sorted column",
     )
     INVERTED = _server(Section.INDEXES, "other inverted indexes (`invertedIndexColumns`)")
-    BLOOM = _native(Section.INDEXES, "bloom filter", "Pinot's own builder writes it too")
+    BLOOM = _native(Section.INDEXES, "bloom filter", "as Pinot's own builder does")
     BLOOM_INVALID = _refused(
         Section.INDEXES,
-        "bloom filter on BOOLEAN, with an fpp that is no share or a size that is no number",
+        "bloom filter on BOOLEAN, or with an invalid fpp or size",
         Feature.INDEX_INVALID,
     )
     SERVER_BUILT = _server(
@@ -149,7 +151,8 @@ class FormatLine(Enum):
     )
     INDEX_NEEDS_DICTIONARY = _refused(
         Section.INDEXES,
-        "FST, IFST and vector index of a column without dictionary, range index of one that is no number",
+        "FST, IFST or vector index of a column without dictionary; range index of such a column that is not "
+        "a number",
         Feature.INDEX_NEEDS_DICTIONARY,
     )
     TIMESTAMP_INDEX_OF_NULLS = _refused(
@@ -162,7 +165,7 @@ class FormatLine(Enum):
     SORTED_COLUMN = _native(
         Section.ROWS,
         "`sortedColumn`",
-        "the rows of each segment are sorted by it, and by the second where the first are equal",
+        "the rows of each segment are sorted by the first column, then by the second, and so on",
     )
     SORTED_COLUMN_INVALID = _refused(
         Section.ROWS,
@@ -173,7 +176,7 @@ class FormatLine(Enum):
         Section.ROWS,
         "`segmentPartitionConfig` with Modulo, Murmur, Murmur2, Murmur3, HashCode, ByteArray and "
         "BoundedColumnValue",
-        "the partitions found are written; rows are not moved between segments",
+        "the segment has the partitions of its rows; rows are not moved between segments",
     )
     PARTITIONS_INVALID = _refused(
         Section.ROWS,
@@ -189,14 +192,14 @@ class FormatLine(Enum):
     TIME_FORMAT_OTHER = _refused(Section.TIME, "other date patterns and zones", Feature.TIME_FORMAT_OTHER)
     TIME_COLUMN = _refused(
         Section.TIME,
-        "a time column that is no DATE_TIME field, or of a type its format cannot have",
+        "a time column that is not a DATE_TIME field, or whose type does not fit its format",
         Feature.TIME_COLUMN,
     )
     TRANSFORM = _native(
         Section.INGESTION,
         f"`transformConfigs`, `filterConfig` of {', '.join(_FUNCTIONS)}, AND, OR, NOT, IS NULL, literals and "
         "columns",
-        "translated to Spark SQL; such files are read by Spark",
+        "translated to Spark SQL; Spark reads such files",
     )
     TRANSFORM_OTHER = _refused(
         Section.INGESTION,
@@ -209,7 +212,8 @@ class FormatLine(Enum):
     )
     TRANSFORM_INVALID = _refused(
         Section.INGESTION,
-        "two functions of one column, functions that need each other, a `filterConfig` that is no condition",
+        "two functions of one column, functions that need each other, a `filterConfig` that is not a "
+        "condition",
         Feature.TRANSFORM_INVALID,
     )
     INGESTION = _refused(
@@ -222,7 +226,7 @@ class FormatLine(Enum):
     UPSERT = _refused(Section.INGESTION, "`upsertConfig`, `dedupConfig`", Feature.UPSERT)
     CONFIG_SHAPE = _refused(
         Section.INGESTION,
-        "a text where Pinot has a list or an object, and the like; a column twice in `fieldConfigList`",
+        "a text where Pinot expects a list or an object, and the like; a column twice in `fieldConfigList`",
         Feature.CONFIG_SHAPE,
     )
     OLD_SERVER = _refused(Section.INGESTION, "`minServer` before 0.11", Feature.OLD_SERVER)

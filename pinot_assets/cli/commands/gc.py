@@ -18,6 +18,7 @@ from pinot_assets.cli.terminal import new_console, show_json
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
+from pinot_assets.gc.bad_rows import keeping_bad_rows
 from pinot_assets.gc.collect import Collected, collect, forget_table, gc_values, lines, nodes_of_dropped_table
 from pinot_assets.gc.orphans import GRACE_HOURS, Garbage, garbage
 from pinot_assets.pinot.versions import HOUR_MS
@@ -26,6 +27,7 @@ from pinot_assets.session.stores.clients import open_known_stores
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.yaml.values import INT_MAX
 
 NOTHING = Garbage((), (), (), ())
 
@@ -57,6 +59,16 @@ def gc(
     grace_hours: Annotated[
         float, typer.Option("--grace-hours", min=0, max=1e6, help="What is younger is kept.", metavar="HOURS")
     ] = GRACE_HOURS,
+    bad_row_days: Annotated[
+        int | None,
+        typer.Option(
+            "--bad-row-days",
+            min=0,
+            max=INT_MAX,
+            help="For how long rows put aside are kept, instead of badRowDaysToKeep; 0 keeps none.",
+            metavar="DAYS",
+        ),
+    ] = None,
     tables: TablesOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -67,6 +79,9 @@ def gc(
     can repeat it, and end it at any time. It never deletes what queries see, what a rollback or an open
     session needs, what may not belong to this project, or source files.
 
+    Deletes rows put aside that are older than badRowDaysToKeep of the table spec, whatever the grace time
+    is, and those whose file is no longer published. Rows of an open session are kept.
+
     Without TABLE, also deletes what ZooKeeper still has of tables that Pinot does not have any more.
 
     Exits 0, 2 when something could not be deleted, 1 when a table could not be read.
@@ -74,7 +89,8 @@ def gc(
     err, grace_ms = new_console(stderr=True), int(grace_hours * HOUR_MS)
     chosen = offline_tables([], tables) if table is None else Chosen([one_table(table, tables)])
     of_table, of_nodes = (_collect, _forget) if apply else (_plan, _plan_nodes)
-    answers = [_answer(spec, grace_ms, of_table) for spec in chosen.specs]
+    specs = [spec if bad_row_days is None else keeping_bad_rows(spec, bad_row_days) for spec in chosen.specs]
+    answers = [_answer(spec, grace_ms, of_table) for spec in specs]
     answers += [GcAnswer(one.name, error=one.error) for one in chosen.left_out]
     if table is None:
         answers += _dropped(grace_ms, of_nodes)

@@ -100,10 +100,11 @@ def status(
         _show_all(tables, as_json)
         return
     spec, settings = one_table(table, tables), load_settings()
+    now_ms = _now_ms()
     with open_session_store(spec, settings) as store:
-        read = read_status(spec, store)
+        read = read_status(spec, store, now_ms)
     rows = first_query(spec.name, settings.pinot.controller_url)
-    show_answer(as_json, status_values(read, rows), fields(status_lines(read, rows, _now_ms()), 9))
+    show_answer(as_json, status_values(read, rows), fields(status_lines(read, rows, now_ms), 9))
 
 
 def _show_all(tables: Path | None, as_json: bool) -> None:
@@ -177,7 +178,8 @@ def _rows(specs: Sequence[AnyTableSpec]) -> list[TableRow]:
 
 
 def _of_files(spec: TableSpec, store: SessionStore, settings: Settings) -> TableRow:
-    read, now_ms = read_status(spec, store), _now_ms()
+    now_ms = _now_ms()
+    read = read_status(spec, store, now_ms)
     session, hold, listing = read.observation.session, read.observation.hold, read.listing
     waiting = f"+{len(listing.new)} ~{len(listing.rewritten)} -{len(listing.deleted)}"
     failed = session.counts.get("failed", 0) if session is not None else 0

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from pinot_assets.cli.options import AsJson
 from pinot_assets.cli.realtime.table import DeepStore, RealtimeTableName, open_table
-from pinot_assets.cli.terminal import Terminal, show_answer, show_json
+from pinot_assets.cli.terminal import Terminal, new_console, show_answer, show_json
 from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
@@ -24,7 +24,7 @@ from pinot_assets.realtime.read.reading import open_deep_store, read_state
 from pinot_assets.session.values.state import utc_iso
 
 _WIDE = 1000
-"""Width in columns, so that no segment name is cut: users copy them. The terminal wraps the lines."""
+"""Width in columns, so that no segment name is cut: users copy them."""
 _COLOURS = {"": "red", "COMMITTING": "yellow", "IN_PROGRESS": "cyan"}
 
 
@@ -50,13 +50,17 @@ def status(table: RealtimeTableName, as_json: AsJson = False) -> None:
         }
         show_json(values)
         return
-    wide = Terminal(width=_WIDE, highlight=False)
-    wide.print(_heading(state))
-    wide.print(segment_table(rows))
+    console, wide = new_console(), Terminal(width=_WIDE, highlight=False)
+    console.print(_heading(state))
+    table = segment_table(rows)
+    if console.is_terminal and wide.measure(table).maximum > console.width:
+        console.print("\n".join(segment_lines(rows)))
+    else:
+        wide.print(table)
     for part, reason in state.unread.items():
         if part == "tmp_uploads":
             continue  # `health` checks these
-        wide.print(f"[yellow]not known[/] {part}: {escape(reason)}")
+        console.print(f"[yellow]not known[/] {part}: {escape(reason)}")
 
 
 def health(
@@ -88,25 +92,41 @@ def health(
     raise typer.Exit(ExitCode.DONE if all(answer.passed for answer in answers) else ExitCode.REFUSED)
 
 
+COLUMNS = ("segment", "status", "age", "copy", "replicas", "rows", "offsets", "note")
+
+
 def segment_table(rows: Sequence[SegmentRow]) -> Table:
     """Return the segments as a table for the terminal."""
-    shown = Table(
-        "segment", "status", "age", "copy", "replicas", "rows", "offsets", "note",
-        box=None, header_style="bold", padding=(0, 2, 0, 0),
-    )  # fmt: skip
+    shown = Table(*COLUMNS, box=None, header_style="bold", padding=(0, 2, 0, 0))
     for row in rows:
-        colour = _COLOURS.get(row.status, "green")
-        shown.add_row(
-            escape(row.segment),
-            f"[{colour}]{row.status or 'no status'}[/]",
-            _age(row.age_s),
-            "" if row.status == SegmentStatus.IN_PROGRESS else row.copy,
-            ", ".join(f"{count} {state}" for state, count in sorted(Counter(row.replicas.values()).items())),
-            "" if row.rows is None else f"{row.rows:,}",
-            f"{row.start_offset or '?'}–{row.end_offset or ''}",
-            f"[red]{escape(row.note)}[/]" if row.note else "",
-        )
+        shown.add_row(*_cells(row))
     return shown
+
+
+def segment_lines(rows: Sequence[SegmentRow]) -> Iterator[str]:
+    """Yield the segments for a terminal in which the table has no room: a name, and below it what it is."""
+    for row in rows:
+        name, status, age, copy, replicas, number, offsets, note = _cells(row)
+        yield name
+        rows_text = f"{number} rows" if number else ""
+        yield "  " + ", ".join(filter(None, (status, age, copy, replicas, rows_text, f"offsets {offsets}")))
+        if note:
+            yield f"  {note}"
+
+
+def _cells(row: SegmentRow) -> tuple[str, ...]:
+    """Return a text with markup for each of `COLUMNS`."""
+    colour = _COLOURS.get(row.status, "green")
+    return (
+        escape(row.segment),
+        f"[{colour}]{row.status or 'no status'}[/]",
+        _age(row.age_s),
+        "" if row.status == SegmentStatus.IN_PROGRESS else row.copy,
+        ", ".join(f"{count} {state}" for state, count in sorted(Counter(row.replicas.values()).items())),
+        "" if row.rows is None else f"{row.rows:,}",
+        f"{row.start_offset or '?'}–{row.end_offset or ''}",
+        f"[red]{escape(row.note)}[/]" if row.note else "",
+    )
 
 
 def _age(seconds: float | None) -> str:

@@ -274,6 +274,7 @@ _NEXT: Final = {
     "upgrade": "pinot-assets state upgrade {}",
     "clear": "pinot-assets session clear {}",
     "collect": "pinot-assets gc {} --apply",
+    "forget": "pinot-assets forget {}",
 }
 """The command that continues an interrupted step; `run` continues all steps that are not named here."""
 

@@ -15,13 +15,14 @@ import pyarrow as pa
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError, SnapshotCorrupt
+from pinot_assets.session.context.context import is_fresh
 from pinot_assets.session.lineage.stale_pointer import newer_than
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import read_snapshots
 from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.session.values.plan import Plan, Row, RowStatus
-from pinot_assets.session.values.state import Owner, Pointer, Session, is_ours, utc_iso
+from pinot_assets.session.values.state import Owner, Pointer, Session, is_ours, ours_of, utc_iso
 from pinot_assets.session.values.trouble import passes, stands
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef, versions_of
 from pinot_assets.snapshot.receipt import Failure, Receipt
@@ -52,6 +53,8 @@ class Observation:
     :ivar failures: files that failed in its last attempt.
     :ivar failed_versions: the version tokens of those files that the attempt was planned for, by URI.
     :ivar holder: who holds the lease.
+    :ivar unrecorded: number of segments of ours in Pinot, if ZooKeeper has no record of the table (it was
+        lost, or `forget` deleted it); else 0. The next run makes the ledger from them.
     :ivar snapshot: the ledger; None if there is none, or if the table was re-created since.
     :ivar plan: the open session's plan.
     """
@@ -64,6 +67,7 @@ class Observation:
     snapshot: Snapshot | None
     hold: Hold
     plan: Plan | None = None
+    unrecorded: int = 0
 
     @property
     def passing(self) -> bool:
@@ -111,7 +115,7 @@ def observe(store: SessionStore, staging: Staging) -> Observation:
     :raises SessionError: a node cannot be read.
     :raises SnapshotCorrupt: the ledger cannot be read.
     """
-    pointer = store.pointer()
+    pointer, table = store.pointer(), store.table.removesuffix("_OFFLINE")
     session = store.active_session(pointer)
     plan = staging.plan(session.plan) if session else None
     blocking = session.failures if session and session.has_blocking_failures else None
@@ -128,6 +132,7 @@ def observe(store: SessionStore, staging: Staging) -> Observation:
         snapshot=_ledger(store, staging, pointer),
         hold=staging.hold(pointer.hold) if pointer.hold else NO_HOLD,
         plan=plan,
+        unrecorded=len(ours_of(table, store.segment_names())) if is_fresh(pointer) else 0,
     )
 
 

@@ -57,7 +57,7 @@ def rebuild_if_lost(context: TriggerContext) -> Snapshot | None:
     if is_fresh(context.lease.pointer) and ours_of(context.table, context.pinot.all_segments(context.table)):
         close_lost_entries(context)
         if visible := ours_of(context.table, context.pinot.visible_segments(context.table)):
-            _rebuild(context, visible, "the pointer in ZooKeeper was lost")
+            _rebuild(context, visible, "ZooKeeper has no record of the table (lost, or deleted by `forget`)")
     return context.current_snapshot()
 
 

@@ -6,7 +6,7 @@ import contextlib
 from typing import Final
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError, RolledBackError, RuntimeInconsistency
+from kazoo.exceptions import KazooException, NoNodeError, RolledBackError, RuntimeInconsistency
 from kazoo.security import OPEN_ACL_UNSAFE
 
 from pinot_assets.core.stored_format import structured
@@ -32,6 +32,17 @@ def make_own_path(client: KazooClient, path: str) -> None:
         with contextlib.suppress(NoNodeError):  # a lease that was let go meanwhile
             client.set_acls(f"{path}/{child}", ours)
     client.set_acls(path, ours)  # last: if a run dies before this, the next one repeats all
+
+
+def remove_empty_parents(client: KazooClient, path: str) -> None:
+    """Delete the two nodes above a node of ours that is gone, unless they hold something else. Never raises.
+
+    They are the table's in Pinot's record of tasks; whoever needs them makes them again.
+    """
+    of_task = path.rpartition("/")[0]
+    with contextlib.suppress(KazooException):
+        client.retry(client.delete, of_task)
+        client.retry(client.delete, of_task.rpartition("/")[0])
 
 
 def lease_holder(client: KazooClient, path: str) -> Owner | None:

@@ -151,6 +151,8 @@ class FileIngestion(BaseModel):
     """What happens to a row that cannot be read: its file fails, or a Parquet file gets the row."""
     max_bad_rows: Annotated[BadRowLimit, Field(alias="maxBadRows")] = "1%"
     """How many rows of one file may be put aside: 100, or 0.5% of them."""
+    bad_row_days_to_keep: Annotated[Count, Field(alias="badRowDaysToKeep")] = 30
+    """Rows that were put aside are kept for so many days; gc deletes older ones. 0 keeps none."""
     on_missing_column: Annotated[Literal["null", "fail"], AnyCase(), Field(alias="onMissingColumn")] = "null"
     """What happens if a file lacks a column: the column is null, or the file fails."""
     engine: Annotated[Literal["arrow", "spark"], AnyCase()] = "arrow"

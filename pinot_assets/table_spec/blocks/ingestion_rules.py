@@ -161,6 +161,7 @@ _BESIDE: Final = {
     "sensorRetries": ("consistentPushMaxRetries",),
     "scheduleTimezone": ("schedule",),
     "maxBadRows": ("onBadRow",),
+    "badRowDaysToKeep": ("onBadRow",),
     "onBadRow": ("maxBadRows",),
     "sweepSeconds": (_QUEUE, "inputDirURI"),
     _QUEUE: ("sweepSeconds", "inputDirURI"),
@@ -199,6 +200,7 @@ def _other_notes(case: Case) -> Iterable[tuple[str, bool, str]]:
         'needs pip install "pinot-assets[avro]" where Spark\'s executors run; it is missing on this machine'
     )
     limit_alone = spec.on_bad_row == "fail" and "maxBadRows" in written
+    days_alone = spec.on_bad_row == "fail" and "badRowDaysToKeep" in written
     bad_rows = f"rows that cannot be read are put aside, up to {spec.max_bad_rows} of each file"
     sweep_alone = spec.notification_queue is None and "sweepSeconds" in written
     zone_alone = spec.schedule is None and "scheduleTimezone" in written
@@ -209,6 +211,7 @@ def _other_notes(case: Case) -> Iterable[tuple[str, bool, str]]:
         ("scheduleTimezone", zone_alone, "has no effect without a schedule"),
         ("inputFormat", lacks_avro, avro),
         ("maxBadRows", limit_alone, "has no effect without onBadRow: quarantine"),
+        ("badRowDaysToKeep", days_alone, "only counts for rows that earlier runs put aside"),
         ("onBadRow", spec.on_bad_row == "quarantine", bad_rows),
         ("sweepSeconds", sweep_alone, "has no effect without notificationQueue"),
     )

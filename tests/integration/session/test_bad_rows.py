@@ -1,13 +1,16 @@
-"""Rows put aside, from the build to the switch and to the end of a session that is given up."""
+"""Rows put aside: from the build to the switch, and until they go."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from pinot_assets.gc.bad_rows import KeptBadRows
+from pinot_assets.gc.collect import Collected, collect
 from pinot_assets.session.values.report import TriggerResult
 
 Make = Callable[..., Any]
@@ -71,3 +74,61 @@ def test_a_plain_push_tells_it_too(make_world: Make) -> None:
     assert [f.name for f in findings if not f.passed] == ["rows_kept"]
     world.publish()
     assert world.visible == ["F1", "F2"]
+
+
+def gc(world: Any) -> Collected:
+    with world.driver() as driver:
+        return collect(driver, 24 * 3_600_000, lambda done, of: None)
+
+
+def older(path: str, days: int) -> None:
+    """As if the object had been written so many days before."""
+    at = os.stat(path).st_mtime - days * 24 * 3600
+    os.utime(path, (at, at))
+
+
+def test_what_was_put_aside_goes_when_its_days_are_over_and_the_table_works(make_world: Make) -> None:
+    world = make_world("sync", onBadRow="quarantine", maxBadRows="1", badRowDaysToKeep=7)
+    with_bad_row(world)
+    world.run()
+    [path] = aside(world)
+    older(path, 6)
+    kept = gc(world)
+    assert aside(world) == [path]
+    assert kept.garbage.bad_rows == KeptBadRows(7, 1, os.stat(path).st_size, kept.garbage.bad_rows.oldest_ms)
+    assert kept.garbage.bad_rows.oldest_ms // (24 * 3_600_000) == 6
+    older(path, 1)
+    assert [o.name.rpartition("/")[2] for o in gc(world).removed] == [os.path.basename(path)]
+    assert aside(world) == []
+    assert world.run().result is TriggerResult.NOTHING
+    world.write(F1="F1.1")
+    world.run()
+    assert world.visible == ["F1.1", "F2"]
+    world.rollback()
+    assert world.visible == ["F1", "F2"]
+
+
+def test_what_was_put_aside_stays_while_its_session_is_open(make_world: Make) -> None:
+    world = make_world("sync", onBadRow="quarantine", maxBadRows="1", badRowDaysToKeep=0)
+    with_bad_row(world)
+    assert world.trigger().result is TriggerResult.STAGED
+    [path] = aside(world)
+    older(path, 99)
+    gc(world)
+    assert aside(world) == [path]
+    world.run()
+    gc(world)
+    assert aside(world) == []
+
+
+@pytest.mark.parametrize(("mode", "is_left"), [("append", True), ("sync", False), ("swap", False)])
+def test_what_was_put_aside_goes_with_its_file(make_world: Make, mode: str, is_left: bool) -> None:
+    world = make_world(mode, onBadRow="quarantine", maxBadRows="1")
+    with_bad_row(world)
+    world.run()
+    older(*aside(world), 2)
+    world.remove("F2")
+    world.write("F3")
+    world.run()
+    gc(world)
+    assert [*map(bool, aside(world))] == [True] * is_left

@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from fakes.tables import SYNC, write_table
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pinot_assets.assets.partitions import (
@@ -52,6 +52,8 @@ def test_what_spark_writes_gets_keys_that_differ_where_people_look() -> None:
 
 
 @given(st.text(min_size=1, max_size=300).filter(lambda t: t == t.strip("/")))
+@example("dir:")
+@example("re:/" + "x" * 80)
 def test_any_path_has_a_key_that_dagster_takes(path: str) -> None:
     key = file_key(path)
     assert 0 < len(key) <= LONGEST

@@ -418,8 +418,8 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
         }
 
         @contextmanager
-        def store(*_: Any) -> Iterator[None]:
-            yield None
+        def store(*_: Any) -> Iterator[Any]:
+            yield SimpleNamespace(newest_session=lambda: None)
 
         monkeypatch.setattr(status_command, "open_session_store", store)
         monkeypatch.setattr(status_command, "load_settings", lambda: SETTINGS)
@@ -434,11 +434,23 @@ def test_status_of_a_new_table(seen: Any) -> None:
     assert shown.exit_code == 0
     lines = {line[:9].strip(): line[11:] for line in shown.stdout.splitlines()}
     assert lines == {
-        "table": "flights_OFFLINE (sync)",
+        "table": "flights_OFFLINE (sync): not published",
         "published": "nothing yet",
         "source": "0 files listed: 0 new, 0 rewritten, 0 deleted",
         "session": "none open",
+        "next": "turn on the sensor `flights_files`, or run the table once",
+        "": "pinot-assets run flights",
     }
+
+
+def test_status_of_a_table_without_a_record_in_zookeeper(seen: Any) -> None:
+    seen(unrecorded=2)
+    lines = call("status", "flights").stdout.splitlines()
+    at = lines.index("published  nothing yet")
+    assert lines[at + 1].strip() == (
+        "2 segments of pinot-assets are in Pinot: the next run makes the ledger from them"
+    )
+    assert json.loads(call("status", "flights", "--json").stdout)["unrecordedSegments"] == 2
 
 
 def test_status_says_all_there_is(seen: Any) -> None:

@@ -32,6 +32,7 @@ ONE_TABLE = (
     "where flights F1.csv",
     "why flights__cp1-0a1b2c_0_0_0",
     "gc flights",
+    "forget flights --dry-run",
     "metrics flights --once",
     "partitions show flights",
     "partitions migrate flights",

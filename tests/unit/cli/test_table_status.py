@@ -1,14 +1,24 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fakes.tables import APPEND, SYNC, write_table
 
-from pinot_assets.cli.table_status import TableCondition, TableStatus
+from pinot_assets.cli.table_status import TableCondition, status_of
 from pinot_assets.session.detect.observe import ListingComparison, Observation
 from pinot_assets.session.values.hold import NO_HOLD, Hold
-from pinot_assets.session.values.state import AuditReceipt, Mode, ObjectRef, Owner, Pointer, Session
+from pinot_assets.session.values.state import (
+    AuditReceipt,
+    Mode,
+    ObjectRef,
+    Outcome,
+    Owner,
+    Pointer,
+    PushKind,
+    Session,
+)
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.source import Unready
@@ -19,6 +29,14 @@ OPEN = Session("cp2-bbbbbb", 2, Mode.SYNC, "f", 0, ObjectRef("k", "0"))
 REFUSED = Session(
     "cp2-bbbbbb", 2, Mode.SYNC, "f", 0, ObjectRef("k", "0"), audit=AuditReceipt(1, "0", False, 0, "no")
 )
+NOW = 1_700_000_060_000
+GAVE_UP = replace(
+    OPEN,
+    push=PushKind.PLAIN,
+    failures=ObjectRef("k", "0"),
+    outcome=Outcome.ABANDONED_RETRIES,
+    last_error="no",
+)
 TORN = Failure("a", 0, 0, "UNREADABLE", "torn")
 GONE = Failure("a", 0, 0, "VANISHED", "gone")
 
@@ -27,6 +45,7 @@ def state(
     folder: Path,
     *,
     session: Session | None = None,
+    newest: Session | None = None,
     failures: tuple[Failure, ...] = (),
     holder: Owner | None = None,
     snapshot: Snapshot | None = PUBLISHED,
@@ -38,7 +57,7 @@ def state(
 ) -> TableCondition:
     observation = Observation(Pointer(), session, failures, {}, holder, snapshot, hold)
     listing = ListingComparison(0, "", "", new, (), deleted, later)
-    return TableStatus(write_table(folder, "t", {**mode}), observation, listing, None).state
+    return status_of(write_table(folder, "t", {**mode}), observation, listing, None, newest, NOW).state
 
 
 def test_a_table_that_is_what_its_files_are(tmp_path: Path) -> None:
@@ -48,7 +67,7 @@ def test_a_table_that_is_what_its_files_are(tmp_path: Path) -> None:
 
 def test_files_that_wait(tmp_path: Path) -> None:
     assert state(tmp_path, new=("a",)) is TableCondition.WAITING
-    assert state(tmp_path, new=("a",), snapshot=None) is TableCondition.WAITING
+    assert state(tmp_path, new=("a",), snapshot=None) is TableCondition.NOT_PUBLISHED
     assert state(tmp_path, later=(Unready("a", "is young"),)) is TableCondition.WAITING
 
 
@@ -71,3 +90,10 @@ def test_an_open_session(tmp_path: Path) -> None:
     assert state(tmp_path, session=OPEN, failures=(TORN,)) is TableCondition.FAILED
     assert state(tmp_path, session=REFUSED) is TableCondition.FAILED
     assert state(tmp_path, session=OPEN, failures=(GONE,)) is TableCondition.TRIED_AGAIN
+
+
+def test_trouble_that_lasts_and_a_session_that_was_given_up_have_failed_as_in_dagster(tmp_path: Path) -> None:
+    since_ms = NOW - 2 * 3_600_000
+    lasting = replace(OPEN, trouble_since_ms=since_ms)
+    assert state(tmp_path, session=lasting, failures=(GONE,)) is TableCondition.FAILED
+    assert state(tmp_path, newest=GAVE_UP) is TableCondition.FAILED

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from fakes.stores.memory import new_memory
 
+from pinot_assets.gc.bad_rows import BadRowRetention
 from pinot_assets.gc.orphans import OrphanKind, TableFacts, orphans_of
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.session.detect.listing import KeptParts
@@ -47,6 +48,7 @@ FACTS = TableFacts(
     lineage=Lineage(),
     shadow="",
     staged=tars(NOW) | staged(*KEPT.objects, "sessions/cp2-bbbbbb/plan-0-x.parquet"),
+    bad_rows=BadRowRetention(30, "", frozenset()),
     now_ms=4 * HOUR_MS,
     here_ms=5 * HOUR_MS,
 )
@@ -149,6 +151,30 @@ def test_objects_of_sessions_that_nothing_comes_from() -> None:
     there = FACTS.staged | staged(gone, kept, opened)
     assert found(staged=there, session=OPEN) == [(OrphanKind.SESSION, gone)]
     assert found(staged=there, session=OPEN, hold="sessions/cp0-eeeeee/hold-x.json") == []
+
+
+ASIDE = f"sessions/cp2-bbbbbb/bad-rows/{'a' * 16}-{'b' * 12}-0.parquet"
+PUBLISHED = BadRowRetention(30, "", frozenset({f"{'a' * 16}-{'b' * 12}"}))
+
+
+def test_rows_put_aside_go_when_their_days_are_over_though_their_session_is_kept() -> None:
+    there = FACTS.staged | staged(ASIDE)
+    assert found(staged=there, bad_rows=PUBLISHED) == []
+    late = 31 * 24 * HOUR_MS
+    (orphan,) = orphans_of(replace(FACTS, staged=there, bad_rows=PUBLISHED, now_ms=late))
+    assert (orphan.kind, orphan.name, orphan.is_due) == (OrphanKind.BAD_ROWS, ASIDE, True)
+    assert orphan.may_go(grace_ms=99 * late)
+    opened = replace(PUBLISHED, open_session="cp2-bbbbbb")
+    assert found(staged=there, bad_rows=opened, now_ms=late) == []
+    assert found(staged=there, bad_rows=PUBLISHED, now_ms=late, kept=None) == []
+
+
+def test_rows_put_aside_go_with_their_file_after_the_grace_time() -> None:
+    there = FACTS.staged | staged(ASIDE)
+    (orphan,) = orphans_of(replace(FACTS, staged=there))
+    assert (orphan.kind, orphan.name, orphan.is_due) == (OrphanKind.BAD_ROWS, ASIDE, False)
+    assert not orphan.may_go(4 * HOUR_MS)
+    assert orphan.may_go(3 * HOUR_MS)
 
 
 def test_where_nobody_knows_what_the_snapshots_need_nothing_that_is_staged_goes() -> None:

@@ -81,10 +81,11 @@ def test_what_came_after_a_restored_pointer_is_no_stray() -> None:
     assert "was a backup restored?" in answer.next_step
 
 
-def test_visible_segments_without_any_ledger_must_not_be_deleted_by_a_run() -> None:
+def test_visible_segments_without_any_ledger_become_the_ledger_of_a_run() -> None:
     answer = orphans(NOTHING, {NOW}, [], {}, ReferencedObjects(False, set(), {}, ""))
     assert answer.severity is Severity.ERROR
-    assert "restore the table's nodes in ZooKeeper" in answer.next_step
+    assert "`pinot-assets run t`): it makes the ledger from them" in answer.next_step
+    assert "delete the table spec" in answer.next_step
 
 
 def test_a_hidden_stray_is_a_warning() -> None:

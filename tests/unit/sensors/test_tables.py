@@ -19,6 +19,7 @@ from fakes.tables import SYNC, write_table
 from pinot_assets.assets.health import evaluations
 from pinot_assets.assets.keys import TABLE_TAG, keys_of
 from pinot_assets.assets.looks import OfflineView
+from pinot_assets.assets.overview import KEY
 from pinot_assets.core.check_result import unknown
 from pinot_assets.errors import SessionError
 from pinot_assets.health import CHECKS, CheckResult, Severity, source
@@ -188,7 +189,7 @@ def test_a_slow_table_keeps_no_other_one_waiting_and_is_recorded_when_it_ends(
     sensor.views["t"] = slow
     first = sensor.tick()
     assert sensor.looked == ["t", "u"]
-    assert {event.asset_key for event in first.asset_events} == {keys_of(sensor.specs["u"]).table}
+    assert {event.asset_key for event in first.asset_events} == {keys_of(sensor.specs["u"]).table, KEY}
     end.set()
     deadline = time.monotonic() + 60
     while "t: " not in (said := message(sensor.tick())):
@@ -208,11 +209,11 @@ def test_a_look_that_does_not_end_is_told_once(sensor: Sensor, monkeypatch: pyte
     sensor.views = dict.fromkeys(sensor.specs, endless)
     events = sensor.tick().asset_events
     end.set()
-    assert len(events) == 2 * (1 + len(CHECKS))
-    for event in events:
-        assert isinstance(event, dg.AssetCheckEvaluation)
+    evaluated = [event for event in events if isinstance(event, dg.AssetCheckEvaluation)]
+    assert len(evaluated) == 2 * (1 + len(CHECKS)) + 1
+    for event in evaluated:
         assert not event.passed
-        assert "does not end" in (event.description or "")
+        assert event.asset_key == KEY or "does not end" in (event.description or "")
 
 
 def test_a_fault_of_a_look_is_told_and_stops_no_other_one(sensor: Sensor) -> None:
@@ -294,7 +295,8 @@ def test_without_a_pinot_it_tells_and_does_not_raise(tmp_path: Path) -> None:
         context = dg.build_sensor_context(instance=instance, resources={"pinot": HALF_SET})
         result = module.tables_sensor(specs)(context)
     assert isinstance(result, dg.SensorResult)
-    assert len(result.asset_events) == 1 + len(CHECKS) + len(REALTIME_CHECKS)
+    evaluated = [event for event in result.asset_events if isinstance(event, dg.AssetCheckEvaluation)]
+    assert len(evaluated) == 1 + len(CHECKS) + len(REALTIME_CHECKS) + 1
     assert "snapshot_equals_source (not known)" in message(result)
     assert not result.run_requests
 

@@ -19,6 +19,7 @@ from pinot_assets.cli.commands import gc
 from pinot_assets.cli.main import app
 from pinot_assets.cli.options import Chosen
 from pinot_assets.errors import LeaseLost, PinotNotFound, PinotUnreachable
+from pinot_assets.gc.bad_rows import KeptBadRows
 from pinot_assets.gc.collect import Collected
 from pinot_assets.gc.orphans import Garbage, Orphan, OrphanKind
 from pinot_assets.table_spec import LeftOut, Problem
@@ -161,6 +162,32 @@ def test_values_for_other_programs() -> None:
         "bytes": 3 * 1024**2,
         "ageHours": 30.0,
     }
+
+
+def test_rows_put_aside_are_told_with_number_size_and_age() -> None:
+    old = Orphan(OrphanKind.BAD_ROWS, "x.parquet", "kept for 30 days", 2048, 45 * 24 * HOUR_MS, is_due=True)
+    kept = KeptBadRows(30, 2, 4096, 36 * HOUR_MS)
+    garbage = Garbage((old,), (), (), (), kept)
+    shown, _ = call("t", t=garbage)
+    assert shown.output.splitlines() == [
+        "t: 1 thing (2.0 KB) would go",
+        "t:   1 × rows put aside  2.0 KB  kept for 30 days; the oldest is 45.0 days old",
+        "t:     x.parquet",
+        "t: rows put aside that stay: 2 objects (4.0 KB), the oldest 36.0 h old; each is kept for 30 days "
+        "(badRowDaysToKeep)",
+    ]
+    (values,) = json.loads(call("t", "--json", t=garbage)[0].stdout)
+    assert values["badRowsKept"] == {"days": 30, "objects": 2, "bytes": 4096, "oldestHours": 36.0}
+    assert [(o["bytes"], o["ageHours"]) for o in values["orphans"]] == [(2048, 1080.0)]
+
+
+def test_other_days_for_rows_put_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(gc, "keeping_bad_rows", lambda spec, days: asked.append(days) or spec)
+    assert call("t", "--apply", "--bad-row-days", "0", t=Collected(EMPTY, {}))[0].exit_code == 0
+    assert asked == [0]
+    assert call("t", "--bad-row-days", "-1", t=EMPTY)[0].exit_code == 2
+    assert asked == [0]
 
 
 def test_nothing_to_take_away() -> None:

@@ -86,7 +86,7 @@ def test_a_line_for_each_table(outside: Outside, tmp_path: Path) -> None:
     assert lines["alpha"] == ["append", "never", "not", "published"]
     assert lines["clicks_REALTIME"] == ["REALTIME", "200", "consuming"]
     assert lines["events"][:5] == ["sync", "never", "+2", "~0", "-0"]
-    assert lines["events"][-1] == "waiting"
+    assert lines["events"][-2:] == ["not", "published"]
     assert outside.opened == 1, "one connection for all tables"
 
 
@@ -95,7 +95,7 @@ def test_a_table_has_the_values_that_it_has_alone(outside: Outside, tmp_path: Pa
     write_files(tmp_path, F1="a")
     [alone] = json.loads(call("--json").stdout)
     assert alone == json.loads(call("events", "--json").stdout)
-    assert (alone["table"], alone["state"]) == ("events_OFFLINE", "waiting")
+    assert (alone["table"], alone["state"]) == ("events_OFFLINE", "not published")
     assert alone["source"]["behindSince"].endswith("Z")
 
 

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from pinot_assets.cli.realtime import health, table
 from pinot_assets.cli.realtime.group import app
+from pinot_assets.cli.terminal import Terminal
 from pinot_assets.errors import PinotNotFound
 from pinot_assets.realtime.health.metrics import segment_rows
 from pinot_assets.realtime.model.state import StreamPartition
@@ -60,6 +61,23 @@ def test_status_shows_every_segment(fake: FakeRealtime) -> None:
 def test_the_names_of_segments_can_be_copied_from_a_narrow_terminal(fake: FakeRealtime) -> None:
     text = CliRunner().invoke(app, ["status", "clicks"], env={"COLUMNS": "60"}).output
     assert set(fake.nodes) <= set(text.split())
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+def test_a_terminal_without_room_for_the_columns_shows_a_segment_in_lines(
+    fake: FakeRealtime, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def narrow() -> Terminal:
+        return Terminal(
+            force_terminal=True, color_system=None, width=columns, soft_wrap=True, highlight=False
+        )
+
+    monkeypatch.setattr(health, "new_console", narrow)
+    text = CliRunner().invoke(app, ["status", "clicks"]).output
+    lines = text.splitlines()
+    assert set(fake.nodes) <= set(lines)
+    assert [line for line in lines if len(line) > columns and " " in line.strip()] == []
+    assert "rows" in text
 
 
 def test_status_as_json(fake: FakeRealtime) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from fakes.project import ROOT
 
 from pinot_assets.errors import PushRefused
+from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot import Lineage, LineageEntry, LineageState
 from pinot_assets.session.checks.capacity import (
     LINEAGE_BYTES,
@@ -80,3 +82,23 @@ def test_files_without_bytes_have_no_segment() -> None:
 def test_what_is_replaced_counts_in_the_plan() -> None:
     with pytest.raises(PushRefused):
         require_plan_fits("t", plan(1), names(16_000))
+
+
+NEW, REPLACED = 30_080, 15_219
+
+
+def segments_of(session: str, count: int) -> frozenset[str]:
+    """Names of the segments of a table of eight letters."""
+    return frozenset(segment_name("checkins", session, 0, n, 0) for n in range(count))
+
+
+@pytest.mark.parametrize(("most", "replaced"), [(NEW, 0), (REPLACED, 1)])
+def test_the_page_about_scale_says_how_many_segments_fit(most: int, replaced: int) -> None:
+    def switch(count: int) -> None:
+        old, new = segments_of("cp1-00000a", count * replaced), segments_of("cp2-00000b", count)
+        require_lineage_capacity("checkins", Lineage(), old, new)
+
+    switch(most)
+    with pytest.raises(PushRefused):
+        switch(most + 1)
+    assert f"| {most:,} |" in (ROOT / "docs" / "scale.md").read_text()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.stores.memory import new_memory
 from fakes.tables import APPEND, SWAP, SYNC, write_table
 from fakes.zookeeper.memory import FakeZooKeeper
 
@@ -17,9 +18,11 @@ from pinot_assets.session.detect.observe import (
     behind_since_ms,
     compare_listing,
     list_source,
+    observe,
     published_token,
 )
 from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.session.values.state import Mode, ObjectRef, Owner, Pointer
@@ -159,3 +162,16 @@ def test_nothing_that_waits_or_a_removal_alone_has_no_date(tmp_path: Path) -> No
 def test_an_old_copy_waits_no_longer_than_the_snapshot_that_lacks_it(tmp_path: Path) -> None:
     snapshot = replace(published(), published_ms=(NOW_S - 100) * 1000)
     assert behind(tmp_path, listing(copied=10_000), snapshot) == (NOW_S - 100) * 1000
+
+
+def test_segments_of_ours_in_pinot_of_a_table_that_zookeeper_has_no_record_of() -> None:
+    zookeeper = FakeZooKeeper()
+    client = zookeeper.client()
+    for name in ("t__cp1-aaaaaa_0_0_0", "t__cp2-bbbbbb_0_0_0", "by_hand"):
+        client.ensure_path(f"/pinot/PROPERTYSTORE/SEGMENTS/t_OFFLINE/{name}")
+    store, staging = SessionStore(client, "pinot", "t_OFFLINE"), Staging(new_memory())
+    assert observe(store, staging).unrecorded == 2
+    lease = store.take_lease(Owner("run", "host", 1, 0))
+    assert observe(store, staging).unrecorded == 2  # a lease alone is no record
+    lease.write(pointer=replace(lease.pointer, next_seq=2))
+    assert observe(store, staging).unrecorded == 0
