@@ -13,10 +13,12 @@ from typing import Final
 
 from pinot_assets.core.check_result import CheckResult, Severity, base_name
 from pinot_assets.core.text import plural
-from pinot_assets.session.values.state import Owner, Session, utc_text
+from pinot_assets.session.detect.observe import Observation
+from pinot_assets.session.values.state import Owner, Session, given_up, utc_text
 from pinot_assets.session.values.trouble import has_lasted, passes, so_long, stands
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure
+from pinot_assets.table_spec import TableSpec
 
 NAME = "status"
 """Name of the check in Dagster."""
@@ -96,6 +98,27 @@ class StatusFacts:
     is_held: bool = False
     held: int = 0
     changes: SourceChanges = NO_CHANGES
+
+
+def facts_of(
+    spec: TableSpec, seen: Observation, newest: Session | None, changes: SourceChanges, held: int = 0
+) -> StatusFacts:
+    """Return the facts from what was read in ZooKeeper and the staging area, and from a listing.
+
+    :param newest: the newest session, if none is open.
+    :param held: how many files the rollback holds back, 0 if it is not known.
+    """
+    return StatusFacts(
+        spec.name,
+        seen.snapshot,
+        seen.session,
+        seen.failures,
+        given_up(newest),
+        seen.holder,
+        seen.pointer.hold is not None,
+        held,
+        changes,
+    )
 
 
 @dataclass(frozen=True, slots=True)
