@@ -144,7 +144,7 @@ class StatusReport:
 
     @property
     def severity(self) -> Severity:
-        """ERROR if the table takes in nothing until a person acts, else WARN; of no meaning if it passes."""
+        """ERROR if a person has to act, else WARN; of no meaning if the table is well."""
         return Severity.ERROR if self.state in NEEDS_PERSON else Severity.WARN
 
     @property
