@@ -31,8 +31,7 @@ def roaring(rows: npt.NDArray[np.uint32]) -> bytes:
 
     :param rows: row numbers, at least one.
     """
-    bitmap = BitMap(array("I", rows.tobytes()))
-    bitmap.run_optimize()
+    bitmap = BitMap(array("I", rows.tobytes()), optimize=True)  # with runs, as Pinot's writer makes them
     return bitmap.serialize()
 
 
