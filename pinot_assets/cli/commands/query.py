@@ -181,7 +181,7 @@ def _summary(answer: BrokerAnswer) -> Iterator[str]:
     yield f"{plural(len(answer.rows), 'row')} in {answer.time_ms:,} ms from {answer.broker}"
     if answer.servers:
         yield (
-            f"{answer.servers_answered} of {plural(answer.servers, 'server')} answered, "
+            f"{answer.servers_answered:,} of {plural(answer.servers, 'server')} answered, "
             f"{plural(answer.segments, 'segment')}, "
             f"{answer.docs_scanned:,} of {plural(answer.total_docs, 'document')} scanned"
         )

@@ -181,7 +181,7 @@ def _of_files(spec: TableSpec, store: SessionStore, settings: Settings) -> Table
     now_ms = _now_ms()
     read = read_status(spec, store, now_ms)
     session, hold, listing = read.observation.session, read.observation.hold, read.listing
-    waiting = f"+{len(listing.new)} ~{len(listing.rewritten)} -{len(listing.deleted)}"
+    waiting = f"+{len(listing.new):,} ~{len(listing.rewritten):,} -{len(listing.deleted):,}"
     failed = session.counts.get("failed", 0) if session is not None else 0
     since_ms = read.behind_since_ms
     cells = (
