@@ -38,7 +38,9 @@ _COLOURS = {"ready": "green", "starting": "yellow", "dead": "red", "stopped": "d
 Home = Annotated[
     Path | None,
     typer.Option(
-        help="Folder of the stack (default: $PINOT_ASSETS_HOME, else .pinot-assets).", show_default=False
+        metavar="FOLDER",
+        help="Folder of the stack (default: $PINOT_ASSETS_HOME, else .pinot-assets).",
+        show_default=False,
     ),
 ]
 

@@ -48,10 +48,17 @@ def query(
     ],
     broker: Annotated[
         str | None,
-        typer.Option("--broker", help="http://host:port of the broker (default: one that serves the table)."),
+        typer.Option(
+            "--broker",
+            metavar="URL",
+            help="http://host:port of the broker (default: one that serves the table).",
+        ),
     ] = None,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=0.001, max=3600, help="Seconds that the query may take.")
+        float,
+        typer.Option(
+            "--timeout", min=0.001, max=3600, metavar="SECONDS", help="Seconds that the query may take."
+        ),
     ] = 15.0,
     multistage: Annotated[
         bool, typer.Option("--multistage", help="Use Pinot's multi-stage engine, if the brokers have it.")

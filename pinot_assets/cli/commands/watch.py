@@ -119,7 +119,9 @@ def watch(
         typer.Argument(help="Tables, as in tables/<name>.yaml.", metavar="TABLE", autocompletion=table_names),
     ] = None,
     every_table: Annotated[bool, typer.Option("--all", help="All tables of the directory.")] = False,
-    interval: Annotated[int, typer.Option("--interval", min=1, help="Seconds between two looks.")] = 30,
+    interval: Annotated[
+        int, typer.Option("--interval", min=1, metavar="SECONDS", help="Seconds between two looks.")
+    ] = 30,
     once: Annotated[
         bool, typer.Option("--once", help="Look once at each, run those that are due, end.")
     ] = False,

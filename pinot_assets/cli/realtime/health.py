@@ -69,7 +69,11 @@ def health(
     deep_store: DeepStore = None,
     exporters: Annotated[
         list[str] | None,
-        typer.Option("--exporter", help="http://host:port of a JMX exporter, of controllers and servers."),
+        typer.Option(
+            "--exporter",
+            metavar="URL",
+            help="http://host:port of a JMX exporter, of controllers and servers.",
+        ),
     ] = None,
 ) -> None:
     """Check TABLE: copies, commits, errors, consumption, answers.
