@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from rich.markup import escape
 
@@ -11,7 +12,13 @@ from pinot_assets.cli.first_query import FirstQuery
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import counted, plural
 from pinot_assets.health.status_look import facts_of
-from pinot_assets.health.table_status import SourceChanges, StatusReport, TableCondition, table_status
+from pinot_assets.health.table_status import (
+    NEEDS_PERSON,
+    SourceChanges,
+    StatusReport,
+    TableCondition,
+    table_status,
+)
 from pinot_assets.session.detect.observe import (
     ListingComparison,
     Observation,
@@ -29,6 +36,13 @@ from pinot_assets.table_spec import TableSpec
 
 SHOWN = 10
 """The most failed files that are shown."""
+BROKEN: Final = "broken"
+"""The state of a table whose spec is wrong."""
+STYLES: Final[Mapping[str, str]] = {
+    **dict.fromkeys((*NEEDS_PERSON, TableCondition.NOT_KNOWN, BROKEN), "red"),
+    **dict.fromkeys((TableCondition.TRIED_AGAIN, TableCondition.UNFINISHED), "yellow"),
+}
+"""Colours of the states; a state that needs a person is red, as it is an error in Dagster."""
 COUNTS = ("files", "done", "failed", "pending", "gone", "removals")
 
 
