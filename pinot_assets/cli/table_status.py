@@ -100,10 +100,8 @@ def status_of(
         since_ms=since_ms or 0,
     )
     facts = facts_of(spec, observation, newest, changes, len(observation.hold.files))
-    is_held = not observation.hold.is_empty
-    return TableStatus(
-        spec, observation, listing, since_ms, table_status(replace(facts, is_held=is_held), now_ms)
-    )
+    facts = replace(facts, is_held=facts.is_held or not observation.hold.is_empty)
+    return TableStatus(spec, observation, listing, since_ms, table_status(facts, now_ms))
 
 
 def status_values(status: TableStatus, rows: FirstQuery) -> JsonObject:

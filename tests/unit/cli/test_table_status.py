@@ -50,12 +50,13 @@ def state(
     holder: Owner | None = None,
     snapshot: Snapshot | None = PUBLISHED,
     hold: Hold = NO_HOLD,
+    pointer: Pointer | None = None,
     new: tuple[str, ...] = (),
     deleted: tuple[str, ...] = (),
     later: tuple[Unready, ...] = (),
     mode: dict[str, str] = SYNC,
 ) -> TableCondition:
-    observation = Observation(Pointer(), session, failures, {}, holder, snapshot, hold)
+    observation = Observation(pointer or Pointer(), session, failures, {}, holder, snapshot, hold)
     listing = ListingComparison(0, "", "", new, (), deleted, later)
     return status_of(write_table(folder, "t", {**mode}), observation, listing, None, newest, NOW).state
 
@@ -82,6 +83,11 @@ def test_an_appended_table_waits_for_no_removal(
 
 def test_what_a_rollback_holds_goes_before_what_waits(tmp_path: Path) -> None:
     assert state(tmp_path, hold=Hold({"a": "t"}, ()), new=("b",)) is TableCondition.HELD
+
+
+def test_a_swap_table_may_be_held_by_an_empty_hold_as_in_dagster(tmp_path: Path) -> None:
+    held = Pointer(hold=ObjectRef("k", "0"))
+    assert state(tmp_path, pointer=held) is TableCondition.HELD
 
 
 def test_an_open_session(tmp_path: Path) -> None:
