@@ -34,10 +34,10 @@ from pinot_assets.core.exit_codes import ExitCode, code_of, worst
 from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import doubled
 from pinot_assets.errors import PinotAssetsError, SessionHeld, SpecError, TypedWrong
-from pinot_assets.health.table_status import TableCondition
 from pinot_assets.scheduling.files_tick import decide_tick
 from pinot_assets.scheduling.stalled_session import decide_session
 from pinot_assets.session.detect.observe import Observation, list_source, observe
+from pinot_assets.session.detect.table_status import TableCondition
 from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
 from pinot_assets.session.values.outcome import RunOutcome
 from pinot_assets.session.values.report import TriggerResult

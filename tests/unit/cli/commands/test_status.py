@@ -21,9 +21,9 @@ from pinot_assets.cli.main import app
 from pinot_assets.cli.terminal import Terminal
 from pinot_assets.core.waiting import TABLES_AT_A_TIME
 from pinot_assets.errors import SessionError
-from pinot_assets.health.table_status import NEEDS_PERSON
 from pinot_assets.pinot import realtime as realtime_client
 from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.session.detect.table_status import NEEDS_PERSON
 from pinot_assets.session.stores import clients
 from pinot_assets.settings.environment import Settings
 from pinot_assets.source import Inventory, ObjectStore

@@ -27,14 +27,14 @@ from pinot_assets.cli.commands.watch import (
 )
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import ListingFailed, PinotError, SessionHeld, SnapshotIncomplete
-from pinot_assets.health.table_status import TableCondition
 from pinot_assets.session.context.context import WRITER_VERSION
 from pinot_assets.session.detect.observe import Observation, list_source
+from pinot_assets.session.detect.table_status import TableCondition
 from pinot_assets.session.stores.clients import open_source
 from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.session.values.outcome import RunOutcome
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
-from pinot_assets.session.values.state import Mode, Owner, Pointer, Session, State
+from pinot_assets.session.values.state import Mode, ObjectRef, Owner, Pointer, Session, State
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.table_spec import TableSpec
@@ -204,7 +204,8 @@ def test_a_run_that_may_do_nothing_keeps_the_table_behind(
 def test_what_a_rollback_holds_back_is_called_held(outside: WatchedTable) -> None:
     """The files that are held count as none that changed."""
     hold = Hold({}, ("file:///F1.csv",))
-    outside.seen = Observation(Pointer(), None, (), {}, None, None, hold)
+    pointer = Pointer(hold=ObjectRef("holds/1", "00"))
+    outside.seen = Observation(pointer, None, (), {}, None, None, hold)
     table = run_if_due(Watched(outside.spec), outside, 30)
     assert (table.state, table.code, outside.runs) == (TableCondition.HELD, ExitCode.DONE, 0)
     assert "1 removal held after a rollback until `pinot-assets resume t`" in table.message
