@@ -109,7 +109,7 @@ class _TablesTick:
             return f"no table has changed, and no look is due{left}"
         unwell = [text for text in self.said.values() if text]
         details = f"; {some(unwell, 5, '; ')}" if unwell else ""
-        return f"looked at {plural(len(self.said), 'table')}, {len(unwell)} not well{details}{left}"
+        return f"looked at {plural(len(self.said), 'table')}, {len(unwell):,} not well{details}{left}"
 
 
 class _Rounds:

@@ -13,8 +13,9 @@ from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.text import plural
 from pinot_assets.session.detect.observe import counts_text
+from pinot_assets.session.lineage.stale_pointer import number_of
 from pinot_assets.session.values.report import TriggerReport, small
-from pinot_assets.session.values.state import Checked, Session, utc_text
+from pinot_assets.session.values.state import Checked, HoldEnd, Session, utc_text
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 
 T = TypeVar("T")
@@ -108,13 +109,19 @@ def of_checks(checks: Iterable[Finding | Checked]) -> Metadata:
 
 
 def of_snapshot(
-    snapshot: Snapshot, session: Session | None, manifest: str, rollback_until_ms: int | None
+    snapshot: Snapshot,
+    session: Session | None,
+    manifest: str,
+    rollback_until_ms: int | None,
+    hold_ended: HoldEnd | None,
 ) -> Metadata:
     """Return the metadata of the published snapshot.
 
     :param session: the session that published it; None if it is no longer kept.
     :param manifest: URI of the snapshot's header in the staging area.
     :param rollback_until_ms: epoch milliseconds; None if no revert is possible (a re-publish may be).
+    :param hold_ended: the last `resume` of the table; shown if it ended the hold of this
+        snapshot or of the one before.
     """
     values: dict[str, dg.MetadataValue | str | int | float] = {
         "session": snapshot.session,
@@ -132,6 +139,10 @@ def of_snapshot(
             else dg.MetadataValue.timestamp(rollback_until_ms / 1000)
         ),
     }
+    if snapshot.asked_by:
+        values["asked_by"] = snapshot.asked_by
+    if hold_ended is not None and hold_ended.seq in (snapshot.seq, number_of(snapshot.parent)):
+        values["hold_ended"] = str(hold_ended)
     if session is not None:
         values = {**values, **of_session(session), **values}  # the snapshot's entries come first and win
     return values

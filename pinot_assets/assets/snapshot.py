@@ -80,11 +80,13 @@ def publication(
         return None
     session = next((s for s in store.sessions() if s.id == snapshot.session), None)
     manifest = staging.store.uri_of(ref.key)
+    ended = observation.pointer.hold_ended
     try:
-        metadata = of_snapshot(snapshot, session, manifest, _revert_until_ms(spec, pinot, staging, snapshot))
+        until_ms = _revert_until_ms(spec, pinot, staging, snapshot)
+        metadata = of_snapshot(snapshot, session, manifest, until_ms, ended)
     except PinotAssetsError:
         # The snapshot is published even if Pinot does not answer at this moment.
-        metadata = {**of_snapshot(snapshot, session, manifest, None), "rollback_until": "not known"}
+        metadata = {**of_snapshot(snapshot, session, manifest, None, ended), "rollback_until": "not known"}
     console = f"{settings.pinot.controller_url}/#/tenants/table/{spec.name_with_type}"
     return Publication(spec, ref, snapshot, {**metadata, "pinot_console": dg.MetadataValue.url(console)})
 

@@ -59,7 +59,7 @@ def files_built(planned: int, failures: Sequence[Failure]) -> Finding:
 
 def rows_kept(receipts: Collection[Receipt]) -> Finding:
     """Check that no row was put aside as bad; the table spec may allow such rows, so this only warns."""
-    bad = [f"{base_name(r.uri)}: {r.bad_rows} in {r.bad_rows_uri}" for r in receipts if r.bad_rows]
+    bad = [f"{base_name(r.uri)}: {r.bad_rows:,} in {r.bad_rows_uri}" for r in receipts if r.bad_rows]
     rows = sum(receipt.rows for receipt in receipts)
     every = rows + sum(receipt.bad_rows for receipt in receipts)
     finding = finding_of("rows_kept", every, bad, "rows of the files are in the segments", found=rows)
@@ -191,9 +191,10 @@ def finding_of(
     :param found: how many are good; None: all but the bad ones.
     """
     found = expected - len(bad) if found is None else found
+    counts = f"{found:,} of {expected:,} {good}"
     if not bad:
-        return Finding(name, True, expected, found, f"{found} of {expected} {good}")
-    message = f"{found} of {expected} {good}: {some(bad, between='; ')}"
+        return Finding(name, True, expected, found, counts)
+    message = f"{counts}: {some(bad, between='; ')}"
     return Finding(name, False, expected, found, message, at_fault=tuple(dict.fromkeys(at_fault)))
 
 

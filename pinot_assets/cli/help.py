@@ -1,10 +1,10 @@
-"""How `--help` shows commands: `-h` works like `--help`, and a flag has no type of value."""
+"""How `--help` shows commands: `-h` works like `--help`, and a value has a name in capitals and no type."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 if TYPE_CHECKING:  # typer keeps its Click private, so no code imports it when it runs
     from typer._click.core import Context, Parameter
@@ -18,7 +18,7 @@ class Command(TyperCommand):
 
     def get_params(self, ctx: Context) -> list[Parameter]:
         """Return options and arguments, with that of `--help`."""
-        return _without_types_of_flags(super().get_params(ctx))
+        return _without_types(super().get_params(ctx))
 
 
 class Group(TyperGroup):
@@ -26,11 +26,17 @@ class Group(TyperGroup):
 
     def get_params(self, ctx: Context) -> list[Parameter]:
         """Return options, with that of `--help`."""
-        return _without_types_of_flags(super().get_params(ctx))
+        return _without_types(super().get_params(ctx))
 
 
-def _without_types_of_flags(parameters: list[Parameter]) -> list[Parameter]:
+def _without_types(parameters: list[Parameter]) -> list[Parameter]:
     for parameter in parameters:
-        if isinstance(parameter, TyperOption) and parameter.is_flag:
+        if isinstance(parameter, TyperArgument):
+            parameter.display_type_rich = _no_type  # type: ignore[method-assign]
+        elif isinstance(parameter, TyperOption) and parameter.is_flag:
             parameter.metavar = ""
     return parameters
+
+
+def _no_type(ctx: Context) -> None:
+    """Return no type of an argument: typer calls this by that name, and would show `<list[str]>`."""

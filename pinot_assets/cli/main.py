@@ -167,8 +167,9 @@ def _program(
     log_format: Annotated[
         LogFormat | None,
         typer.Option(
-            help=f"What a run writes on standard error: text, or JSON lines (default: ${LOG_FORMAT}, else "
-            "text).",
+            metavar="FORMAT",
+            help="What a run writes on standard error: text, or json for JSON lines "
+            f"(default: ${LOG_FORMAT}, else text).",
             callback=_set_log_format,
         ),
     ] = None,

@@ -63,13 +63,15 @@ TableName = Annotated[
 TablesOption = Annotated[
     Path | None,
     typer.Option(
-        "--tables", help="Directory of the table specs (default: $PINOT_ASSETS_TABLES, else tables)."
+        "--tables",
+        metavar="FOLDER",
+        help="Directory of the table specs (default: $PINOT_ASSETS_TABLES, else tables).",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
-Newest = Annotated[int, typer.Option("--newest", min=1, help="How many to show.")]
+Newest = Annotated[int, typer.Option("--newest", min=1, metavar="NUMBER", help="How many to show.")]
 
 
 # --- the tables to work on -----------------------------------------------------------------------

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from rich.markup import escape
 
@@ -19,6 +20,7 @@ from pinot_assets.session.detect.observe import (
     observe,
 )
 from pinot_assets.session.detect.table_status import (
+    NEEDS_PERSON,
     SourceChanges,
     StatusReport,
     TableCondition,
@@ -34,6 +36,13 @@ from pinot_assets.table_spec import TableSpec
 
 SHOWN = 10
 """The most failed files that are shown."""
+BROKEN: Final = "broken"
+"""The state of a table whose spec is wrong."""
+STYLES: Final[Mapping[str, str]] = {
+    **dict.fromkeys((*NEEDS_PERSON, TableCondition.NOT_KNOWN, BROKEN), "red"),
+    **dict.fromkeys((TableCondition.TRIED_AGAIN, TableCondition.UNFINISHED), "yellow"),
+}
+"""Colours of the states; a state that needs a person is red, as it is an error in Dagster."""
 COUNTS = ("files", "done", "failed", "pending", "gone", "removals")
 
 

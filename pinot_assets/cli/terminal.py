@@ -133,6 +133,15 @@ def table_lines(rows: Sequence[Sequence[str]]) -> Iterator[Text]:
         yield Text("  ".join(cells).rstrip(), "" if number else "bold")
 
 
+def lines_that_fit(rows: Sequence[Sequence[str]], spare: str) -> Iterator[Text]:
+    """As `table_lines`; leave the column `spare` out if the terminal is too narrow for all columns."""
+    lines, console = [*table_lines(rows)], new_console()
+    if console.is_terminal and max(line.cell_len for line in lines) > console.width:
+        place = rows[0].index(spare)
+        return table_lines([[*row[:place], *row[place + 1 :]] for row in rows])
+    return iter(lines)
+
+
 def command_line(command: str) -> Text:
     """Return a command as a line of its own, to be copied."""
     return Text.assemble("  ", (command, "bold"))

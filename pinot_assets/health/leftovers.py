@@ -142,6 +142,6 @@ def staged_tars(probe: TableProbe) -> CheckResult:
         ],
         expected=len(tars),
         found=good,
-        good=f"{good} of {len(tars):,} tars that are in use are in the staging area, with their sizes",
+        good=f"{good:,} of {len(tars):,} tars that are in use are in the staging area, with their sizes",
         numbers={"tars_missing": len(missing), "tars_torn": len(torn)},
     )

@@ -48,13 +48,13 @@ def snapshot_equals_source(probe: TableProbe) -> CheckResult:
             ),
             *problem_if(
                 difference.held,
-                f"{difference.held} held back by a rollback",
+                f"{difference.held:,} held back by a rollback",
                 f"`pinot-assets resume {table}` ends the hold",
             ),
         ],
         expected=difference.listed,
         found=same,
-        good=f"{same} of {difference.listed} listed files are published as they are",
+        good=f"{same:,} of {difference.listed:,} listed files are published as they are",
         numbers={
             "files_missing": len(difference.missing),
             "files_stale": len(difference.stale),

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 import pyarrow as pa
 
@@ -39,23 +38,16 @@ SETTLED_S = 3600
 """Seconds for which a settled listing is not looked at again; Dagster's own records may change meanwhile."""
 
 
-class Standing(StrEnum):
-    """How a table differs from its files when a tick launches nothing."""
-
-    WAITS = "waits"
-    """Nothing is to be done, or not yet: an upload, a pause after a change, another driver."""
-    HELD = "held"
-    """A rollback holds back what is different."""
-    BEHIND = "behind"
-    """Something failed: the table stays behind its files until they change, a person acts, or time passes."""
-
-
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a tick launches nothing."""
+    """Why a tick launches nothing.
+
+    :ivar stays_behind: whether something failed, so that the table stays behind its files until they change,
+        a person acts, or time passes.
+    """
 
     text: str
-    standing: Standing = Standing.WAITS
+    stays_behind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +58,24 @@ class Tick:
     :ivar message: why, for people.
     :ivar cursor: what the next tick starts from.
     :ivar dead_run: id of a run that is dead although Dagster believes that it is alive.
-    :ivar standing: how the table differs from its files when nothing is launched.
     """
 
     launch: bool
     message: str
     cursor: str
     dead_run: str = ""
-    standing: Standing = Standing.WAITS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesTick(Tick):
+    """What one tick of the files sensor decided.
+
+    :ivar diff: the comparison of listing and ledger from which it decided.
+    :ivar stays_behind: as `Reason.stays_behind`; False when the job is launched.
+    """
+
+    diff: ListingComparison
+    stays_behind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +217,7 @@ def decide_tick(
     cursor: str,
     now_s: int,
     differences: tuple[pa.Table, pa.Table] | None = None,
-) -> Tick:
+) -> FilesTick:
     """Decide one tick (docs/design/session.md#retries, rule R26).
 
     The sensor retries a session whose trouble passes by itself, later each time, whatever the listing is. The
@@ -235,9 +237,11 @@ def decide_tick(
     if _leaves_nothing(spec, observation, diff):
         last = replace(last, quiet=listing_of(spec), quiet_s=now_s)
     if reason is not None:
-        return Tick(False, reason.text + later, last.text, standing=reason.standing)
+        text = reason.text + later
+        return FilesTick(False, text, last.text, diff=diff, stays_behind=reason.stays_behind)
     again = replace(last, at_s=now_s, times=last.times + 1)
-    return Tick(True, f"{diff}; launched{' again' if last.times else ''}{later}", again.text)
+    text = f"{diff}; launched{' again' if last.times else ''}{later}"
+    return FilesTick(True, text, again.text, diff=diff)
 
 
 def _leaves_nothing(spec: TableSpec, observation: Observation, diff: ListingComparison) -> bool:
@@ -257,7 +261,7 @@ def _stays_out(
         return Reason(f"paused: {what} held by {observation.holder}")
     if spec.mode == "swap" and observation.pointer.hold is not None:
         text = f"held after a rollback until `pinot-assets resume {spec.name}`; {diff}"
-        return Reason(text, Standing.HELD)
+        return Reason(text)
     if diff.waiting:
         return Reason(f"{diff}; waiting: {unready_words(diff.waiting)}")
     if session is None:
@@ -267,20 +271,18 @@ def _stays_out(
         if not hold.is_empty:
             kinds = ((len(hold.files), "file version"), (len(hold.removals), "removal"))
             held = " and ".join(plural(count, what) for count, what in kinds if count)
-            return Reason(
-                f"{held} held after a rollback until `pinot-assets resume {spec.name}`; {diff}", Standing.HELD
-            )
+            return Reason(f"{held} held after a rollback until `pinot-assets resume {spec.name}`; {diff}")
         return Reason(f"{diff} of {plural(diff.listed, 'file')} listed")
     trouble = retry_reason(spec, observation)
     if trouble and not spec.ingestion.sensor_retries:
         return Reason(
             f"{session.id} {trouble} and waits for the schedule or a run by hand "
             f"(sensorRetries is off); {diff}",
-            Standing.BEHIND,
+            stays_behind=True,
         )
     if observation.failures and not observation.passing and not _failed_files_changed(inventory, observation):
         text = f"{session.id} waits for {plural(len(observation.failures), 'failed file')} to change; {diff}"
-        return Reason(text, Standing.BEHIND)
+        return Reason(text, stays_behind=True)
     return None
 
 
@@ -292,7 +294,7 @@ def _not_yet(
     if settling > 0:
         return Reason(f"{diff}; settling, {settling:,} s left")
     if last.times and audit_failed(observation):
-        return Reason(f"{diff}; the audit of this listing failed, waiting for a change", Standing.BEHIND)
+        return Reason(f"{diff}; the audit of this listing failed, waiting for a change", stays_behind=True)
     session = observation.session
     left = last.at_s + last.wait_s - now_s if last.times else 0
     if session is not None and observation.passing:
@@ -301,11 +303,11 @@ def _not_yet(
         if left > 0:
             cause = causes(observation.failures) or session.last_error
             text = f"{diff}; {session.id} has trouble that may pass ({cause}), tried again in {left:,} s"
-            return Reason(text, Standing.BEHIND)
+            return Reason(text, stays_behind=True)
     if left > 0:
         return Reason(
             f"{diff}; a run of this listing was launched before, launched again in {left:,} s",
-            Standing.BEHIND,
+            stays_behind=True,
         )
     return None
 

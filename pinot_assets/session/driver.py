@@ -28,6 +28,7 @@ from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext, read_only_context, so_far
 from pinot_assets.session.context.watchdog import Fed, Watchdog
 from pinot_assets.session.detect.observe import Observation, observe
+from pinot_assets.session.lineage.stale_pointer import number_of
 from pinot_assets.session.plan_report.plan_report import PlanReport, make_plan_report
 from pinot_assets.session.recover.lost_pointer import catch_up, rebuild
 from pinot_assets.session.rollback.retention import expire
@@ -39,7 +40,16 @@ from pinot_assets.session.trigger import trigger, trigger_planned, trigger_witho
 from pinot_assets.session.values.outcome import RunOutcome, StepRecord
 from pinot_assets.session.values.progress import Progress, Quiet, RunPhase
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
-from pinot_assets.session.values.state import Mode, Outcome, Owner, PushKind, Session, State, given_up
+from pinot_assets.session.values.state import (
+    HoldEnd,
+    Mode,
+    Outcome,
+    Owner,
+    PushKind,
+    Session,
+    State,
+    given_up,
+)
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.table_spec import TableSpec
@@ -306,9 +316,16 @@ class Driver:
     @_watched
     def resume(self, context: TriggerContext) -> bool:
         """End the hold of a rollback; return whether there was one."""
-        if held := context.lease.pointer.hold is not None:
-            context.lease.write(pointer=replace(context.lease.pointer, hold=None))
+        pointer = context.lease.pointer
+        if held := pointer.hold is not None:
+            seq = number_of(pointer.current_snapshot)
+            end = HoldEnd(seq, self.clients.now_ms(), context.asked_by)
+            context.lease.write(pointer=replace(pointer, hold=None, hold_ended=end))
         return held
+
+    def hold_ended(self) -> HoldEnd | None:
+        """Return the last `resume` that ended a hold; needs no lease."""
+        return self.clients.store.pointer().hold_ended
 
     @_watched
     def rebuild(self, context: TriggerContext) -> Snapshot | None:

@@ -11,7 +11,7 @@ from model.world.lives import make_table, of_format_1
 from model.world.process import Kind, Trouble
 from model.world.table import MODES, TABLE, ModelTable
 
-from pinot_assets.cli.commands.watch import Outside, Watched, run_if_due
+from pinot_assets.cli.commands.watch import Outside, Watched, WatchLook, run_if_due
 from pinot_assets.errors import PinotUnreachable, SessionHeld, SourceError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.session.detect.observe import Observation, list_source, observe
@@ -21,7 +21,6 @@ from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.outcome import RunOutcome
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Session
-from pinot_assets.source import Inventory
 from pinot_assets.table_spec import TableSpec
 
 
@@ -247,8 +246,8 @@ class Here(Outside):
         self.table, self.troubles = table, troubles
         self.runs_s: list[int] = []
 
-    def look(self, spec: TableSpec) -> tuple[Observation, Inventory]:
-        return observation_of(self.table), list_source(spec, self.table.source)
+    def look(self, spec: TableSpec) -> WatchLook:
+        return WatchLook(observation_of(self.table), list_source(spec, self.table.source))
 
     def run(self, spec: TableSpec) -> RunOutcome:
         self.runs_s.append(self.now_s())

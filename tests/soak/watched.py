@@ -15,8 +15,8 @@ from soak.table import MARK, TABLE, SoakTable
 
 BY_HAND: Final = "a run by hand"
 """What the watch says of a session that only a run by hand brings further."""
-CALM: Final = ("waits", "switched", "behind")
-"""States of a table at which the watch does nothing until its next look."""
+BUSY: Final = ("new", "runs", "error")
+"""States of a table at which the watch does not only wait for its next look; see `Watched.state`."""
 SPARK: Final = "org.apache.spark.deploy.SparkSubmit"
 """In the command line of Spark's JVM, and of no other Java process."""
 FAILED_RUNS: Final = 3
@@ -28,7 +28,8 @@ Tell = Callable[[str], None]
 class Watched:
     """`pinot-assets watch`, supervised.
 
-    :ivar state: what it said last of the table, and its message.
+    :ivar state: what it said last of the table, and its message: `new` if it said nothing yet, `runs` during
+        a run of its own, `error` after a look or a run that failed.
     :ivar runs_by_hand: how many, of those that a person owes the table.
     :ivar problems: what a watch should not have needed, among it to be restarted or helped.
     """
@@ -118,12 +119,14 @@ class Watched:
             self._log.flush()
             if line.startswith("{") and process is self._process:
                 report, self._heard = json.loads(line), True
-                self._come_to(report["state"], report["message"])
+                own = report["state"] == "running" and report["nextLookAt"] is None
+                state = "error" if report["failingSince"] else "runs" if own else report["state"]
+                self._come_to(state, report["message"])
 
     def _come_to(self, state: str, message: str) -> None:
         if (state, message) == (self.state, self.message):
             return
-        if state != "new" and ("runs" in (state, self.state) or state in ("error", "refused")):
+        if state != "new" and ("runs" in (state, self.state) or state in ("error", "failed")):
             self._tell(f"watch: {state}: {' '.join(message.split())[:300]}")
         if self.state == "runs" and (state != "error" or "Spark" in message):
             # A run that ended at a store or a controller, which die here, too, says nothing of the JVM.
@@ -157,7 +160,7 @@ class Watched:
                 last = (said.strip().splitlines() or [""])[-1]
                 self._tell(f"run by hand ended with {self._by_hand.returncode}: {last[:200]}")
                 self._by_hand, self._heard = None, False
-        elif repaired and self._heard and self.state == "behind" and BY_HAND in self.message:
+        elif repaired and self._heard and BY_HAND in self.message:
             if owed:
                 self.runs_by_hand += 1
             else:
@@ -168,7 +171,7 @@ class Watched:
     @property
     def is_calm(self) -> bool:
         """Whether nothing is under way."""
-        return self.state in CALM and self._by_hand is None
+        return self.state not in BUSY and self._by_hand is None
 
 
 def marked(home: Path) -> list[psutil.Process]:

@@ -252,7 +252,7 @@ class Quick:
 def watched(tmp_path: Path) -> Iterator[Watched]:
     table = SimpleNamespace(home=tmp_path, start=lambda *words: Quick())
     watched = Watched(cast(Any, table), lambda line: None)
-    watched.state, watched.message = "behind", "cp6 waits for the schedule or a run by hand"
+    watched.state, watched.message = "failed", "cp6 waits for the schedule or a run by hand"
     watched._heard = True
     yield watched
     watched._log.close()
@@ -337,5 +337,5 @@ def test_only_runs_that_ended_at_spark_tell_of_its_jvm(watched: Watched) -> None
         watched._come_to("error", message)
     assert watched._failed == 2
     watched.state = "runs"
-    watched._come_to("waits", "staged")
+    watched._come_to("up to date", "staged")
     assert watched._failed == 0

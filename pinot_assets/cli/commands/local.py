@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from pinot_assets.cli.commands.tables import open_pinot, show_applied, show_failures, show_plans
 from pinot_assets.cli.options import AsJson, Yes, offline_tables
@@ -38,7 +39,9 @@ _COLOURS = {"ready": "green", "starting": "yellow", "dead": "red", "stopped": "d
 Home = Annotated[
     Path | None,
     typer.Option(
-        help="Folder of the stack (default: $PINOT_ASSETS_HOME, else .pinot-assets).", show_default=False
+        metavar="FOLDER",
+        help="Folder of the stack (default: $PINOT_ASSETS_HOME, else .pinot-assets).",
+        show_default=False,
     ),
 ]
 
@@ -202,14 +205,24 @@ def dev(yes: Yes = False) -> None:
             else ("the Dagster UI is already up; Reload definitions, on its page Lineage, shows new tables")
         )
         console.print(f"[green]Dagster[/]     {ui.start(default_home(), Path.cwd())}")
-    console.print(
-        "Sensors that only look are on. Sensors that start runs are off; turn them on on the page "
-        "Automation. Materialize a table there, or run it here:"
-    )
-    console.print(command_line(f"pinot-assets run {SAMPLE}"))
+    for line in _first_steps([spec.name for spec in chosen.specs]):
+        console.print(line)
     console.print("To stop all of it:")
     console.print(command_line("pinot-assets down"))
     raise typer.Exit(exit_code_of(fates, chosen.left_out))
+
+
+def _first_steps(tables: Sequence[str]) -> Iterator[str | Text]:
+    """Yield what to do first in the UI, and a command for the same: of a table that exists."""
+    if not tables:
+        yield "There is no OFFLINE table yet. To write the spec of one from its files:"
+        yield command_line("pinot-assets init FILES")
+        return
+    yield (
+        "Sensors that only look are on. Sensors that start runs are off; turn them on on the page "
+        "Automation. Materialize a table there, or run it here:"
+    )
+    yield command_line(f"pinot-assets run {SAMPLE if SAMPLE in tables else tables[0]}")
 
 
 def _write_sample(spec: TableSpec) -> None:

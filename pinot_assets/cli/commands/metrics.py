@@ -35,15 +35,24 @@ def metrics(
         ),
     ] = None,
     directory: TablesOption = None,
-    listen: Annotated[str, typer.Option(help="HOST:PORT to serve /metrics on.")] = ADDRESS,
+    listen: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="HOST:PORT to serve /metrics on.")
+    ] = ADDRESS,
     once: Annotated[bool, typer.Option("--once", help="Look once, print the metrics and end.")] = False,
     textfile: Annotated[
         Path | None,
-        typer.Option(help="Write this file, for node_exporter's textfile collector, and do not listen."),
+        typer.Option(
+            metavar="FILE", help="Write this file, for node_exporter's textfile collector, and do not listen."
+        ),
     ] = None,
-    every: Annotated[float, typer.Option(help="Seconds between two looks at the sessions.", min=1)] = 30,
+    every: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Seconds between two looks at the sessions.", min=1)
+    ] = 30,
     health_every: Annotated[
-        float, typer.Option(help="Seconds between two looks at source, health and REALTIME tables.", min=10)
+        float,
+        typer.Option(
+            metavar="SECONDS", help="Seconds between two looks at source, health and REALTIME tables.", min=10
+        ),
     ] = 300,
 ) -> None:
     """Serve the metrics of tables to Prometheus: sessions, files, ages, audit results, health, REALTIME

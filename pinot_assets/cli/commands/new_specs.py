@@ -62,20 +62,30 @@ _COLOURS = {
 def init(
     files: Annotated[
         list[str],
-        typer.Argument(help="Some of the table's files, or their folder: a path, s3://…, gs://…, abfss://…"),
+        typer.Argument(
+            metavar="FILES",
+            help="Some of the table's files, or their folder: a path, s3://…, gs://…, abfss://…",
+        ),
     ],
     name: Annotated[
         str,
-        typer.Option("--name", help="Name of the table (default: the name of the folder, or of the file)."),
+        typer.Option(
+            "--name",
+            metavar="TABLE",
+            help="Name of the table (default: the name of the folder, or of the file).",
+        ),
     ] = "",
     out: Annotated[
-        Path | None, typer.Option("--out", help="The file to write (default: <tables>/<name>.yaml).")
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="The file to write (default: <tables>/<name>.yaml)."),
     ] = None,
     tables: TablesOption = None,
     props: Annotated[
         list[str] | None,
         typer.Option(
-            "--prop", help="How to reach a bucket: region=eu-west-1, secretKey='${TABLE_SECRET_KEY}'."
+            "--prop",
+            metavar="KEY=VALUE",
+            help="How to reach a bucket: region=eu-west-1, secretKey='${TABLE_SECRET_KEY}'.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -223,9 +233,16 @@ def _draft_lines(table: str, target: Path, made: Draft, doubts: Mapping[str, str
 def init_to_start_from(
     name: Annotated[str, typer.Argument(help="Of the new table.", metavar="TABLE")],
     table_type: Annotated[
-        TableType, typer.Option(help="Where its rows come from: files, or a stream.", case_sensitive=False)
+        TableType,
+        typer.Option(
+            metavar="TYPE",
+            help="Where its rows come from: OFFLINE of files, REALTIME of a stream.",
+            case_sensitive=False,
+        ),
     ] = TableType.OFFLINE,
-    brokers: Annotated[str, typer.Option(help="Kafka of a REALTIME table, host:port.")] = BROKERS,
+    brokers: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Kafka of a REALTIME table, host:port.")
+    ] = BROKERS,
     tables: SpecsOption = DEFAULT_FOLDER,
     as_json: AsJson = False,
 ) -> None:
@@ -263,7 +280,8 @@ def import_(
         ),
     ] = None,
     schema: Annotated[
-        Path | None, typer.Option("--schema", help="JSON of the schema, if it is not beside it.")
+        Path | None,
+        typer.Option("--schema", metavar="FILE", help="JSON of the schema, if it is not beside it."),
     ] = None,
     from_controller: Annotated[
         str,
@@ -274,13 +292,18 @@ def import_(
     job_spec: Annotated[
         Path | None,
         typer.Option(
-            "--job-spec", help="YAML of the LaunchDataIngestionJob from which the ingestion is imported."
+            "--job-spec",
+            metavar="FILE",
+            help="YAML of the LaunchDataIngestionJob from which the ingestion is imported.",
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="The file to write (default: <tables>/<table>.yaml).")
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="The file to write (default: <tables>/<table>.yaml)."),
     ] = None,
-    tables: Annotated[Path | None, typer.Option("--tables", help="Directory of the table specs.")] = None,
+    tables: Annotated[
+        Path | None, typer.Option("--tables", metavar="FOLDER", help="Directory of the table specs.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a table spec from a table config with FileIngestionTask or SegmentGenerationAndPushTask.

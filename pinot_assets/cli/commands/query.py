@@ -48,10 +48,17 @@ def query(
     ],
     broker: Annotated[
         str | None,
-        typer.Option("--broker", help="http://host:port of the broker (default: one that serves the table)."),
+        typer.Option(
+            "--broker",
+            metavar="URL",
+            help="http://host:port of the broker (default: one that serves the table).",
+        ),
     ] = None,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=0.001, max=3600, help="Seconds that the query may take.")
+        float,
+        typer.Option(
+            "--timeout", min=0.001, max=3600, metavar="SECONDS", help="Seconds that the query may take."
+        ),
     ] = 15.0,
     multistage: Annotated[
         bool, typer.Option("--multistage", help="Use Pinot's multi-stage engine, if the brokers have it.")
@@ -181,7 +188,7 @@ def _summary(answer: BrokerAnswer) -> Iterator[str]:
     yield f"{plural(len(answer.rows), 'row')} in {answer.time_ms:,} ms from {answer.broker}"
     if answer.servers:
         yield (
-            f"{answer.servers_answered} of {plural(answer.servers, 'server')} answered, "
+            f"{answer.servers_answered:,} of {plural(answer.servers, 'server')} answered, "
             f"{plural(answer.segments, 'segment')}, "
             f"{answer.docs_scanned:,} of {plural(answer.total_docs, 'document')} scanned"
         )

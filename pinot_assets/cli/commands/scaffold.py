@@ -20,7 +20,9 @@ _SAID: Final = {
 
 
 def scaffold(
-    folder: Annotated[Path, typer.Argument(help="The project's folder; made if it is missing.")] = Path(),
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="The project's folder; made if it is missing.")
+    ] = Path(),
     as_json: AsJson = False,
 ) -> None:
     """Write the files of a project: workspace.yaml, dagster.yaml, a sample table, the schema for editors.

@@ -130,6 +130,7 @@ def _line(session: Session | UnreadableSession) -> str:
         f"retryCount {session.retry_count}",
         session.attempt_started_ms and f"attempt {session.attempt}",  # a rollback builds nothing
         f"begun {utc_text(session.created_ms)}",
+        session.asked_by and f"asked by {escape(session.asked_by)}",
         session.done_ms and f"ended {utc_text(session.done_ms)}",
         counts_text(session),
         session.lineage_entry_id and f"switch {session.switch}, entry {session.lineage_entry_id}",

@@ -31,36 +31,53 @@ SUFFIXES = ("svg", "png")
 
 
 def simulate(
-    tables: Annotated[int, typer.Option(help="Tables.")] = 100,
-    servers: Annotated[int, typer.Option(help="Servers.")] = 50,
-    controllers: Annotated[int, typer.Option(help="Controllers; each leads its share of the tables.")] = 3,
-    partitions: Annotated[int, typer.Option(help="Stream partitions of each table.")] = 4,
-    replication: Annotated[int, typer.Option(help="Replicas of each partition.")] = 3,
-    msg_rate: Annotated[str, typer.Option(help="Messages a second of all tables together: 100k.")] = "100k",
+    tables: Annotated[int, typer.Option(metavar="NUMBER", help="Tables.")] = 100,
+    servers: Annotated[int, typer.Option(metavar="NUMBER", help="Servers.")] = 50,
+    controllers: Annotated[
+        int, typer.Option(metavar="NUMBER", help="Controllers; each leads its share of the tables.")
+    ] = 3,
+    partitions: Annotated[int, typer.Option(metavar="NUMBER", help="Stream partitions of each table.")] = 4,
+    replication: Annotated[int, typer.Option(metavar="NUMBER", help="Replicas of each partition.")] = 3,
+    msg_rate: Annotated[
+        str, typer.Option(metavar="RATE", help="Messages a second of all tables together: 100k.")
+    ] = "100k",
     row_size: Annotated[
-        str | None, typer.Option(help="Bytes of a segment for each row (measured: 81).")
+        str | None, typer.Option(metavar="BYTES", help="Bytes of a segment for each row (measured: 81).")
     ] = None,
     build_rate: Annotated[
-        str | None, typer.Option(help="Rows a second that a build processes (measured: 35k).")
+        str | None, typer.Option(metavar="RATE", help="Rows a second that a build processes (measured: 35k).")
     ] = None,
     read_rate: Annotated[
-        str, typer.Option(help="Rows a second that a server reads of a partition in which it is behind.")
+        str,
+        typer.Option(
+            metavar="RATE", help="Rows a second that a server reads of a partition in which it is behind."
+        ),
     ] = "20k",
-    flush_size: Annotated[str, typer.Option(help="flush.threshold.segment.size")] = "200MB",
-    flush_time: Annotated[str, typer.Option(help="flush.threshold.time")] = "6h",
-    flush_rows: Annotated[str, typer.Option(help="flush.threshold.segment.rows; 0: by size.")] = "0",
-    duration: Annotated[str, typer.Option("--for", help="Simulated time.")] = "24h",
-    outage: Annotated[str, typer.Option(help="How long the deep store is down; 0: not at all.")] = "2h",
-    outage_at: Annotated[str, typer.Option(help="When that begins.")] = "10h",
-    outage_kind: Annotated[str, typer.Option(help="refuses (fails at once) or hangs.")] = "refuses",
+    flush_size: Annotated[str, typer.Option(metavar="SIZE", help="flush.threshold.segment.size")] = "200MB",
+    flush_time: Annotated[str, typer.Option(metavar="TIME", help="flush.threshold.time")] = "6h",
+    flush_rows: Annotated[
+        str, typer.Option(metavar="ROWS", help="flush.threshold.segment.rows; 0: by size.")
+    ] = "0",
+    duration: Annotated[str, typer.Option("--for", metavar="TIME", help="Simulated time.")] = "24h",
+    outage: Annotated[
+        str, typer.Option(metavar="TIME", help="How long the deep store is down; 0: not at all.")
+    ] = "2h",
+    outage_at: Annotated[str, typer.Option(metavar="TIME", help="When that begins.")] = "10h",
+    outage_kind: Annotated[
+        str, typer.Option(metavar="KIND", help="refuses (fails at once) or hangs.")
+    ] = "refuses",
     upload_timeout: Annotated[
-        str, typer.Option(help="pinot.server.segment.uploader.upload.request.timeout.ms")
+        str, typer.Option(metavar="TIME", help="pinot.server.segment.uploader.upload.request.timeout.ms")
     ] = "300s",
-    store_rate: Annotated[str, typer.Option(help="Bytes a second of one upload.")] = "50MB",
-    kept: Annotated[str, typer.Option(help="How long segments are kept.")] = "7d",
-    html: Annotated[Path | None, typer.Option(help="Write a page with plots there.")] = None,
-    plots: Annotated[Path | None, typer.Option(help="Write the plots into that folder.")] = None,
-    plot_format: Annotated[str, typer.Option("--format", help="Of the plots: svg or png.")] = "svg",
+    store_rate: Annotated[str, typer.Option(metavar="RATE", help="Bytes a second of one upload.")] = "50MB",
+    kept: Annotated[str, typer.Option(metavar="TIME", help="How long segments are kept.")] = "7d",
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with plots there.")] = None,
+    plots: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write the plots into that folder.")
+    ] = None,
+    plot_format: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="Of the plots: svg or png.")
+    ] = "svg",
     as_json: AsJson = False,
 ) -> None:
     """Simulate a day of segment commits in three ways: through the controller, with bypass, pauseless.

@@ -26,18 +26,27 @@ from pinot_assets.cli.options import (
     kept_snapshots,
     one_table,
 )
-from pinot_assets.cli.terminal import command_line, new_console, show_answer, table_lines, unanswered
+from pinot_assets.cli.snapshot_list import (
+    HISTORY,
+    WAYS,
+    counts,
+    history_row,
+    hold_end_values,
+    listing,
+    way_row,
+)
+from pinot_assets.cli.terminal import command_line, new_console, show_answer, unanswered
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import SessionError, SpecError
-from pinot_assets.session.plan_report.rendering import rollback_way_text, way_lines
+from pinot_assets.session.plan_report.rendering import way_lines
 from pinot_assets.session.rollback.rollback_plan import RollbackPlan
 from pinot_assets.session.stores.clients import open_session_store, open_staging
 from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, find_target, snapshots_of
-from pinot_assets.session.values.state import table_of, utc_iso, utc_text
+from pinot_assets.session.values.state import Pointer, table_of, utc_iso, utc_text
 from pinot_assets.settings.environment import load_settings
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.provenance import Stay, of_file, of_segment, snapshot_difference
 from pinot_assets.table_spec import TableSpec
 
@@ -111,12 +120,15 @@ def history(
 
     Exits 0.
     """
-    kept, before = tee(_kept(one_table(table, tables)))
+    spec = one_table(table, tables)
+    pointer = _pointer(spec)
+    kept, before = tee(_kept_of(spec, pointer))
     next(before, None)
-    rows = [_change(older, newer) for newer, older in islice(zip_longest(kept, before), newest)]
-    shown = map(_history_row, rows)
-    lines = table_lines([_HISTORY, *shown]) if rows else [f"{table} has never been published"]
-    show_answer(as_json, rows, lines)
+    rows = [
+        _change(older, newer) | hold_end_values(pointer.hold_ended, newer.seq)
+        for newer, older in islice(zip_longest(kept, before), newest)
+    ]
+    show_answer(as_json, rows, listing(table, (HISTORY, *map(history_row, rows)), pointer.hold_ended))
 
 
 def diff(
@@ -160,7 +172,7 @@ def diff(
     lines = (
         f"from {escape(_state(before))}",
         f"to   {escape(_state(after))}",
-        "files {}  segments {}  rows {}".format(*_counts(values)),
+        "files {}  segments {}  rows {}".format(*counts(values)),
         *_listed("[green]+[/]", changes.added),
         *_listed("[red]-[/]", changes.removed),
         *_listed("[yellow]~[/]", [new for _, new in changes.rewritten]),
@@ -168,20 +180,24 @@ def diff(
     show_answer(as_json, values, lines)
 
 
-def _newest(spec: TableSpec) -> SnapshotRef | None:
+def _pointer(spec: TableSpec) -> Pointer:
     with open_session_store(spec, load_settings()) as store:
-        return store.pointer().current_snapshot
+        return store.pointer()
 
 
 def _current(spec: TableSpec) -> StoredSnapshot:
-    if (ref := _newest(spec)) is None:
+    if (ref := _pointer(spec).current_snapshot) is None:
         raise SessionError(f"{spec.name} has never been published", hint=f"`pinot-assets run {spec.name}`")
     return StoredSnapshot(ref, open_staging(spec).snapshot(ref))
 
 
 def _kept(spec: TableSpec) -> Iterator[Snapshot]:
     """Yield the current snapshot and the kept ones before it, newest first; reads each one lazily."""
-    if (ref := _newest(spec)) is not None:
+    yield from _kept_of(spec, _pointer(spec))
+
+
+def _kept_of(spec: TableSpec, pointer: Pointer) -> Iterator[Snapshot]:
+    if (ref := pointer.current_snapshot) is not None:
         staging = open_staging(spec)
         current = StoredSnapshot(ref, staging.snapshot(ref))
         yield from (kept.snapshot for kept in snapshots_of(staging, current))
@@ -233,24 +249,6 @@ def _change(older: Snapshot | None, newer: Snapshot) -> JsonObject:
     }
 
 
-_HISTORY = ("seq", "session", "mode", "published (UTC)", "files", "segments", "rows")
-"""Header of `history`."""
-
-
-def _history_row(change: JsonMapping) -> tuple[str, ...]:
-    at = str(change["publishedAt"] or "").replace("T", " ").removesuffix("Z")
-    return (str(change["seq"]), str(change["session"]), str(change["mode"]), at, *_counts(change))
-
-
-def _counts(change: JsonMapping) -> tuple[str, str, str]:
-    """Return what changed: files, segments, rows."""
-    return (
-        f"+{change['filesAdded']:,} ~{change['filesRewritten']:,} -{change['filesRemoved']:,}",
-        f"+{change['segmentsAdded']:,} -{change['segmentsRemoved']:,}",
-        f"{change['rows']:,} ({change['rowsMore']:+,})",
-    )
-
-
 def _state(snapshot: Snapshot) -> str:
     return f"{snapshot.session} of {utc_text(snapshot.published_ms)}, {plural(snapshot.rows, 'row')}"
 
@@ -282,10 +280,9 @@ def snapshots(
     Exits 0.
     """
     with open_driver(one_table(table, tables), "snapshots") as driver:
-        ways = driver.rollback_plans(newest)
-    shown = map(_way_row, ways)
-    lines = table_lines([_WAYS, *shown]) if ways else [f"{table} has never been published"]
-    show_answer(as_json, [_plan_values(way) for way in ways], lines)
+        ways, ended = driver.rollback_plans(newest), driver.hold_ended()
+    values = [_plan_values(way) | hold_end_values(ended, way.target.snapshot.seq) for way in ways]
+    show_answer(as_json, values, listing(table, (WAYS, *map(way_row, ways)), ended))
 
 
 def rollback(
@@ -360,17 +357,6 @@ def _rollback_values(way: RollbackPlan) -> JsonObject:
     }
 
 
-_WAYS = ("seq", "session", "mode", "published (UTC)", "files", "rows", "reached by")
-"""Header of `snapshots`."""
-
-
-def _way_row(way: RollbackPlan) -> tuple[str, ...]:
-    snapshot = way.target.snapshot
-    at, files = utc_text(snapshot.published_ms).removesuffix(" UTC"), f"{len(snapshot.ledger):,}"
-    mode, rows = str(snapshot.mode), f"{snapshot.rows:,}"
-    return (str(snapshot.seq), snapshot.session, mode, at, files, rows, rollback_way_text(way))
-
-
 def _plan_values(way: RollbackPlan) -> dict[str, object]:
     snapshot = way.target.snapshot
     return {
@@ -378,6 +364,7 @@ def _plan_values(way: RollbackPlan) -> dict[str, object]:
         "session": snapshot.session,
         "mode": snapshot.mode,
         "at": utc_iso(snapshot.published_ms),
+        "askedBy": snapshot.asked_by or None,
         "files": len(snapshot.ledger),
         "segments": len(snapshot.segments),
         "rows": snapshot.rows,

@@ -16,7 +16,7 @@ from pinot_assets.cli.first_query import first_query
 from pinot_assets.cli.options import AsJson, TablesOption, any_tables, one_table, table_names
 from pinot_assets.cli.program import error_values, of_system
 from pinot_assets.cli.result_table import Layout, ResultColumn, layout
-from pinot_assets.cli.table_status import read_status, status_lines, status_values
+from pinot_assets.cli.table_status import BROKEN, STYLES, read_status, status_lines, status_values
 from pinot_assets.cli.terminal import fields, new_console, show_answer, show_json
 from pinot_assets.core.exit_codes import code_of, worst
 from pinot_assets.core.json_object import JsonObject
@@ -48,13 +48,11 @@ _LEAST: Final = ("seq", "files", "mode", "published")
 STREAM: Final = "REALTIME"
 """Shown in the place of a mode."""
 _STYLES: Final = {
-    **dict.fromkeys(
-        (TableCondition.FAILED, "broken", "unreadable", "in error", "stopped", "not known"), "red"
-    ),
-    **dict.fromkeys(
-        (TableCondition.TRIED_AGAIN, TableCondition.UNFINISHED, TableCondition.HELD, "paused"), "yellow"
-    ),
+    **STYLES,
+    **dict.fromkeys(("in error", "stopped"), "red"),
+    "paused": "yellow",
 }
+"""Colours of the states, with those of REALTIME tables (`realtime/health/condition.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +179,7 @@ def _of_files(spec: TableSpec, store: SessionStore, settings: Settings) -> Table
     now_ms = _now_ms()
     read = read_status(spec, store, now_ms)
     session, hold, listing = read.observation.session, read.observation.hold, read.listing
-    waiting = f"+{len(listing.new)} ~{len(listing.rewritten)} -{len(listing.deleted)}"
+    waiting = f"+{len(listing.new):,} ~{len(listing.rewritten):,} -{len(listing.deleted):,}"
     failed = session.counts.get("failed", 0) if session is not None else 0
     since_ms = read.behind_since_ms
     cells = (
@@ -241,18 +239,23 @@ def _stream_values(spec: RealtimeTableSpec, state: str, rows: int | None, settin
 
 
 def _broken(one: LeftOut) -> TableRow:
-    cells = _cells(one.name, "", "broken")
+    cells = _cells(one.name, "", BROKEN)
     return TableRow(one.name, _broken_values(one), cells, one.error, one.in_one_line)
 
 
 def _broken_values(one: LeftOut) -> JsonObject:
-    return {"table": one.name, "file": str(one.file), "state": "broken", **error_values(one.error)}
+    return {"table": one.name, "file": str(one.file), "state": BROKEN, **error_values(one.error)}
 
 
 def _unreadable(spec: AnyTableSpec, error: PinotAssetsError) -> TableRow:
     label, mode = label_of(spec), spec.mode if isinstance(spec, TableSpec) else STREAM
-    values = {"table": spec.name_with_type, "mode": mode, "state": "unreadable", **error_values(error)}
-    return TableRow(label, values, _cells(label, mode, "unreadable"), error, str(error))
+    values = {
+        "table": spec.name_with_type,
+        "mode": mode,
+        "state": TableCondition.NOT_KNOWN,
+        **error_values(error),
+    }
+    return TableRow(label, values, _cells(label, mode, TableCondition.NOT_KNOWN), error, str(error))
 
 
 def _cells(label: str, mode: str, state: str, rows: str = "") -> Sequence[str]:

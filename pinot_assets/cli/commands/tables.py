@@ -37,7 +37,9 @@ from pinot_assets.table_spec.yaml.document import Note, Problem, canonical_json
 
 app = typer.Typer(help="Table specs: list them, check them, apply them to Pinot.", no_args_is_help=True)
 
-SpecsOption = Annotated[Path, typer.Option("--tables", envvar=TABLES, help="Directory of the table specs.")]
+SpecsOption = Annotated[
+    Path, typer.Option("--tables", envvar=TABLES, metavar="FOLDER", help="Directory of the table specs.")
+]
 DEFAULT_FOLDER = Path(DEFAULT_TABLES)
 
 
@@ -46,6 +48,7 @@ def validate(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
+            metavar="PATHS",
             help="Tables, or files, or folders of files; all of the directory if none is given.",
             autocompletion=table_names,
         ),
@@ -68,7 +71,9 @@ def validate(
 def apply(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Tables; all of them if none is given.", autocompletion=table_names),
+        typer.Argument(
+            metavar="NAMES", help="Tables; all of them if none is given.", autocompletion=table_names
+        ),
     ] = None,
     tables: SpecsOption = DEFAULT_FOLDER,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import FrameType
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 import typer
 from rich.live import Live
@@ -27,19 +27,21 @@ from pinot_assets.cli.commands.run import published_text
 from pinot_assets.cli.driver import open_driver
 from pinot_assets.cli.options import AsJson, TablesOption, offline_tables, table_names, warn_of
 from pinot_assets.cli.program import of_system
+from pinot_assets.cli.table_status import BROKEN, STYLES, status_of
 from pinot_assets.cli.terminal import Terminal, new_console
 from pinot_assets.core import interrupts
 from pinot_assets.core.exit_codes import ExitCode, code_of, worst
 from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import doubled
 from pinot_assets.errors import PinotAssetsError, SessionHeld, SpecError, TypedWrong
-from pinot_assets.scheduling.files_tick import Standing, decide_tick
+from pinot_assets.scheduling.files_tick import decide_tick
 from pinot_assets.scheduling.stalled_session import decide_session
 from pinot_assets.session.detect.observe import Observation, list_source, observe
+from pinot_assets.session.detect.table_status import TableCondition
 from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
 from pinot_assets.session.values.outcome import RunOutcome
 from pinot_assets.session.values.report import TriggerResult
-from pinot_assets.session.values.state import utc_iso, utc_text
+from pinot_assets.session.values.state import Session, utc_iso, utc_text
 from pinot_assets.session.values.trouble import aged
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.source import Inventory
@@ -53,26 +55,27 @@ LONGEST_S: Final = 600
 """The wait between two looks at a table that fails doubles up to this limit."""
 
 
-class TableState(StrEnum):
-    """The state of one watched table."""
+class WatchEvent(StrEnum):
+    """What a watch reports and no later look can see."""
 
-    NEW = "new"
-    """Not looked at yet."""
-    WAITS = "waits"
-    """There is nothing to do, or nothing may be done yet; the message says why."""
-    HELD = "held"
-    """A rollback holds back what is different."""
-    BEHIND = "behind"
-    """Something failed before: the table stays behind its files, and the message says until when."""
-    RUNS = "runs"
     SWITCHED = "switched"
     """The last run published what changed; the next look shows whether anything is left."""
-    REFUSED = "refused"
-    """The last run published nothing, or not everything."""
-    ERROR = "error"
-    """A look or a run failed; the watch tries again."""
-    LEFT_OUT = "left out"
-    """Its file is wrong; the watch does not look at it."""
+
+
+WatchState: TypeAlias = TableCondition | WatchEvent
+"""The state of a watched table, in the words of `status`."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchLook:
+    """What a look at a table reads.
+
+    :ivar newest: the newest session, if none is open.
+    """
+
+    observation: Observation
+    inventory: Inventory
+    newest: Session | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,7 @@ class Watched:
     :ivar message: the reason for its state.
     :ivar last: how its last run ended; empty before the first run.
     :ivar last_s: when its last run ended, seconds since the epoch.
-    :ivar next_s: time of its next look, seconds since the epoch.
+    :ivar next_s: time of its next look, seconds since the epoch; 0 before the first one and during a run.
     :ivar errors: number of looks and runs that failed in a row.
     :ivar failing_s: when the first of these failed, seconds since the epoch; 0 if none did.
     :ivar code: the exit code that a command would have after the last look.
@@ -90,7 +93,7 @@ class Watched:
     """
 
     spec: TableSpec
-    state: TableState = TableState.NEW
+    state: WatchState = TableCondition.NOT_KNOWN
     message: str = ""
     last: str = ""
     last_s: int = 0
@@ -102,15 +105,13 @@ class Watched:
     session_cursor: str = ""
 
 
-_COLOURS = {
-    TableState.HELD: "yellow",
-    TableState.BEHIND: "red",
-    TableState.RUNS: "cyan",
-    TableState.SWITCHED: "green",
-    TableState.REFUSED: "yellow",
-    TableState.ERROR: "red",
+_COLOURS: Final = {**STYLES, TableCondition.RUNNING: "cyan", WatchEvent.SWITCHED: "green"}
+_OF_RUNS: Final = {
+    TriggerResult.HELD: TableCondition.HELD,
+    TriggerResult.PAUSED: TableCondition.FAILED,
+    TriggerResult.WAITING: TableCondition.WAITING,
 }
-_STATES = {Standing.HELD: TableState.HELD, Standing.BEHIND: TableState.BEHIND}
+"""What a table is after a run that had nothing to switch, if it is not up to date."""
 
 
 def watch(
@@ -119,7 +120,9 @@ def watch(
         typer.Argument(help="Tables, as in tables/<name>.yaml.", metavar="TABLE", autocompletion=table_names),
     ] = None,
     every_table: Annotated[bool, typer.Option("--all", help="All tables of the directory.")] = False,
-    interval: Annotated[int, typer.Option("--interval", min=1, help="Seconds between two looks.")] = 30,
+    interval: Annotated[
+        int, typer.Option("--interval", min=1, metavar="SECONDS", help="Seconds between two looks.")
+    ] = 30,
     once: Annotated[
         bool, typer.Option("--once", help="Look once at each, run those that are due, end.")
     ] = False,
@@ -136,6 +139,8 @@ def watch(
     memory was too small or its drivers died. A session that failed in another way waits for `pinot-assets
     run`. A table that cannot be read is tried again, later each time; the error shows for how long.
     Schedules are Dagster's. Do not watch a table whose sensors run.
+
+    Shows the state of each table in the words of `status`, or `switched` after a run that published.
 
     Ctrl-C or SIGTERM ends the command after the current run, a second one at once. With --json, writes one
     object a line for each change. A table whose spec is wrong is named at the start and left out.
@@ -168,18 +173,16 @@ def watch(
 
 def run_if_due(table: Watched, outside: Outside, interval_s: int) -> Watched:
     """Look at a table once, and run it if it is due. An error sets the state; it raises no exception."""
+    table = replace(table, state=TableCondition.NOT_KNOWN)
     try:
-        table, launch, standing = _decided(table, outside)
-        if launch:
-            table = replace(table, state=TableState.RUNS)
+        table, is_due = _decided(table, outside.look(table.spec), outside.now_s())
+        if is_due:
+            table = replace(table, state=TableCondition.RUNNING, next_s=0)
             outside.changed(table)
             table = _ended(table, outside.run(table.spec), outside.now_s())
-        else:
-            code = ExitCode.REFUSED if standing is Standing.BEHIND else ExitCode.DONE
-            table = replace(table, state=_STATES.get(standing, TableState.WAITS), code=code)
         table = replace(table, errors=0, failing_s=0, next_s=outside.now_s() + interval_s)
     except SessionHeld as error:
-        table = replace(table, state=TableState.WAITS, message=error.reason, code=ExitCode.DONE)
+        table = replace(table, state=TableCondition.RUNNING, message=error.reason, code=ExitCode.DONE)
         table = replace(table, errors=0, failing_s=0, next_s=outside.now_s() + interval_s)
     except (PinotAssetsError, OSError) as error:
         table = _failed(table, of_system(error), outside.now_s(), interval_s)
@@ -187,28 +190,32 @@ def run_if_due(table: Watched, outside: Outside, interval_s: int) -> Watched:
     return table
 
 
-def _decided(table: Watched, outside: Outside) -> tuple[Watched, bool, Standing]:
-    """Return the table with what was decided, whether to run it, and its state if not."""
-    observation, inventory = outside.look(table.spec)
-    now_s = outside.now_s()
-    tick = decide_tick(table.spec, inventory, observation, table.files_cursor, now_s)
-    session_tick = decide_session(table.spec, observation, {}, table.session_cursor, now_s)
-    decided = replace(table, files_cursor=tick.cursor, session_cursor=session_tick.cursor)
-    if session_tick.launch and not tick.launch:
-        return replace(decided, message=session_tick.message), True, tick.standing
-    return replace(decided, message=tick.message), tick.launch, tick.standing
+def _decided(table: Watched, look: WatchLook, now_s: int) -> tuple[Watched, bool]:
+    """Return the table as the look shows it, and whether to run it."""
+    spec, observation = table.spec, look.observation
+    tick = decide_tick(spec, look.inventory, observation, table.files_cursor, now_s)
+    session_tick = decide_session(spec, observation, {}, table.session_cursor, now_s)
+    by_session = session_tick.launch and not tick.launch
+    decided = replace(
+        table,
+        state=status_of(spec, observation, tick.diff, None, look.newest, now_s * 1000).state,
+        message=session_tick.message if by_session else tick.message,
+        code=ExitCode.REFUSED if tick.stays_behind else ExitCode.DONE,
+        files_cursor=tick.cursor,
+        session_cursor=session_tick.cursor,
+    )
+    return decided, by_session or tick.launch
 
 
 def _ended(table: Watched, outcome: RunOutcome, now_s: int) -> Watched:
-    state, code, message = TableState.WAITS, outcome.exit_code, outcome.report.summary
+    code, message, result = outcome.exit_code, outcome.report.summary, outcome.report.result
+    state: WatchState = _OF_RUNS.get(result, TableCondition.UP_TO_DATE)
     if code is not ExitCode.DONE:
-        state = TableState.REFUSED
+        state = TableCondition.TRIED_AGAIN if outcome.may_pass else TableCondition.FAILED
     elif outcome.snapshot is not None:
-        state = TableState.SWITCHED
-    elif outcome.report.result is TriggerResult.HELD:
-        state = TableState.HELD
-    elif outcome.report.result is TriggerResult.PAUSED:
-        state, code = TableState.BEHIND, ExitCode.REFUSED
+        state = WatchEvent.SWITCHED
+    elif result is TriggerResult.PAUSED:
+        code = ExitCode.REFUSED
     if outcome.snapshot is not None:
         message = f"{outcome.report.work}; {published_text(outcome.snapshot)}"
     if outcome.refusal is not None:
@@ -218,13 +225,12 @@ def _ended(table: Watched, outcome: RunOutcome, now_s: int) -> Watched:
 
 def _failed(table: Watched, error: PinotAssetsError, now_s: int, interval_s: int) -> Watched:
     """Return the table with its error. It keeps its cursors, so a failed run is not repeated at once."""
-    if table.state is TableState.RUNS:
-        table = replace(table, last="failed", last_s=now_s)
+    if table.state is TableCondition.RUNNING:
+        table = replace(table, state=TableCondition.FAILED, last="failed", last_s=now_s)
     wait = doubled(interval_s, table.errors + 1, max(LONGEST_S, interval_s))
     since_s = table.failing_s or now_s
     return replace(
         table,
-        state=TableState.ERROR,
         message=aged(error, since_s * 1000, now_s * 1000),
         errors=table.errors + 1,
         failing_s=since_s,
@@ -273,7 +279,7 @@ class _LineTeller:
             "message": table.message,
             "lastRun": table.last or None,
             "lastRunAt": utc_iso(table.last_s * 1000),
-            "nextLookAt": utc_iso(table.next_s * 1000) if table.state is not TableState.RUNS else None,
+            "nextLookAt": utc_iso(table.next_s * 1000),
             "failingSince": utc_iso(table.failing_s * 1000),
         }
         typer.echo(json.dumps(values))
@@ -282,7 +288,7 @@ class _LineTeller:
         values = {
             "at": utc_iso(time.time_ns() // 1_000_000),
             "table": one.name,
-            "state": TableState.LEFT_OUT,
+            "state": BROKEN,
             "message": one.in_one_line,
             **dict.fromkeys(("lastRun", "lastRunAt", "nextLookAt", "failingSince")),
         }
@@ -348,11 +354,12 @@ class Outside:
     def __init__(self, teller: _LineTeller | _People) -> None:
         self._teller = teller
 
-    def look(self, spec: TableSpec) -> tuple[Observation, Inventory]:
-        """Return the table's session state, and the listing of its files."""
+    def look(self, spec: TableSpec) -> WatchLook:
+        """Read the table's session state, and list its files."""
         with open_session_store(spec, load_settings()) as store:
             observation = observe(store, open_staging(spec))
-        return observation, list_source(spec, open_source(spec))
+            newest = None if observation.session else store.newest_session()
+        return WatchLook(observation, list_source(spec, open_source(spec)), newest)
 
     def run(self, spec: TableSpec) -> RunOutcome:
         """Make a trigger that spends no retry, then the gate and the switch."""

@@ -69,7 +69,11 @@ def health(
     deep_store: DeepStore = None,
     exporters: Annotated[
         list[str] | None,
-        typer.Option("--exporter", help="http://host:port of a JMX exporter, of controllers and servers."),
+        typer.Option(
+            "--exporter",
+            metavar="URL",
+            help="http://host:port of a JMX exporter, of controllers and servers.",
+        ),
     ] = None,
 ) -> None:
     """Check TABLE: copies, commits, errors, consumption, answers.
@@ -122,7 +126,7 @@ def _cells(row: SegmentRow) -> tuple[str, ...]:
         f"[{colour}]{row.status or 'no status'}[/]",
         _age(row.age_s),
         "" if row.status == SegmentStatus.IN_PROGRESS else row.copy,
-        ", ".join(f"{count} {state}" for state, count in sorted(Counter(row.replicas.values()).items())),
+        ", ".join(f"{count:,} {state}" for state, count in sorted(Counter(row.replicas.values()).items())),
         "" if row.rows is None else f"{row.rows:,}",
         f"{row.start_offset or '?'}–{row.end_offset or ''}",
         f"[red]{escape(row.note)}[/]" if row.note else "",

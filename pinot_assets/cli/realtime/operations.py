@@ -48,7 +48,9 @@ def restart_from(
     confirm: Annotated[
         str,
         typer.Option(
-            "--confirm", help="The table's name once more, to confirm that these segments are deleted."
+            "--confirm",
+            metavar="TABLE",
+            help="The table's name once more, to confirm that these segments are deleted.",
         ),
     ] = "",
     as_json: AsJson = False,
@@ -110,7 +112,13 @@ pauseless = typer.Typer(
     no_args_is_help=True, help="Turn pauseless consumption on or off; the table is drained first."
 )
 Patience = Annotated[
-    int, typer.Option("--minutes", min=1, help="The most minutes that it takes. Run it again to continue.")
+    int,
+    typer.Option(
+        "--minutes",
+        min=1,
+        metavar="MINUTES",
+        help="The most minutes that it takes. Run it again to continue.",
+    ),
 ]
 
 
@@ -219,7 +227,9 @@ def rebalance(
     options: Annotated[
         list[str] | None,
         typer.Option(
-            "--option", help="One of Pinot's own parameters, name=value, such as minAvailableReplicas=1."
+            "--option",
+            metavar="NAME=VALUE",
+            help="One of Pinot's own parameters, name=value, such as minAvailableReplicas=1.",
         ),
     ] = None,
     upload_first: Annotated[
@@ -229,7 +239,7 @@ def rebalance(
         ),
     ] = False,
     minutes: Annotated[
-        int, typer.Option("--minutes", min=1, help="How long the rebalance is followed.")
+        int, typer.Option("--minutes", min=1, metavar="MINUTES", help="How long the rebalance is followed.")
     ] = 360,
     as_json: AsJson = False,
 ) -> None:
@@ -306,33 +316,43 @@ def _rebalance_values(previewed: Preview, judgement: RebalancePlan) -> dict[str,
 def drill(
     table: RealtimeTableName,
     break_command: Annotated[
-        str, typer.Option("--break", help="Command that makes the deep store unwritable.")
+        str, typer.Option("--break", metavar="COMMAND", help="Command that makes the deep store unwritable.")
     ],
     mend_command: Annotated[
-        str, typer.Option("--mend", help="Command that undoes it; run whatever happens.")
+        str, typer.Option("--mend", metavar="COMMAND", help="Command that undoes it; run whatever happens.")
     ],
     test_table: Annotated[
         str,
         typer.Option(
             "--yes-this-is-a-test-table",
+            metavar="TABLE",
             help="The table's name once more, to confirm that its deep store is made unwritable.",
         ),
     ],
     load_from_peers: Annotated[
         str,
         typer.Option(
-            "--load-from-peers", help="Command after which a server loads segments from other servers."
+            "--load-from-peers",
+            metavar="COMMAND",
+            help="Command after which a server loads segments from other servers.",
         ),
     ] = "",
     exporters: Annotated[
         list[str] | None,
         typer.Option(
-            "--exporter", help="http://host:port of a server's JMX exporter, which counts what peers send."
+            "--exporter",
+            metavar="URL",
+            help="http://host:port of a server's JMX exporter, which counts what peers send.",
         ),
     ] = None,
     seconds: Annotated[
         float,
-        typer.Option("--seconds", min=1, help="How long the table is watched, before the outage and in it."),
+        typer.Option(
+            "--seconds",
+            min=1,
+            metavar="SECONDS",
+            help="How long the table is watched, before the outage and in it.",
+        ),
     ] = 60.0,
     as_json: AsJson = False,
 ) -> None:

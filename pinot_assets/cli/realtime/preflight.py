@@ -28,7 +28,11 @@ def preflight(
     table: RealtimeTableName,
     aim: Annotated[
         Aim | None,
-        typer.Option("--for", help="What you want to turn on; without it, what the config already turns on."),
+        typer.Option(
+            "--for",
+            metavar="FEATURE",
+            help="What you want to turn on, bypass or pauseless; without it, what the config turns on.",
+        ),
     ] = None,
     tables: TablesOption = None,
     as_json: AsJson = False,

@@ -33,13 +33,23 @@ def repair(
     apply: Annotated[
         bool, typer.Option("--apply/--plan", help="Do what can be done; without this, only show it.")
     ] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="Steps at once.")] = USUAL_LIMITS.steps,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, metavar="NUMBER", help="Steps at once.")
+    ] = USUAL_LIMITS.steps,
     upload_gb: Annotated[
         float,
-        typer.Option("--upload-gb", min=0.001, help="The most gigabytes that are uploaded at the same time."),
+        typer.Option(
+            "--upload-gb",
+            min=0.001,
+            metavar="GB",
+            help="The most gigabytes that are uploaded at the same time.",
+        ),
     ] = USUAL_LIMITS.upload_bytes / 1024**3,
     rounds: Annotated[
-        int, typer.Option("--rounds", min=1, help="The most plans that are executed, one after the other.")
+        int,
+        typer.Option(
+            "--rounds", min=1, metavar="NUMBER", help="The most plans that are executed, one after the other."
+        ),
     ] = 20,
     as_json: AsJson = False,
     deep_store: DeepStore = None,

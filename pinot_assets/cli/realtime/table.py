@@ -28,7 +28,9 @@ RealtimeTableName = Annotated[
 DeepStore = Annotated[
     str | None,
     typer.Option(
-        "--deep-store", help="Folder or bucket of the deep store (default: the controller's data directory)."
+        "--deep-store",
+        metavar="URI",
+        help="Folder or bucket of the deep store (default: the controller's data directory).",
     ),
 ]
 RUN = "pinot-assets realtime"

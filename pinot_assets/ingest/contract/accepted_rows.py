@@ -210,7 +210,7 @@ class Quarantine(BadRowPolicy):
         self._writer.close()
         percent = self._limit.percent
         if percent is not None and self.bad_rows * 100 > percent * (self.bad_rows + rows):
-            raise self._too_many(f"{self.bad_rows} of {self.bad_rows + rows} rows are bad")
+            raise self._too_many(f"{self.bad_rows:,} of {self.bad_rows + rows:,} rows are bad")
 
     def _too_many(self, what: str) -> TooManyBadRows:
         assert self._first is not None

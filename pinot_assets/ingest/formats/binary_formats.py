@@ -244,7 +244,8 @@ def count_rows(path: Path, limits: FileLimits = DEFAULTS) -> int:
         except IndexError as error:
             raise Unreadable(
                 "the Avro file is damaged or incomplete",
-                why=f"a block that ends at byte {position} of {len(data)} does not end with the file's mark",
+                why=f"a block that ends at byte {position:,} of {len(data):,} does not end with the "
+                "file's mark",
                 hint="write the file again; nothing that was read of it is used",
             ) from error
         return rows
@@ -362,7 +363,9 @@ def avro_batches(
         expected -= batch.num_rows
         yield pa.Table.from_batches([batch])
     if expected:
-        raise Unreadable("the Avro file is damaged", why=f"by its blocks, {expected} more rows should follow")
+        raise Unreadable(
+            "the Avro file is damaged", why=f"by its blocks, {expected:,} more rows should follow"
+        )
 
 
 def _decoded(frame: DataFrame) -> Iterator[pa.RecordBatch]:

@@ -128,7 +128,7 @@ class BrokerAnswer:
         if self.servers_answered < self.servers or self.says_partial:
             return PinotError(
                 f"broker {url} gave a partial answer",
-                why=f"{self.servers_answered} of {self.servers} servers answered",
+                why=f"{self.servers_answered:,} of {self.servers:,} servers answered",
             )
         if self.groups_cut:
             return PinotError(

@@ -74,7 +74,8 @@ def read_data_table(payload: bytes) -> DataTable:
         return _read(payload)
     except (struct.error, IndexError, KeyError, UnicodeDecodeError) as error:
         raise PinotError(
-            "a server's answer cannot be read", why=f"its {len(payload)} bytes are not a DataTable: {error!r}"
+            "a server's answer cannot be read",
+            why=f"its {len(payload):,} bytes are not a DataTable: {error!r}",
         ) from error
 
 

@@ -77,12 +77,12 @@ def _whole(address: str, table: DataTable, segments: Sequence[str]) -> DataTable
         raise PinotError(f"{address} answered with error {code}", why=text.partition("\n")[0][:300])
     if table.segments_queried != len(set(segments)):
         raise PinotError(
-            f"{address} used {table.segments_queried} of {len(set(segments)):,} segments",
+            f"{address} used {table.segments_queried:,} of {len(set(segments)):,} segments",
             why="it has not loaded the others, and does not report that",
         )
     if table.segments_invalid:
         raise PinotError(
-            f"{address} left {table.segments_invalid} of {len(set(segments)):,} segments out",
+            f"{address} left {table.segments_invalid:,} of {len(set(segments)):,} segments out",
             why="they lack a column of the query: it was added after they had been loaded",
             hint="reload the table's segments, so that its servers add it",
         )

@@ -20,6 +20,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 from pinot_assets.core.json_object import JsonMapping
+from pinot_assets.core.text import plural
 from pinot_assets.expressions.spark import check_spark_expression
 from pinot_assets.expressions.syntax import ExpressionRefused
 from pinot_assets.segment.column.unsupported import Feature, Findings
@@ -192,7 +193,8 @@ class _Parser:
             return _logical(name, arguments)
         if (function := FUNCTIONS.get((name, len(arguments)))) is None:
             raise NotTranslated(
-                f"the function {name} of {len(arguments)} values, which is not translated{_meant(name)},"
+                f"the function {name} of {plural(len(arguments), 'value')}, which is not translated"
+                f"{_meant(name)},"
             )
         for argument, kind in zip(arguments, function.parameters, strict=True):
             if argument.column is not None and kind == "STRING":
@@ -259,7 +261,7 @@ _LOGICAL: Final = frozenset(("and", "or", "not"))
 
 def _logical(name: str, arguments: list[Argument]) -> Argument:
     if not arguments or (name == "not" and len(arguments) != 1):
-        raise NotTranslated(f"{name} of {len(arguments)} values")
+        raise NotTranslated(f"{name} of {plural(len(arguments), 'value')}")
     if any(argument.kind != "BOOLEAN" for argument in arguments):
         raise NotTranslated(f"{name} of what is neither true nor false")
     parts = [argument.sql for argument in arguments]  # conditions are calls or already have parentheses

@@ -170,7 +170,7 @@ def _variable(name: str, entries: pa.LargeBinaryArray) -> bytes:
     first = _VARIABLE_HEADER + 4 * len(ends)
     size = first + int(ends[-1])
     if size > MAX_BYTES:
-        raise _too_large(name, f"its {len(entries)} entries take {size} bytes, more than 2 GiB")
+        raise _too_large(name, f"its {len(entries):,} entries take {size:,} bytes, more than 2 GiB")
     header = _VARIABLE_MAGIC + struct.pack(">iii", 1, len(entries), _VARIABLE_HEADER)
     return b"".join((header, (ends + first).astype(">i4").tobytes(), data.tobytes()))
 
@@ -181,7 +181,9 @@ def _padded(name: str, entries: pa.LargeBinaryArray) -> bytes:
     lengths = np.diff(ends)
     width = int(lengths.max())
     if width * len(entries) > MAX_BYTES:
-        raise _too_large(name, f"{len(entries)} entries padded to the longest of {width} bytes exceed 2 GiB")
+        raise _too_large(
+            name, f"{len(entries):,} entries padded to the longest of {width:,} bytes exceed 2 GiB"
+        )
     _tell_waste(name, width * len(entries), int(lengths.sum()))
     if int(lengths.min()) == width:
         return data.tobytes()

@@ -151,9 +151,9 @@ class ShadowTable:
             lambda counted: set(counted.values()) == {rows},
         )
         if set(counted.values()) != {rows}:
-            answers = ", ".join(f"{url} counts {count}" for url, count in counted.items())
+            answers = ", ".join(f"{url} counts {count:,}" for url, count in counted.items())
             raise PinotError(
-                f"{self.name} does not show its {rows} rows",
+                f"{self.name} does not show its {rows:,} rows",
                 why=answers or "no broker serves it",
             )
         self._broker = min(counted)

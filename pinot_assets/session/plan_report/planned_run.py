@@ -219,7 +219,7 @@ def unfinished(context: TriggerContext, session: Session | None) -> str:
         return ""
     return (
         "published segments are hidden by a delayed start of pinot-assets, and are made visible "
-        f"again: {len(hidden)}"
+        f"again: {len(hidden):,}"
     )
 
 

@@ -11,6 +11,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError, PlanOutdated, SessionHeld, SnapshotIncomplete
 from pinot_assets.session.values.report import TriggerReport
 from pinot_assets.session.values.state import Session
+from pinot_assets.session.values.trouble import passes
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure
 
@@ -68,6 +69,14 @@ class RunOutcome:
     def failed(self) -> tuple[Failure, ...]:
         """The files that could not be built or published."""
         return self.report.failed or self.left_out
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether only trouble that passes kept the run from publishing everything; it is tried again."""
+        if self.failed:
+            return passes(self.failed)
+        blocking = [finding for finding in self.findings if finding.blocks]
+        return bool(blocking) and not any(finding.blames or finding.of_data for finding in blocking)
 
     @property
     def exit_code(self) -> ExitCode:

@@ -123,11 +123,29 @@ class AuditReceipt(Open):
 
 
 @dataclass(frozen=True, slots=True)
+class HoldEnd(Open):
+    """A `resume`: when the hold of a rollback was ended, and by whom.
+
+    :ivar seq: number of the snapshot that queries saw then.
+    :ivar asked_by: who asked for it; "" if that is not known.
+    """
+
+    seq: int
+    at_ms: int
+    asked_by: str = ""
+
+    def __str__(self) -> str:
+        by = f" by {self.asked_by}" if self.asked_by else ""
+        return f"the hold of cp{self.seq} was ended{by} at {utc_text(self.at_ms)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Pointer(Stored):
     """The one node that decides races between drivers.
 
     :ivar epoch: grows by one with each owner; fences every write.
     :ivar hold: the object that stores the hold of a rollback (rule R23).
+    :ivar hold_ended: the last `resume` that ended a hold; None if that is not known.
     :ivar format: the table's format; a new session writes it.
     """
 
@@ -139,6 +157,7 @@ class Pointer(Stored):
     current_snapshot: SnapshotRef | None = None
     clear_token: str = ""
     hold: ObjectRef | None = None
+    hold_ended: HoldEnd | None = field(default=None, metadata=added(2))
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,4 +95,4 @@ def aged(error: PinotAssetsError, since_ms: int, now_ms: int) -> str:
 def causes(failures: Sequence[Failure]) -> str:
     """`2 VANISHED, 1 STORE`: how many files failed with which code."""
     counted = Counter(failure.code for failure in failures)
-    return ", ".join(f"{number} {code}" for code, number in sorted(counted.items()))
+    return ", ".join(f"{number:,} {code}" for code, number in sorted(counted.items()))

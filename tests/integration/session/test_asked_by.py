@@ -32,6 +32,12 @@ def test_the_newest_attempt_the_snapshot_and_a_rollback_say_who_asked(
     with world.driver(asked_by="bob@host") as driver:
         assert driver.rollback().asked_by == "bob@host"
     assert world.read_sessions()[-1].asked_by == "bob@host"
+    with world.driver(asked_by="eve@host") as driver:
+        assert driver.hold_ended() is None
+        assert driver.resume()
+        ended = driver.hold_ended()
+    assert ended is not None
+    assert (ended.seq, ended.asked_by) == (world.read_sessions()[-1].seq, "eve@host")
 
 
 def test_each_step_and_each_effect_is_one_line_of_json(

@@ -21,8 +21,8 @@ from pinot_assets.assets.metadata import (
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
-from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Session, State
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.session.values.state import HoldEnd, Mode, ObjectRef, Outcome, Session, State
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.source import Fingerprint
 
@@ -166,7 +166,9 @@ def test_of_a_snapshot() -> None:
     snapshot = Snapshot(
         3, "t_OFFLINE", "cp3-abcdef", Mode.SYNC, "entry", None, "", "", 1_700_000_000_500, (file,)
     )
-    shown = plain(of_snapshot(snapshot, SESSION, "file:///stage/snapshots/3%20x.json", 1_700_000_072_000))
+    shown = plain(
+        of_snapshot(snapshot, SESSION, "file:///stage/snapshots/3%20x.json", 1_700_000_072_000, None)
+    )
     assert shown == {
         "session": "cp3-abcdef",
         "mode": "SYNC",
@@ -185,11 +187,22 @@ def test_of_a_snapshot() -> None:
         "session_files": "0 files",
         "session_begun": 0.0,
     }
-    shown = plain(of_snapshot(snapshot, None, "s3://b/k.json", None))
+    shown = plain(of_snapshot(snapshot, None, "s3://b/k.json", None, None))
     assert (shown["manifest"], shown["rollback_until"]) == ("s3://b/k.json", "no way back")
     assert "retry_count" not in shown
     assert served(snapshot) == "queries see cp3-abcdef, published 2023-11-14 22:13:20 UTC: 1 file, 7 rows"
     assert served(None) == "nothing is published yet"
+
+
+@pytest.mark.parametrize(("seq", "is_shown"), [(3, True), (2, True), (1, False)])
+def test_a_snapshot_says_who_asked_for_it_and_who_ended_the_hold_before_it(seq: int, is_shown: bool) -> None:
+    parent = SnapshotRef("snapshots/0000000002-ab.json", "ab")
+    snapshot = Snapshot(
+        3, "t_OFFLINE", "cp3-abcdef", Mode.SYNC, "e", parent, "", "", 0, (), asked_by="ann@host"
+    )
+    shown = plain(of_snapshot(snapshot, None, "s3://b/k.json", None, HoldEnd(seq, 1, "bob@host")))
+    assert shown["asked_by"] == "ann@host"
+    assert ("by bob@host" in str(shown.get("hold_ended"))) is is_shown
 
 
 def test_a_session_tells_its_switch_and_its_last_error() -> None:

@@ -34,6 +34,10 @@ def test_all_files_are_built_or_the_first_failures_are_named() -> None:
     assert finding.message.endswith("and 2 more")
 
 
+def test_numbers_have_thousands_separators() -> None:
+    assert files_built(8_668, []).message == "8,668 of 8,668 files are built"
+
+
 def test_every_replica_must_be_online() -> None:
     good = {"a": {"s1": "ONLINE", "s2": "ONLINE"}, "b": {"s1": "ONLINE", "s2": "ONLINE"}}
     assert numbers(replicas_online([A, B], good)) == (True, 4, 4)

@@ -141,6 +141,14 @@ def test_help_groups_every_command_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+def test_every_value_has_a_name_in_capitals(name: str) -> None:
+    """Typer would show the type, `<int range>`, and the variable's name, `{files}`."""
+    for parameter in COMMANDS[name].params:
+        if parameter.param_type_name == "argument" or not parameter.is_flag:
+            assert re.fullmatch(r"[A-Z]+([=:][A-Z]+)?", parameter.metavar or ""), parameter.name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_help_flows(name: str) -> None:
     """A line break of the docstring's editor leaves a stub behind at eighty columns."""
     assert "\n" not in COMMANDS[name].help.replace("\n\n", "")
@@ -406,11 +414,11 @@ def everything(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[
 
 
 @pytest.mark.parametrize("words", [*everything(get_group(main.app))], ids=" ".join)
-def test_each_help_is_short_to_ask_for_and_shows_no_type_of_flags(words: tuple[str, ...]) -> None:
+def test_each_help_is_short_to_ask_for_and_shows_no_type(words: tuple[str, ...]) -> None:
     """Lists of commands have one sentence each, and exit codes are in the command's own help."""
     short = CliRunner().invoke(main.app, [*words, "-h"])
     assert short.exit_code == 0
     assert short.stdout == CliRunner().invoke(main.app, [*words, "--help"]).stdout
-    assert "<bool>" not in short.stdout
-    if "COMMAND" in short.stdout:
+    assert not re.search(r"<(bool|str|int|float|list)", short.stdout)
+    if "COMMAND [ARGS]" in short.stdout:
         assert "Exits" not in short.stdout

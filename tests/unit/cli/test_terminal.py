@@ -11,8 +11,16 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
+from pinot_assets.cli import terminal
 from pinot_assets.cli.driver import ConsoleProgress
-from pinot_assets.cli.terminal import Terminal, command_line, fit_output, table_lines, wrapped
+from pinot_assets.cli.terminal import (
+    Terminal,
+    command_line,
+    fit_output,
+    lines_that_fit,
+    table_lines,
+    wrapped,
+)
 from pinot_assets.printable import ASCII_STAND_INS, STAND_INS
 
 LABELLED = "  way back     after the switch: by one revert for 20 h; later by publishing the kept tars again"
@@ -64,6 +72,19 @@ def test_only_a_terminal_gets_line_breaks(is_terminal: bool) -> None:
 def test_rows_are_aligned_below_their_header() -> None:
     lines = [line.plain for line in table_lines([("seq", "rows"), ("1", "2,000"), ("12", "3")])]
     assert lines == ["seq  rows", "1    2,000", "12   3"]
+
+
+@pytest.mark.parametrize(
+    ("width", "is_terminal", "head"),
+    [(16, True, "seq  by   rows"), (10, True, "seq  rows"), (10, False, "seq  by   rows")],
+)
+def test_a_terminal_that_is_too_narrow_gets_no_spare_column(
+    monkeypatch: pytest.MonkeyPatch, width: int, is_terminal: bool, head: str
+) -> None:
+    monkeypatch.setattr(terminal, "new_console", lambda: Terminal(width=width, force_terminal=is_terminal))
+    lines = [line.plain for line in lines_that_fit([("seq", "by", "rows"), ("1", "ann", "2")], "by")]
+    assert lines[0] == head
+    assert ("ann" in lines[1]) is ("by" in head)
 
 
 def test_a_command_is_a_line_of_its_own() -> None:

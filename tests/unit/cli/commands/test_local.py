@@ -137,6 +137,20 @@ def test_dev_makes_nothing_in_pinot_without_a_yes(
     assert shown.stdout.splitlines()[-1] == "  pinot-assets down"
 
 
+def test_dev_names_a_table_that_exists_or_how_to_make_one(pinot: Pinot, tmp_path: Path) -> None:
+    def commands() -> list[str]:
+        shown = CliRunner().invoke(main.app, ["dev", "--yes"])
+        return [line.strip() for line in shown.stdout.splitlines() if line.startswith("  pinot-assets")]
+
+    assert commands() == ["pinot-assets run t", "pinot-assets down"]
+    write_table(tmp_path, "flights")
+    write_table(tmp_path, "airports")
+    assert commands()[0] == "pinot-assets run flights"
+    for path in (tmp_path / "tables").iterdir():
+        path.write_text("[")
+    assert commands() == ["pinot-assets init FILES", "pinot-assets down"]
+
+
 def test_dev_asks_nothing_where_pinot_is_as_the_specs_say(pinot: Pinot) -> None:
     assert CliRunner().invoke(main.app, ["dev", "--yes"]).exit_code == 0
     shown = CliRunner().invoke(main.app, ["dev"], input="")

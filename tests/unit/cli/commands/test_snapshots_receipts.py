@@ -17,9 +17,10 @@ from typer.testing import CliRunner, Result
 from pinot_assets.cli.commands import snapshots as receipts
 from pinot_assets.cli.main import app
 from pinot_assets.core.installation_policy import UNLIMITED
+from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.state import Pointer
+from pinot_assets.session.values.state import HoldEnd, Pointer
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.source import Fingerprint, open_store
@@ -54,10 +55,11 @@ class Published:
     staging: Staging
     store: Store
 
-    def snapshot(self, seq: int, session: str, *files: PublishedFile) -> None:
+    def snapshot(self, seq: int, session: str, *files: PublishedFile, asked_by: str = "") -> None:
         snapshot = Snapshot(
             seq, "t_OFFLINE", session, "SYNC", f"entry-{seq}", self.store.at.current_snapshot, "", "",
             1_700_000_000_000 + seq * 60_000, files, {"summary": "12 of 12 replicas are ONLINE"},
+            asked_by=asked_by, format=NEWEST,
         )  # fmt: skip
         self.store.at = replace(self.store.at, current_snapshot=self.staging.put_snapshot(snapshot))
 
@@ -170,10 +172,23 @@ def test_what_each_switch_changed(switched: Published) -> None:
     assert len(switched.json("history", "t", "--newest", "1")) == 1
     assert newer["publishedAt"] == "2023-11-14T22:15:20Z"
     assert switched.run("history", "t").stdout.splitlines() == [
-        "seq  session     mode  published (UTC)      files     segments  rows",
-        "2    cp2-bbbbbb  SYNC  2023-11-14 22:15:20  +0 ~1 -0  +1 -1     12 (+2)",
-        "1    cp1-aaaaaa  SYNC  2023-11-14 22:14:20  +2 ~0 -0  +2 -0     10 (+10)",
+        "seq  session     mode  published (UTC)      files     segments  rows      asked by",
+        "2    cp2-bbbbbb  SYNC  2023-11-14 22:15:20  +0 ~1 -0  +1 -1     12 (+2)   -",
+        "1    cp1-aaaaaa  SYNC  2023-11-14 22:14:20  +2 ~0 -0  +2 -0     10 (+10)  -",
     ]
+
+
+def test_who_asked_for_each_switch_and_for_the_end_of_a_hold(switched: Published) -> None:
+    switched.snapshot(3, "cp3-cccccc", B1, asked_by="ann@[host]")
+    ended = HoldEnd(3, 1_700_000_200_000, "bob@[host]")
+    switched.store.at = replace(switched.store.at, hold_ended=ended)
+    rows = switched.json("history", "t")
+    assert [row["askedBy"] for row in rows] == ["ann@[host]", None, None]
+    assert [row["holdEndedBy"] for row in rows] == ["bob@[host]", None, None]
+    assert [row["holdEndedAt"] for row in rows] == ["2023-11-14T22:16:40Z", None, None]
+    lines = switched.run("history", "t").stdout.splitlines()
+    assert [line.split()[-1] for line in lines[1:4]] == ["ann@[host]", "-", "-"]
+    assert lines[4:] == ["the hold of cp3 was ended by bob@[host] at 2023-11-14 22:16:40 UTC"]
 
 
 def test_a_table_that_was_never_published(table: Published) -> None:

@@ -19,6 +19,7 @@ from pinot_assets.errors import RollbackRefused
 from pinot_assets.session.checks.server_checks import RowCount
 from pinot_assets.session.rollback.rollback_plan import RollbackPlan, RollbackWay
 from pinot_assets.session.stores.stored_snapshots import StoredSnapshot
+from pinot_assets.session.values.state import HoldEnd
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.source import Fingerprint
@@ -148,7 +149,7 @@ def test_without_a_way_it_does_not_ask() -> None:
 def test_snapshots() -> None:
     current = replace(NONE, target=NONE.current)
     ways = (current, REVERT, REPUBLISH, NONE)
-    shown, _ = call("snapshots", "flights", "--newest", "4", rollback_plans=ways)
+    shown, _ = call("snapshots", "flights", "--newest", "4", rollback_plans=ways, hold_ended=None)
     lines = shown.stdout.splitlines()
     assert [word in line for word, line in zip(("reached by", "current"), lines, strict=False)] == [
         True,
@@ -158,14 +159,31 @@ def test_snapshots() -> None:
     assert "revert until 2023-11-15 00:43:20 UTC" in lines[2]
     assert lines[3].endswith("re-publish")
     assert "not: no revert: the switch is old" in lines[4]
-    values = json.loads(call("snapshots", "flights", "--json", rollback_plans=ways)[0].stdout)
+    values = json.loads(
+        call("snapshots", "flights", "--json", rollback_plans=ways, hold_ended=None)[0].stdout
+    )
     assert [(v["seq"], v["current"], v["way"]) for v in values] == [
         (3, True, None),
         (2, False, "revert"),
         (2, False, "re-publish"),
         (2, False, None),
     ]
-    assert "has never been published" in call("snapshots", "flights", rollback_plans=())[0].stdout
+    assert (
+        "has never been published"
+        in call("snapshots", "flights", rollback_plans=(), hold_ended=None)[0].stdout
+    )
+
+
+def test_snapshots_shows_who_asked_for_each_and_for_the_end_of_a_hold() -> None:
+    current = replace(NONE.current, snapshot=replace(NONE.current.snapshot, asked_by="ann@host"))
+    ways, ended = (replace(NONE, current=current, target=current), REVERT), HoldEnd(3, NOW, "bob@host")
+    lines = call("snapshots", "flights", rollback_plans=ways, hold_ended=ended)[0].stdout.splitlines()
+    assert [line.split()[7] for line in lines[1:3]] == ["ann@host", "-"]
+    assert lines[3:] == ["the hold of cp3 was ended by bob@host at 2023-11-14 22:13:20 UTC"]
+    values = json.loads(
+        call("snapshots", "flights", "--json", rollback_plans=ways, hold_ended=ended)[0].stdout
+    )
+    assert [(v["askedBy"], v["holdEndedBy"]) for v in values] == [("ann@host", "bob@host"), (None, None)]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from pinot_assets.core.waiting import TABLES_AT_A_TIME
 from pinot_assets.errors import SessionError
 from pinot_assets.pinot import realtime as realtime_client
 from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.session.detect.table_status import NEEDS_PERSON
 from pinot_assets.session.stores import clients
 from pinot_assets.settings.environment import Settings
 from pinot_assets.source import Inventory, ObjectStore
@@ -117,7 +118,7 @@ def test_a_table_that_cannot_be_read_is_a_line_and_exits_1(outside: Outside, tmp
     write_table(tmp_path, "away", {**APPEND, "inputDirURI": str(tmp_path / "nowhere")})
     shown = call()
     assert shown.exit_code == 1
-    assert cells(shown)["away"] == ["append", "unreadable"]
+    assert cells(shown)["away"] == ["append", "not", "known"]
     assert cells(shown)["events"][-2:] == ["not", "published"]
     assert shown.stderr.startswith("away: ")
 
@@ -133,9 +134,9 @@ def test_a_stream_s_table_of_a_pinot_that_is_away(outside: Outside, tmp_path: Pa
     write_realtime_table(tmp_path)
     outside.pinot.away = {"/"}
     shown = call()
-    assert (shown.exit_code, cells(shown)["clicks_REALTIME"]) == (1, ["REALTIME", "unreadable"])
+    assert (shown.exit_code, cells(shown)["clicks_REALTIME"]) == (1, ["REALTIME", "not", "known"])
     [value] = json.loads(call("--json").stdout)
-    assert (value["table"], value["mode"], value["state"]) == ("clicks_REALTIME", "REALTIME", "unreadable")
+    assert (value["table"], value["mode"], value["state"]) == ("clicks_REALTIME", "REALTIME", "not known")
 
 
 def test_without_tables_of_streams_no_pinot_is_asked(outside: Outside, tmp_path: Path) -> None:
@@ -211,7 +212,7 @@ def test_a_narrow_terminal_gets_what_counts(
     assert "…" not in line
 
 
-def test_the_worst_is_shown_in_red(outside: Outside) -> None:
-    assert {"failed", "broken", "unreadable"} <= {
+def test_what_needs_a_person_is_red_as_in_dagster() -> None:
+    assert {*NEEDS_PERSON, "failed", "held", "broken", "not known"} <= {
         state for state, style in status_command._STYLES.items() if style == "red"
     }

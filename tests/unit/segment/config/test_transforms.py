@@ -44,7 +44,7 @@ def test_refusals_name_column_function_and_way_out() -> None:
     )
     assert "GROOVY_REFUSED" in groovy
     assert "write transforms and filter in fileIngestion" in groovy
-    assert "column j: the function jsonformat of 1 values" in other
+    assert "column j: the function jsonformat of 1 value, " in other
     assert "TRANSFORM_NOT_TRANSLATED" in other
     assert where.startswith("ingestionConfig.filterConfig: Groovy")
 

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.session.values.state import (
     AuditReceipt,
     Checked,
+    HoldEnd,
     Mode,
     ObjectRef,
     Outcome,
@@ -82,6 +84,8 @@ POINTERS = st.builds(
     current_snapshot=st.none() | SNAPSHOTS,
     clear_token=TEXTS,
     hold=st.none() | REFS,
+    hold_ended=st.none() | st.builds(HoldEnd, seq=COUNTS, at_ms=COUNTS, asked_by=TEXTS),
+    format=st.just(NEWEST),
 )
 
 
@@ -103,6 +107,12 @@ def test_a_session_survives_its_znrecord(session: Session) -> None:
 @given(POINTERS)
 def test_a_pointer_survives_its_znrecord(pointer: Pointer) -> None:
     assert pointer_from_bytes(pointer_to_bytes(pointer)) == pointer
+
+
+def test_who_ended_a_hold_is_not_stored_in_format_1() -> None:
+    pointer = Pointer(hold_ended=HoldEnd(3, 5, "ann@host"))
+    assert pointer_from_bytes(pointer_to_bytes(pointer)) == Pointer()
+    assert "holdEnded" not in json.loads(pointer_to_bytes(Pointer(format=NEWEST)))["simpleFields"]
 
 
 def test_state_and_retry_count_stand_where_seed_000_wants_them() -> None:
