@@ -100,6 +100,11 @@ def test_every_picture_is_shown_by_a_page() -> None:
     assert [path.name for path in pictures if f"{path.parent.name}/{path.name}" not in pages] == []
 
 
+def test_a_diagram_is_a_picture_or_text() -> None:
+    """Material draws Mermaid with a script from elsewhere, so the site would show its source."""
+    assert [page.name for page in (*PAGES, *OUTSIDE) if "```mermaid" in page.read_text()] == []
+
+
 def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
     loading = re.compile(
         r"""<(?:script|img|link|iframe|source)\b[^>]*?(?:src|href)=["'](?:https?:)?//[^"']*"""
