@@ -7,7 +7,7 @@ from typing import get_args
 
 from fakes.project import ROOT
 
-from pinot_assets.health.table_status import TableCondition
+from pinot_assets.session.detect.table_status import TableCondition
 from pinot_assets.table_spec.blocks.audit import LossName
 
 PAGE = (ROOT / "docs" / "stuck.md").read_text(encoding="utf-8")
