@@ -26,7 +26,7 @@ LEFT_OUT: Final = (
     "tests/unit/docs/test_references.py",  # its samples lead nowhere
 )
 
-AT_LEAST: Final = 1121
+AT_LEAST: Final = 1111
 """As many as there were when they were last counted: a comment may be shortened, its source stays."""
 
 PAGE: Final = re.compile(r"\bdocs/[\w/-]+\.md(?:#[\w-]+(?:[,;]?(?: and| to)?\s+#[\w-]+)*)?")

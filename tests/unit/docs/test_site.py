@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -98,6 +99,29 @@ def test_every_picture_is_shown_by_a_page() -> None:
     pictures = [path for kind in ("png", "svg") for path in (ROOT / "docs").rglob(f"*.{kind}")]
     assert len(pictures) > 10
     assert [path.name for path in pictures if f"{path.parent.name}/{path.name}" not in pages] == []
+
+
+def test_the_search_works_without_a_server(site: Path) -> None:
+    """A page from a folder may load a script, and no JSON; and it gets no Worker from the browser."""
+    index = (site / "search" / "search_index.json").read_text()
+    assert json.loads(index)["docs"]
+    assert (site / "search" / "search_index.js").read_text() == f"var __index = {index}"
+    shim = '<script src="../theme/iframe-worker.js"></script>'
+    page = (site / "guides" / "gc.html").read_text()
+    assert 0 < page.index(shim) < page.index("/bundle."), "before the script that needs it"
+    assert (site / "theme" / "iframe-worker.js").is_file()
+
+
+def test_code_in_a_cell_stays_on_one_line(site: Path) -> None:
+    for page in (site / "stuck.html", site / "index.html"):
+        assert '<link rel="stylesheet" href="theme/code.css">' in page.read_text()
+    rule = (site / "theme" / "code.css").read_text()
+    assert re.search(r"\.md-typeset td code \{\s*white-space: nowrap;", rule)
+
+
+def test_a_diagram_is_a_picture_or_text() -> None:
+    """Material draws Mermaid with a script from elsewhere, so the site would show its source."""
+    assert [page.name for page in (*PAGES, *OUTSIDE) if "```mermaid" in page.read_text()] == []
 
 
 def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
