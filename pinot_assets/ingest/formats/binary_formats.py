@@ -27,6 +27,7 @@ import pyarrow.types as pt
 from pinot_assets.core.file_errors import FileTooLarge, ReaderSettings, Unreadable, one_line
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.contract.failures import trouble_code
+from pinot_assets.ingest.formats.avro_unions import without_unions
 from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 if TYPE_CHECKING:
@@ -300,7 +301,8 @@ def first_avro(path: Path, count: int, limits: FileLimits = DEFAULTS) -> pa.Tabl
         frame = datafusion.SessionContext().read_avro(str(path), file_extension=path.suffix).limit(count)
         schema = frame.schema()
     limits.check_columns(len(schema))
-    return pa.Table.from_batches(list(_decoded(frame)), schema)
+    batches = list(_decoded(frame))
+    return pa.Table.from_batches(batches, batches[0].schema if batches else schema)
 
 
 def load_datafusion() -> ModuleType:
@@ -371,7 +373,7 @@ def avro_batches(
 def _decoded(frame: DataFrame) -> Iterator[pa.RecordBatch]:
     with _damaged_avro():
         for batch in frame.execute_stream():
-            yield batch.to_pyarrow()
+            yield without_unions(batch.to_pyarrow())
 
 
 @contextmanager

@@ -58,6 +58,13 @@ ENUM = {"type": "enum", "name": "e", "symbols": ["A", "B"]}
         ({"type": "array", "items": ["null", "int"]}, [[1, None], []], pa.list_(pa.int64()), [[1, None], []]),
         (["null", "int"], [5, None], pa.list_(pa.int32()), [[5], None]),
         ({"type": "array", "items": ENUM}, [["A", "B"]], pa.list_(pa.string()), [["A", "B"]]),
+        (["int"], [1, 2, 3], pa.int32(), [1, 2, 3]),
+        (["string"], ["a", "", "b"], pa.string(), ["a", "", "b"]),
+        (["null"], [None, None], pa.int32(), [None, None]),
+        ([{"type": "array", "items": "int"}], [[1], []], pa.list_(pa.int32()), [[1], []]),
+        ({"type": "array", "items": ["int"]}, [[1], [2, 3], []], pa.list_(pa.int32()), [[1], [2, 3], []]),
+        (["null", {"type": "array", "items": ["long"]}], [None, [7]], pa.list_(pa.int64()), [None, [7]]),
+        ([{"type": "long", "logicalType": "timestamp-micros"}], [NOON], MOMENT, [NOON]),
     ],
 )  # fmt: skip
 def test_types(
@@ -78,9 +85,11 @@ def test_decimals_and_structures(tmp_path: Path) -> None:
     ("kind", "values", "error", "said"),
     [
         (["null", "int", "string"], [1, "a"], TypeMismatch, "column x: dense_union"),
+        (["int", "string"], [1, "a"], TypeMismatch, "column x: dense_union"),
         ({"type": "map", "values": "int"}, [{"a": 1}], TypeMismatch, "column x: map<string"),
         ({"type": "array", "items": "int"}, [[1]], TypeMismatch, "column x: list"),
         (["null", "row"], [None], Unreadable, "of a kind that pinot-assets does not know"),
+        ([ENUM], ["A"], Unreadable, "of a kind that pinot-assets does not know"),
     ],
 )
 def test_what_cannot_be_read(
