@@ -1,9 +1,12 @@
-"""How `--help` shows commands: `-h` works like `--help`, and a flag has no type of value."""
+"""How commands show `--help` and wrong values: `-h` works like `--help`, and a flag has no type of value."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 if TYPE_CHECKING:  # typer keeps its Click private, so no code imports it when it runs
@@ -20,6 +23,11 @@ class Command(TyperCommand):
         """Return options and arguments, with that of `--help`."""
         return _without_types_of_flags(super().get_params(ctx))
 
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Read the words that were typed."""
+        with _in_plain_words():
+            return super().parse_args(ctx, args)
+
 
 class Group(TyperGroup):
     """A group of commands."""
@@ -28,9 +36,24 @@ class Group(TyperGroup):
         """Return options, with that of `--help`."""
         return _without_types_of_flags(super().get_params(ctx))
 
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Read the words that were typed."""
+        with _in_plain_words():
+            return super().parse_args(ctx, args)
+
 
 def _without_types_of_flags(parameters: list[Parameter]) -> list[Parameter]:
     for parameter in parameters:
         if isinstance(parameter, TyperOption) and parameter.is_flag:
             parameter.metavar = ""
     return parameters
+
+
+@contextmanager
+def _in_plain_words() -> Iterator[None]:
+    """Remove what Pydantic, which Typer asks about values, puts before the reason that a value is wrong."""
+    try:
+        yield
+    except typer.BadParameter as error:
+        error.message = error.message.removeprefix("Value error, ")
+        raise

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from pinot_assets.cli.driver import ConsoleProgress
-from pinot_assets.cli.terminal import Terminal, command_line, fit_output, table_lines, wrapped
+from pinot_assets.cli.terminal import Terminal, command_line, fit_output, new_console, table_lines, wrapped
 from pinot_assets.printable import ASCII_STAND_INS, STAND_INS
 
 LABELLED = "  way back     after the switch: by one revert for 20 h; later by publishing the kept tars again"
@@ -116,3 +116,9 @@ def test_a_bar_fits_a_narrow_terminal_and_leaves_nothing_out() -> None:
     lines = shown.get().splitlines()
     assert max(map(len, lines)) <= 80
     assert "0 of 12,345 files, 123,456,789 rows" in " ".join(" ".join(lines).split())
+
+
+def test_colons_around_a_word_stay(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rich shows `:b:` as a picture, and addresses and file names have colons."""
+    new_console().print("a:b:c")
+    assert capsys.readouterr().out == "a:b:c\n"

@@ -225,7 +225,9 @@ def test_the_older_push_type_counts_as_refresh(folder):
 
 def test_an_empty_folder_is_no_problem_and_a_missing_one_is(tmp_path: Path):
     assert check_tables(tmp_path) == ([], [], [])
-    assert "not a directory" in check_tables(tmp_path / "none")[1][0].reason
+    (tmp_path / "file").touch()
+    assert check_tables(tmp_path / "none")[1][0].reason == "does not exist"
+    assert check_tables(tmp_path / "file")[1][0].reason == "is not a directory"
 
 
 def test_choose_names_what_there_is(folder):
