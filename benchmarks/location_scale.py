@@ -33,6 +33,9 @@ from pinot_assets.zookeeper import close_client, connect
 
 CONSOLE = Console(width=160, highlight=False)
 CLUSTER = "PinotCluster"
+MOST_TIMES_FLOOR = 2.0
+MOST_BYTES = 450e6
+"""What 500 tables may take: CPU time of the import as a multiple of the floor's, and memory."""
 PATIENCE_S = 3600.0
 INSTANCE = """
 telemetry: {enabled: false}
@@ -208,7 +211,7 @@ def show(what: str, one: Measured) -> None:
 
 
 def main() -> None:
-    """Measure both, and say whether the limits hold."""
+    """Measure both; exit with 1 if a limit is exceeded."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=500)
     parser.add_argument("--files", type=int, default=100, help="of each table")
@@ -241,6 +244,8 @@ def main() -> None:
             f"{asked.tables} tables: import {ours.import_s:.1f} (floor {floor.import_s:.1f}) CPU s, "
             f"memory {ours.rss / 1e6:.0f} MB, a round of ticks {ours.round_s:.1f} CPU s"
         )
+        if ours.import_s > MOST_TIMES_FLOOR * floor.import_s or ours.rss > MOST_BYTES:
+            sys.exit(1)
     finally:
         shutil.rmtree(folder)
 

@@ -73,14 +73,18 @@ def build_realtime_definitions(spec: RealtimeTableSpec) -> dg.Definitions:
     return dg.Definitions(assets=[realtime_asset(spec)], asset_checks=[realtime_health(spec)])
 
 
-def build_location_definitions(specs: Iterable[AnyTableSpec]) -> dg.Definitions:
+def build_location_definitions(
+    specs: Iterable[AnyTableSpec], left_out: Iterable[LeftOut] = ()
+) -> dg.Definitions:
     """Return what the tables of one code location share, once: jobs of operations, sensors of all tables, and
     the asset that lists their states.
 
     A run of such a job acts on one table, which its partition or its config names. They need the resources of
     `build_table_definitions`, or `pinot` alone if no table is OFFLINE.
+
+    :param left_out: tables whose spec cannot be used; the asset lists them, too.
     """
-    every = list(specs)
+    every, broken = list(specs), list(left_out)
     offline = [spec for spec in every if isinstance(spec, TableSpec)]
     realtime = [spec for spec in every if isinstance(spec, RealtimeTableSpec)]
     if not every:
@@ -93,12 +97,12 @@ def build_location_definitions(specs: Iterable[AnyTableSpec]) -> dg.Definitions:
             *(realtime_jobs(TableChoice(realtime)) if realtime else ()),
         ],
         sensors=[
-            tables_sensor(every),
+            tables_sensor(every, broken),
             *([sessions_sensor(offline)] if offline else ()),
             *([repairs] if repairs is not None else ()),
         ],
     )
-    return dg.Definitions.merge(overview_definitions(every), shared)
+    return dg.Definitions.merge(overview_definitions(every, broken), shared)
 
 
 def built_or_left_out(spec: AnyTableSpec, s3: S3Resource) -> dg.Definitions | LeftOut:
@@ -166,7 +170,7 @@ def build_together(
         parts[one.file] = [left_out_assets(same, taken)] if same[0] == one else []
     if parts:
         jobs = [job for built in whole.values() for job in built.jobs or ()]
-        shared = [build_location_definitions(good), left_out_sensor(wrong, taken)]
+        shared = [build_location_definitions(good, wrong), left_out_sensor(wrong, taken)]
         parts[min(parts)] += [dg.Definitions(jobs=jobs), *shared]
     return {path: dg.Definitions.merge(*built) for path, built in parts.items()}
 

@@ -41,7 +41,7 @@ def build_definitions(directory: Path) -> dg.Definitions:
     return dg.Definitions.merge(
         own,
         *(built for _, built in good),
-        build_location_definitions(with_stores(spec, resources["s3"]) for spec, _ in good),
+        build_location_definitions([with_stores(spec, resources["s3"]) for spec, _ in good], left_out),
         build_left_out_definitions(left_out, taken),
     )
 

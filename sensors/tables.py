@@ -30,14 +30,14 @@ from pinot_assets.core.check_result import some
 from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import Late, Patience
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.health.table_status import TableCondition
 from pinot_assets.realtime.health.all_checks import view_of
 from pinot_assets.resources import PinotResource
 from pinot_assets.scheduling.rounds import due
+from pinot_assets.session.detect.table_status import TableCondition
 from pinot_assets.session.stores.clients import open_session_store, open_session_stores
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.settings.environment import Settings
-from pinot_assets.table_spec import AnyTableSpec, TableSpec, label_of
+from pinot_assets.table_spec import AnyTableSpec, LeftOut, TableSpec, label_of
 
 INTERVAL_S = 30
 LOOKS_S = 20.0
@@ -57,8 +57,11 @@ LATE_HINT = (
 )
 
 
-def tables_sensor(specs: Sequence[AnyTableSpec]) -> dg.SensorDefinition:
-    """Return the sensor pinot_tables of these tables."""
+def tables_sensor(specs: Sequence[AnyTableSpec], left_out: Sequence[LeftOut] = ()) -> dg.SensorDefinition:
+    """Return the sensor pinot_tables of these tables.
+
+    :param left_out: tables whose spec cannot be used; the overview lists them, too.
+    """
     rounds = _Rounds({label_of(spec): spec for spec in specs})
 
     @dg.sensor(
@@ -75,7 +78,7 @@ def tables_sensor(specs: Sequence[AnyTableSpec]) -> dg.SensorDefinition:
         message = tick.message(rounds.look(tick))
         context.log.info(message)
         if tick.events:
-            tick.events += overview_events(context.instance, specs, tick.events)
+            tick.events += overview_events(context.instance, specs, tick.events, left_out)
         return dg.SensorResult(skip_reason=dg.SkipReason(message), cursor=tick.last, asset_events=tick.events)
 
     return sensor

@@ -22,11 +22,11 @@ from pinot_assets.health import CHECKS, summary
 from pinot_assets.health.all_checks import look_at
 from pinot_assets.health.status_look import STATUS, status_from
 from pinot_assets.health.table_probe import TableProbe
-from pinot_assets.health.table_status import StatusReport, unknown_status
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.realtime.health.all_checks import RealtimeView, blind, view_of
 from pinot_assets.resources import PinotResource
 from pinot_assets.session.detect.observe import Observation
+from pinot_assets.session.detect.table_status import StatusReport, unknown_status
 from pinot_assets.session.stores.clients import open_session_store, open_staging
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import AnyTableSpec, RealtimeTableSpec, TableSpec

@@ -20,9 +20,10 @@ from pinot_assets.assets.metadata import Metadata
 from pinot_assets.assets.partitions import digest
 from pinot_assets.core.check_result import Severity, some
 from pinot_assets.core.text import plural
-from pinot_assets.health.table_status import NAME, TableCondition
+from pinot_assets.printable import visible
 from pinot_assets.realtime.health.all_checks import CHECKS as REALTIME_CHECKS
-from pinot_assets.table_spec import AnyTableSpec, TableSpec, label_of
+from pinot_assets.session.detect.table_status import NAME, TableCondition
+from pinot_assets.table_spec import AnyTableSpec, LeftOut, TableSpec, label_of
 
 KEY: Final = dg.AssetKey(["pinot_assets", "tables"])
 CHECK: Final = "all_tables"
@@ -53,8 +54,11 @@ class TableLine:
         return ([Severity.ERROR, Severity.WARN, None].index(self.severity), self.table)
 
 
-def overview_definitions(specs: Sequence[AnyTableSpec]) -> dg.Definitions:
-    """Return the asset of the overview, and its check, which a person can run as well."""
+def overview_definitions(specs: Sequence[AnyTableSpec], left_out: Sequence[LeftOut] = ()) -> dg.Definitions:
+    """Return the asset of the overview, and its check, which a person can run as well.
+
+    :param left_out: tables whose spec cannot be used.
+    """
     asset = dg.AssetSpec(
         KEY,
         group_name="pinot_assets",
@@ -71,7 +75,7 @@ def overview_definitions(specs: Sequence[AnyTableSpec]) -> dg.Definitions:
         "(warning). Compares what was recorded of each table.",
     )
     def all_tables(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        found = _evaluation(table_lines(specs, recorded_evaluations(context.instance, specs)))
+        found = _evaluation(overview_lines(specs, recorded_evaluations(context.instance, specs), left_out))
         return dg.AssetCheckResult(
             passed=found.passed, severity=found.severity, description=found.description
         )
@@ -80,17 +84,21 @@ def overview_definitions(specs: Sequence[AnyTableSpec]) -> dg.Definitions:
 
 
 def overview_events(
-    instance: dg.DagsterInstance, specs: Sequence[AnyTableSpec], newer: Iterable[AssetEvent]
+    instance: dg.DagsterInstance,
+    specs: Sequence[AnyTableSpec],
+    newer: Iterable[AssetEvent],
+    left_out: Sequence[LeftOut] = (),
 ) -> tuple[AssetEvent, ...]:
     """Return the overview as a materialization and an evaluation, or nothing if Dagster has it already.
 
     :param newer: events that Dagster has not stored yet.
+    :param left_out: tables whose spec cannot be used.
     """
     evaluations = {
         **recorded_evaluations(instance, specs),
         **{e.asset_check_key: e for e in newer if isinstance(e, dg.AssetCheckEvaluation)},
     }
-    lines = table_lines(specs, evaluations)
+    lines = overview_lines(specs, evaluations, left_out)
     # The sentence of a table that is well names its newest session, which is no news here.
     version = digest(f"{line.table} {line.state} {line.severity and line.text}" for line in lines)
     last = instance.get_latest_materialization_event(KEY)
@@ -110,13 +118,16 @@ def recorded_evaluations(instance: dg.DagsterInstance, specs: Iterable[AnyTableS
     return {key: record.evaluation for key, record in records.items() if record.evaluation is not None}
 
 
-def table_lines(specs: Iterable[AnyTableSpec], evaluations: Evaluations) -> list[TableLine]:
+def overview_lines(
+    specs: Iterable[AnyTableSpec], evaluations: Evaluations, left_out: Iterable[LeftOut] = ()
+) -> list[TableLine]:
     """Return one line for each table, tables that need a person first."""
     lines = (
         _offline_line(spec, evaluations) if isinstance(spec, TableSpec) else _realtime_line(spec, evaluations)
         for spec in specs
     )
-    return sorted(lines, key=lambda line: line.rank)
+    broken = (TableLine(one.name, "broken", visible(one.in_one_line), Severity.ERROR) for one in left_out)
+    return sorted((*lines, *broken), key=lambda line: line.rank)
 
 
 def _check_keys(spec: AnyTableSpec) -> Iterator[dg.AssetCheckKey]:

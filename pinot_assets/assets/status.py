@@ -17,9 +17,8 @@ from pinot_assets.assets.history import checked_materialization
 from pinot_assets.assets.keys import GATE, keys_of
 from pinot_assets.assets.metadata import Metadata, of_checks, of_session, served
 from pinot_assets.core.text import plural
-from pinot_assets.health.status_look import facts_of
-from pinot_assets.health.table_status import NAME, NO_CHANGES, StatusReport, table_status
 from pinot_assets.session.detect.observe import Observation
+from pinot_assets.session.detect.table_status import NAME, NO_CHANGES, StatusReport, facts_of, table_status
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.values.state import Session
 from pinot_assets.table_spec import TableSpec

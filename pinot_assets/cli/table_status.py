@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rich.markup import escape
 
 from pinot_assets.cli.first_query import FirstQuery
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import counted, plural
-from pinot_assets.health.status_look import facts_of
-from pinot_assets.health.table_status import SourceChanges, StatusReport, TableCondition, table_status
 from pinot_assets.session.detect.observe import (
     ListingComparison,
     Observation,
@@ -19,6 +17,13 @@ from pinot_assets.session.detect.observe import (
     compare_listing,
     list_source,
     observe,
+)
+from pinot_assets.session.detect.table_status import (
+    SourceChanges,
+    StatusReport,
+    TableCondition,
+    facts_of,
+    table_status,
 )
 from pinot_assets.session.stores.clients import open_source, open_staging
 from pinot_assets.session.stores.session_store import SessionStore
@@ -86,10 +91,7 @@ def status_of(
         since_ms=since_ms or 0,
     )
     facts = facts_of(spec, observation, newest, changes, len(observation.hold.files))
-    is_held = not observation.hold.is_empty
-    return TableStatus(
-        spec, observation, listing, since_ms, table_status(replace(facts, is_held=is_held), now_ms)
-    )
+    return TableStatus(spec, observation, listing, since_ms, table_status(facts, now_ms))
 
 
 def status_values(status: TableStatus, rows: FirstQuery) -> JsonObject:
@@ -189,8 +191,11 @@ def status_lines(status: TableStatus, rows: FirstQuery, now_ms: int) -> Iterator
             yield "", f"and {len(observation.failures) - SHOWN:,} more; --json lists all"
         if session.last_error and not observation.failures:
             yield "", f"[red]{escape(session.last_error)}[/]"
-    if (hold := observation.hold).files or hold.removals:
+    if observation.pointer.hold is not None:
+        hold = observation.hold
         held = f"{plural(len(hold.files), 'file version')}, {plural(len(hold.removals), 'removal')}"
+        if hold.is_empty:  # a swap table is held as a whole (rule R23)
+            held = "the whole table"
         yield "held back", f"{held} after a rollback; `pinot-assets resume {spec.name}` ends the hold"
     if observation.holder is not None:
         yield "lease", f"held by {escape(str(observation.holder))}"

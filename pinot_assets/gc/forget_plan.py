@@ -41,7 +41,7 @@ class StagedKind(StrEnum):
     TAR = "staged tar"
     LISTING = "part of a listing"
     PROBE = "probe"
-    MARK = "mark of the cluster"
+    MARK = "marker of the cluster"
 
 
 class WhyKept(StrEnum):
@@ -120,7 +120,7 @@ def look_at_table(spec: TableSpec, clients: TableClients, pointer: Pointer) -> F
     notes = [*_stray_notes(table, clients, pointer, visible)]
     listed = [*staged(staging, "")]
     if why := _why_others(clients, listed, pointer):
-        notes.append(f"all that is staged stays: {why}")
+        notes.append(f"all that is staged is kept: {why}")
         kinds: dict[str, StagedKind | WhyKept] = {info.key: WhyKept.OTHERS for info in listed}
     else:
         mark = mark_of(clients.store.owner())
@@ -169,7 +169,7 @@ def _refuse_open(table: str, session: Session | None) -> None:
 
 
 def _refuse_unfinished(table: str, lineage: Lineage) -> None:
-    """Refuse while an entry of ours is IN_PROGRESS: it hides segments, and no later run would end it."""
+    """Refuse while an entry of ours is IN_PROGRESS: it hides segments, and nothing would end or revert it."""
     for entry in lineage.in_state(LineageState.IN_PROGRESS):
         if ours_of(table, entry.segments_from | entry.segments_to):
             raise ForgetRefused(
@@ -182,7 +182,7 @@ def _refuse_unfinished(table: str, lineage: Lineage) -> None:
 
 
 def _stray_notes(table: str, clients: TableClients, pointer: Pointer, visible: Set[str]) -> Iterator[str]:
-    """Refuse if queries see strays: after a forget no run deletes them. Yield why that is not known."""
+    """Refuse if queries see strays: nothing would delete them any more. Yield why that is not known."""
     if pointer.current_snapshot is None:
         return  # what is visible is all there is: an earlier `forget` ended here, or the pointer was lost
     try:
@@ -193,7 +193,7 @@ def _stray_notes(table: str, clients: TableClients, pointer: Pointer, visible: S
     if strays := unknown - published(table, clients.pinot, clients.staging, pointer, unknown):
         raise ForgetRefused(
             f"{table} is not forgotten",
-            why=f"queries see {plural(len(strays), 'segment')} that no snapshot knows, first {min(strays)}; "
+            why=f"queries see {plural(len(strays), 'segment')} in no snapshot, first {min(strays)}; "
             "nothing was removed",
             hint=f"a run deletes them, then type `pinot-assets forget {table}` again:\n"
             f"    pinot-assets run {table}",

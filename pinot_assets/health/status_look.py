@@ -7,18 +7,15 @@ from typing import Final
 from pinot_assets.core.check_result import HealthCheck
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health.table_probe import TableProbe
-from pinot_assets.health.table_status import (
+from pinot_assets.session.detect.table_status import (
     NAME,
     PROMISE,
     SourceChanges,
-    StatusFacts,
     StatusReport,
+    facts_of,
     table_status,
     unknown_status,
 )
-from pinot_assets.session.detect.observe import Observation
-from pinot_assets.session.values.state import Session, given_up
-from pinot_assets.table_spec import TableSpec
 
 
 def status_from(probe: TableProbe) -> StatusReport:
@@ -35,27 +32,6 @@ def status_from(probe: TableProbe) -> StatusReport:
             probe.spec.name, repr(error), "this is a fault of the status itself: please report it"
         )
     return table_status(facts, probe.now_ms)
-
-
-def facts_of(
-    spec: TableSpec, seen: Observation, newest: Session | None, changes: SourceChanges, held: int = 0
-) -> StatusFacts:
-    """Return the facts from what was read in ZooKeeper and the staging area, and from a listing.
-
-    :param newest: the newest session, if none is open.
-    :param held: how many files the rollback holds back, 0 if it is not known.
-    """
-    return StatusFacts(
-        spec.name,
-        seen.snapshot,
-        seen.session,
-        seen.failures,
-        given_up(newest),
-        seen.holder,
-        seen.pointer.hold is not None,
-        held,
-        changes,
-    )
 
 
 def source_changes(probe: TableProbe) -> SourceChanges:

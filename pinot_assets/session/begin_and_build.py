@@ -18,7 +18,7 @@ from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.session.checks.capacity import require_plan_fits
 from pinot_assets.session.checks.staging_probe import require_staging_reachable
 from pinot_assets.session.close import ask_if_lost, load_switch
-from pinot_assets.session.context.context import TriggerContext, is_fresh, next_seq
+from pinot_assets.session.context.context import TriggerContext, next_seq
 from pinot_assets.session.decide.next_plan import returned, revoked, with_spent_names
 from pinot_assets.session.decide.retries import Next, Opened
 from pinot_assets.session.stores.staged_files import THREADS
@@ -26,7 +26,15 @@ from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import write_cluster_marker
 from pinot_assets.session.values.plan import Changes, Plan, Receipts, Row, RowStatus, segments_from
 from pinot_assets.session.values.report import notes_on
-from pinot_assets.session.values.state import Mode, ObjectRef, PushKind, Session, State, new_session_id
+from pinot_assets.session.values.state import (
+    Mode,
+    ObjectRef,
+    PushKind,
+    Session,
+    State,
+    is_fresh,
+    new_session_id,
+)
 from pinot_assets.session.values.trouble import STALLS
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.manifest import Snapshot

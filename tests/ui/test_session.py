@@ -50,7 +50,6 @@ def test_a_session(console: Console, flights: Flights) -> None:
     console.shot("table")
     console.asset("flights/snapshot", "lineage")
     console.says("100% filled", "6 partitions")
-    console.shot("lineage")
 
 
 def files_become_partitions(console: Console) -> None:
@@ -151,7 +150,6 @@ def the_launchpad_rolls_back(console: Console) -> None:
     console.press("Launch Run")
     assert console.ended() == "Success"
     console.logs(f"now: 5 files, {ALL:,} rows", "queries")
-    console.shot("run-rolled-back")
     a_partition_is_stale(console)  # the file was rewritten, and what queries see is older
 
 

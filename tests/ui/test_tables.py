@@ -141,5 +141,7 @@ def test_the_catalog_shows_failed_held_and_new_tables(five: Console) -> None:
 def test_the_graph_shows_them_too(five: Console) -> None:
     five.graph()
     five.says(*SAYS)
+    expect(five.page.get_by_text("4 assets")).to_have_count(0)  # as the graph says before it knows states
+    expect(five.page.locator("[class*=GroupNode], [class*=groupNode]").first).to_be_visible()
     five.says_not("fetching statuses")
     five.shot("tables-graph")

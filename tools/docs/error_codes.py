@@ -124,8 +124,8 @@ CLASSES: Final = {
         "something has changed since the plan was made; nothing was done", "make a new plan"
     ),
     "ForgetRefused": Meaning(
-        "`pinot-assets forget` met an open session, an unfinished switch, or segments that no snapshot "
-        "knows; exit code 2",
+        "`pinot-assets forget` met an open session, an unfinished switch, or segments in no snapshot; "
+        "exit code 2",
         "type the command that it names, then `pinot-assets forget` again",
     ),
     "RollbackRefused": Meaning(

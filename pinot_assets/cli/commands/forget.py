@@ -79,7 +79,7 @@ def _result_lines(forgotten: Forgotten) -> Iterator[str]:
     if failed:
         yield f"{plan.table} is not forgotten yet: {plural(len(failed), 'object')} could not be deleted"
         yield from (f"  {key}: {why}" for key, why in [*failed.items()][:SHOWN])
-        yield "Mend that, then type this again, which deletes what is left:"
+        yield "Correct the cause, then delete what is left:"
         yield f"  pinot-assets forget {plan.table}"
         return
     objects, bytes_ = sum(len(g.keys) for g in plan.removed), sum(g.size for g in plan.removed)

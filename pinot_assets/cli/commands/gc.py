@@ -80,7 +80,7 @@ def gc(
     session needs, what may not belong to this project, or source files.
 
     Deletes rows put aside that are older than badRowDaysToKeep of the table spec, whatever the grace time
-    is, and those whose file is no longer published. Rows of an open session stay.
+    is, and those whose file is no longer published. Rows of an open session are kept.
 
     Without TABLE, also deletes what ZooKeeper still has of tables that Pinot does not have any more.
 

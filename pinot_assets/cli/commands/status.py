@@ -23,7 +23,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import duration
 from pinot_assets.core.waiting import TABLES_AT_A_TIME, in_threads
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
-from pinot_assets.health.table_status import TableCondition
+from pinot_assets.session.detect.table_status import TableCondition
 from pinot_assets.session.stores.clients import open_session_store, open_session_stores
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.settings.environment import Settings, load_settings

@@ -27,7 +27,15 @@ from pinot_assets.session.stores.session_store import Lease
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.session.values.progress import Progress
-from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Pointer, PushKind, Session, seq_of
+from pinot_assets.session.values.state import (
+    Mode,
+    ObjectRef,
+    Outcome,
+    PushKind,
+    Session,
+    is_fresh,
+    seq_of,
+)
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.tables.apply import held_table_config
@@ -231,11 +239,6 @@ def read_only_context(spec: TableSpec, clients: TableClients, progress: Progress
 # --- the number of the next session --------------------------------------------------------------
 
 _NUMBERED: Final = re.compile(r"(?:cp|sessions/cp|snapshots/)([0-9]+)(?:-.*)?")
-
-
-def is_fresh(pointer: Pointer) -> bool:
-    """Whether the pointer was never set: a new table, a dropped and re-created one, or a lost node."""
-    return pointer.current_snapshot is None and pointer.next_seq == 1 and not pointer.history
 
 
 def next_seq(context: TriggerContext) -> int:

@@ -15,14 +15,13 @@ import pyarrow as pa
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError, SnapshotCorrupt
-from pinot_assets.session.context.context import is_fresh
 from pinot_assets.session.lineage.stale_pointer import newer_than
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import read_snapshots
 from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.session.values.plan import Plan, Row, RowStatus
-from pinot_assets.session.values.state import Owner, Pointer, Session, is_ours, ours_of, utc_iso
+from pinot_assets.session.values.state import Owner, Pointer, Session, is_fresh, is_ours, ours_of, utc_iso
 from pinot_assets.session.values.trouble import passes, stands
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef, versions_of
 from pinot_assets.snapshot.receipt import Failure, Receipt

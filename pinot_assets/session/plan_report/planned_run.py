@@ -16,7 +16,7 @@ from pinot_assets.session.begin_and_build import refuse_too_many
 from pinot_assets.session.checks.assertions import refuse_unaskable
 from pinot_assets.session.close import ask_if_end_must_stop, load_switch
 from pinot_assets.session.commit.one_switch import why_paused, with_placeholder
-from pinot_assets.session.context.context import TriggerContext, is_fresh
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.run_decision import (
     Decision,
     PlannedAction,
@@ -35,7 +35,7 @@ from pinot_assets.session.recover.interrupted import (
 from pinot_assets.session.recover.lost_pointer import adopted
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.plan import Plan, Row, as_built, segments_from, segments_to
-from pinot_assets.session.values.state import Mode, PushKind, Session, State, is_ours
+from pinot_assets.session.values.state import Mode, PushKind, Session, State, is_fresh, is_ours
 from pinot_assets.snapshot.manifest import SnapshotRef, sha256_hex
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.table_spec.yaml.document import canonical_json

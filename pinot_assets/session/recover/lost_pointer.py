@@ -18,7 +18,7 @@ from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError
 from pinot_assets.ingest.contract.task_outputs import version_from_text
 from pinot_assets.pinot.lineage import LineageState, SegmentMetadata
-from pinot_assets.session.context.context import TriggerContext, beyond_all, is_fresh
+from pinot_assets.session.context.context import TriggerContext, beyond_all
 from pinot_assets.session.lineage.stale_pointer import Behind, number_of, refusal, staleness
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.session_store import KEPT_SESSIONS
@@ -38,6 +38,7 @@ from pinot_assets.session.values.state import (
     Pointer,
     Session,
     ended,
+    is_fresh,
     new_session_id,
     ours_of,
 )

@@ -281,6 +281,11 @@ def is_ours(table: str, segment: str) -> bool:
     return table_of(segment) == table
 
 
+def is_fresh(pointer: Pointer) -> bool:
+    """Whether the pointer was never set: a new table, a dropped and re-created one, or a lost node."""
+    return pointer.current_snapshot is None and pointer.next_seq == 1 and not pointer.history
+
+
 def ours_of(table: str, segments: Iterable[str]) -> frozenset[str]:
     """Those of these segments whose names this project gave to this (raw) table."""
     return frozenset(name for name in segments if is_ours(table, name))

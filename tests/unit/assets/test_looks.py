@@ -13,8 +13,8 @@ from pinot_assets.assets.location_jobs import TableChoice, run_config
 from pinot_assets.assets.looks import health_job, table_health
 from pinot_assets.assets.runs import works_on
 from pinot_assets.health import CHECKS, CheckResult, Severity
-from pinot_assets.health.table_status import unknown_status
 from pinot_assets.resources import PinotResource
+from pinot_assets.session.detect.table_status import unknown_status
 from pinot_assets.table_spec import TableSpec
 
 HALF_SET = PinotResource(controller_url="http://127.0.0.1:1")  # refused before anything is asked

@@ -15,8 +15,8 @@ from pinot_assets.assets.health import AssetEvent
 from pinot_assets.assets.keys import table_key
 from pinot_assets.assets.overview import ALL, CHECK, KEY, overview_definitions, overview_events
 from pinot_assets.assets.status import status_evaluation
-from pinot_assets.health.table_status import StatusReport, TableCondition
-from pinot_assets.table_spec import AnyTableSpec, TableSpec
+from pinot_assets.session.detect.table_status import StatusReport, TableCondition
+from pinot_assets.table_spec import AnyTableSpec, TableSpec, read_tables
 
 STATES = {
     "fine": TableCondition.UP_TO_DATE,
@@ -140,3 +140,13 @@ def test_a_person_can_run_its_check(specs: list[TableSpec], instance: dg.Dagster
     result = dg.materialize([check], instance=instance, selection=dg.AssetSelection.checks(check))
     (found,) = result.get_asset_check_evaluations()
     assert (found.check_name, found.passed, found.description) == (CHECK, False, "1 table: 1 failed")
+
+
+def test_a_table_whose_spec_is_wrong_is_listed_with_its_problem(
+    instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "torn.yaml").write_text("[")
+    listed = entries(overview_events(instance, [], (), read_tables(tmp_path / "tables").left_out))
+    assert listed[ALL] == "1 table: 1 broken"
+    assert "not valid YAML" in str(listed["torn"])

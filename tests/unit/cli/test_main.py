@@ -461,6 +461,7 @@ def test_status_says_all_there_is(seen: Any) -> None:
         snapshot=SNAPSHOT,
         holder=Owner("run-me", "host", 7, 1_700_000_000_000),
         hold=Hold({"F3": "t"}, ("F4",)),
+        pointer=Pointer(hold=ObjectRef("h", "0")),
     )
     shown = call("status", "flights")
     assert shown.exit_code == 0

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fakes.tables import APPEND, SYNC, write_table
+from fakes.tables import APPEND, SWAP, SYNC, write_table
 
 from pinot_assets.cli.table_status import TableCondition, status_of
 from pinot_assets.session.detect.observe import ListingComparison, Observation
@@ -49,13 +49,14 @@ def state(
     failures: tuple[Failure, ...] = (),
     holder: Owner | None = None,
     snapshot: Snapshot | None = PUBLISHED,
-    hold: Hold = NO_HOLD,
+    hold: Hold | None = None,
     new: tuple[str, ...] = (),
     deleted: tuple[str, ...] = (),
     later: tuple[Unready, ...] = (),
     mode: dict[str, str] = SYNC,
 ) -> TableCondition:
-    observation = Observation(Pointer(), session, failures, {}, holder, snapshot, hold)
+    pointer = Pointer(hold=None if hold is None else ObjectRef("h", "0"))
+    observation = Observation(pointer, session, failures, {}, holder, snapshot, hold or NO_HOLD)
     listing = ListingComparison(0, "", "", new, (), deleted, later)
     return status_of(write_table(folder, "t", {**mode}), observation, listing, None, newest, NOW).state
 
@@ -82,6 +83,10 @@ def test_an_appended_table_waits_for_no_removal(
 
 def test_what_a_rollback_holds_goes_before_what_waits(tmp_path: Path) -> None:
     assert state(tmp_path, hold=Hold({"a": "t"}, ()), new=("b",)) is TableCondition.HELD
+
+
+def test_a_swap_table_is_held_as_a_whole_by_an_empty_hold(tmp_path: Path) -> None:
+    assert state(tmp_path, hold=NO_HOLD, mode=SWAP) is TableCondition.HELD
 
 
 def test_an_open_session(tmp_path: Path) -> None:

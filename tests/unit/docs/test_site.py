@@ -93,6 +93,13 @@ def test_every_page_is_in_the_index() -> None:
     assert [name for name in guides if f"]({name})" not in index and name not in told_elsewhere] == []
 
 
+def test_every_picture_is_shown_by_a_page() -> None:
+    pages = "".join(page.read_text() for page in (*PAGES, *OUTSIDE))
+    pictures = [path for kind in ("png", "svg") for path in (ROOT / "docs").rglob(f"*.{kind}")]
+    assert len(pictures) > 10
+    assert [path.name for path in pictures if f"{path.parent.name}/{path.name}" not in pages] == []
+
+
 def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
     loading = re.compile(
         r"""<(?:script|img|link|iframe|source)\b[^>]*?(?:src|href)=["'](?:https?:)?//[^"']*"""

@@ -78,8 +78,9 @@ def refused_in_module(code: str) -> Iterator[tuple[int, str]]:
 
 
 def unreleased(changelog: str) -> str:
-    """Return the lines of a changelog up to its first released version."""
-    return re.split(r"^## \[[^\]]+\] - \d", changelog, maxsplit=1, flags=re.MULTILINE)[0]
+    """Return the lines of a changelog up to its second version."""
+    first, *_ = re.findall(r"\A.*?^## \[.*?(?=^## \[|\Z)", changelog, re.MULTILINE | re.DOTALL)
+    return first
 
 
 def _blank(found: re.Match[str]) -> str:
@@ -167,9 +168,7 @@ def test_code_of_a_page_is_exempt() -> None:
 
 
 def test_only_the_unreleased_part_of_the_changelog_counts() -> None:
-    assert unreleased("a\n## [0.2.0] - unreleased\nb\n## [0.1.0] - 2026-01-01\nc\n") == (
-        "a\n## [0.2.0] - unreleased\nb\n"
-    )
+    assert unreleased("a\n## [0.2.0] - unreleased\nb\n## [0.1.0]\nc\n") == ("a\n## [0.2.0] - unreleased\nb\n")
 
 
 def test_strings_docstrings_and_comments_of_a_module_count() -> None:

@@ -12,8 +12,8 @@ from pinot_assets.errors import SessionError
 from pinot_assets.health.readings import SourceDifference
 from pinot_assets.health.status_look import STATUS, status_from
 from pinot_assets.health.table_probe import Ports, TableProbe
-from pinot_assets.health.table_status import TableCondition
 from pinot_assets.session.detect.observe import Observation
+from pinot_assets.session.detect.table_status import TableCondition
 from pinot_assets.session.values.hold import NO_HOLD
 from pinot_assets.session.values.state import ObjectRef, Pointer
 from pinot_assets.snapshot.manifest import Snapshot

@@ -23,10 +23,10 @@ from pinot_assets.assets.overview import KEY
 from pinot_assets.core.check_result import unknown
 from pinot_assets.errors import SessionError
 from pinot_assets.health import CHECKS, CheckResult, Severity, source
-from pinot_assets.health.table_status import StatusReport, TableCondition
 from pinot_assets.realtime.health.all_checks import CHECKS as REALTIME_CHECKS
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import tables as module
+from pinot_assets.session.detect.table_status import StatusReport, TableCondition
 from pinot_assets.session.values.state import Owner, Pointer
 from pinot_assets.snapshot.manifest import SnapshotRef
 from pinot_assets.table_spec import TableSpec

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.snapshot.manifest import VERSIONS
@@ -159,6 +159,9 @@ def ledger_of(rows: list[tuple[str, Fingerprint]]) -> pa.Table:
     st.sampled_from([1, 2, 1000]),
     st.booleans(),
 )
+@example({"a": Fingerprint(1, 0, MD5)}, [("a", Fingerprint(1, 0, OTHER))], 1, True)  # the etag alone
+@example({"a": Fingerprint(1, 0, MD5)}, [("a", Fingerprint(1, 1, MD5))], 1, True)
+@example({"a": Fingerprint(1, 0, None)}, [("a", Fingerprint(2, 0, None))], 1, True)
 def test_what_differs_is_what_the_diff_tells(
     listed: dict[str, Fingerprint], ledger: list[tuple[str, Fingerprint]], stretch: int, in_order: bool
 ) -> None:

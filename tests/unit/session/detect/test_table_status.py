@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pinot_assets.core.check_result import Severity
-from pinot_assets.health.table_status import (
+from pinot_assets.session.detect.table_status import (
     NEEDS_PERSON,
     SourceChanges,
     StatusFacts,

@@ -13,10 +13,12 @@ from typing import Final
 
 from pinot_assets.core.check_result import CheckResult, Severity, base_name
 from pinot_assets.core.text import plural
-from pinot_assets.session.values.state import Owner, Session, utc_text
+from pinot_assets.session.detect.observe import Observation
+from pinot_assets.session.values.state import Owner, Session, given_up, utc_text
 from pinot_assets.session.values.trouble import has_lasted, passes, so_long, stands
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure
+from pinot_assets.table_spec import TableSpec
 
 NAME = "status"
 """Name of the check in Dagster."""
@@ -98,6 +100,27 @@ class StatusFacts:
     changes: SourceChanges = NO_CHANGES
 
 
+def facts_of(
+    spec: TableSpec, seen: Observation, newest: Session | None, changes: SourceChanges, held: int = 0
+) -> StatusFacts:
+    """Return the facts from what was read in ZooKeeper and the staging area, and from a listing.
+
+    :param newest: the newest session, if none is open.
+    :param held: how many files the rollback holds back, 0 if it is not known.
+    """
+    return StatusFacts(
+        spec.name,
+        seen.snapshot,
+        seen.session,
+        seen.failures,
+        given_up(newest),
+        seen.holder,
+        seen.pointer.hold is not None,
+        held,
+        changes,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class StatusReport:
     """The status of a table.
@@ -121,7 +144,7 @@ class StatusReport:
 
     @property
     def severity(self) -> Severity:
-        """ERROR if the table takes in nothing until a person acts, else WARN; of no meaning if it passes."""
+        """ERROR if a person has to act, else WARN; of no meaning if the table is well."""
         return Severity.ERROR if self.state in NEEDS_PERSON else Severity.WARN
 
     @property
