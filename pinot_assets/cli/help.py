@@ -55,5 +55,6 @@ def _in_plain_words() -> Iterator[None]:
     try:
         yield
     except typer.BadParameter as error:
-        error.message = error.message.removeprefix("Value error, ")
+        reason = error.message.removeprefix("Value error, ").removeprefix("Input ")
+        error.message = reason.partition(", unable to parse")[0]
         raise

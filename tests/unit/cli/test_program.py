@@ -281,6 +281,14 @@ def test_a_word_that_an_option_does_not_know_is_named_without_a_word_of_pydantic
     assert re.match(rf"Invalid value for '--{option}': '\w+' is not one of", json.loads(out)["error"])
 
 
+def test_a_number_that_is_none_is_refused_without_a_word_of_pydantic(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = type_in(monkeypatch, capsys, "history", "flights", "--newest", "x", "--json")
+    assert code == ExitCode.REFUSED
+    assert json.loads(out)["error"] == "Invalid value for '--newest': should be a valid integer"
+
+
 @pytest.mark.parametrize("words", [["tables", "apply"], ["rollback", "flights"]])
 def test_with_json_nobody_is_asked(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -396,7 +396,7 @@ def test_a_folder_without_data_says_why(tmp_path: Path, name: str | None, why: s
 def test_two_folders_are_not_taken_for_files(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-    with pytest.raises(SourceError, match="^a is a folder"):
+    with pytest.raises(SourceError, match=r"^a is a folder"):
         find_sample(["a", "b"], _NO_PROPS, tmp_path, UNLIMITED)
 
 

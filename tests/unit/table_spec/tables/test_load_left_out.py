@@ -61,8 +61,8 @@ def test_a_name_that_is_nowhere_is_told_with_all_that_are_there(folder):
         read_tables(folder.path).choose(["ships"])
     with pytest.raises(SpecError, match="did you mean trains"):
         read_tables(folder.path).sort_out(["train"])
-    for typed in ("tables/trains.yaml", "trains_OFFLINE"):
-        with pytest.raises(SpecError, match="did you mean trains"):
+    for typed in ("tables/flights.yaml", "flights_OFFLINE"):
+        with pytest.raises(SpecError, match="did you mean flights"):
             read_tables(folder.path).choose([typed])
 
 
