@@ -1,9 +1,12 @@
-"""How `--help` shows commands: `-h` works like `--help`, and a value has a name in capitals and no type."""
+"""How commands show `--help` and wrong values: `-h` works like `--help`, and a value has a name in capitals."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 if TYPE_CHECKING:  # typer keeps its Click private, so no code imports it when it runs
@@ -20,6 +23,11 @@ class Command(TyperCommand):
         """Return options and arguments, with that of `--help`."""
         return _without_types(super().get_params(ctx))
 
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Read the words that were typed."""
+        with _in_plain_words():
+            return super().parse_args(ctx, args)
+
 
 class Group(TyperGroup):
     """A group of commands."""
@@ -27,6 +35,11 @@ class Group(TyperGroup):
     def get_params(self, ctx: Context) -> list[Parameter]:
         """Return options, with that of `--help`."""
         return _without_types(super().get_params(ctx))
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Read the words that were typed."""
+        with _in_plain_words():
+            return super().parse_args(ctx, args)
 
 
 def _without_types(parameters: list[Parameter]) -> list[Parameter]:
@@ -40,3 +53,14 @@ def _without_types(parameters: list[Parameter]) -> list[Parameter]:
 
 def _no_type(ctx: Context) -> None:
     """Return no type of an argument: typer calls this by that name, and would show `<list[str]>`."""
+
+
+@contextmanager
+def _in_plain_words() -> Iterator[None]:
+    """Remove what Pydantic, which Typer asks about values, puts before the reason that a value is wrong."""
+    try:
+        yield
+    except typer.BadParameter as error:
+        reason = error.message.removeprefix("Value error, ").removeprefix("Input ")
+        error.message = reason.partition(", unable to parse")[0]
+        raise

@@ -126,6 +126,35 @@ class Program(Group):
                 self._loaded[cmd_name] = entries[cmd_name].load(cmd_name, panel)
         return self._loaded.get(cmd_name) or self.commands.get(cmd_name)
 
+    def resolve_command(
+        self, ctx: Context, args: list[str]
+    ) -> tuple[str | None, ClickCommand | None, list[str]]:
+        """Return the command that the first word names.
+
+        :raises typer.BadParameter: as Click's `UsageError`: there is none; names the one that was meant.
+        """
+        try:
+            return super().resolve_command(ctx, args)
+        except _WRONG_TYPING as error:
+            if meant := self._meant(ctx, args[0]):
+                named = " or ".join(repr(name) for name in meant)
+                setattr(error, "message", f"No such command {args[0]!r}. Did you mean {named}?")  # noqa: B010
+            raise
+
+    def _meant(self, ctx: Context, typed: str) -> Sequence[str]:
+        """Return what a person has to type instead: a command, a command of a group, or an option."""
+        # Imported here, because only a mistake needs it.
+        from pinot_assets.table_spec.yaml.document import nearest
+
+        words = {name: [name] for name in self.list_commands(ctx)}
+        for name in (*words,):
+            for inner in getattr(self.get_command(ctx, name), "commands", ()):
+                if inner not in self.list_commands(ctx):
+                    words.setdefault(inner, []).append(f"{name} {inner}")
+        for option in (option for parameter in self.get_params(ctx) for option in parameter.opts):
+            words.setdefault(option.lstrip("-"), [option])
+        return words.get(nearest(typed, words) or "", ())
+
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Show the help with the summaries of the commands; imports none of them."""
         listed = [

@@ -49,7 +49,7 @@ def new_console(*, stderr: bool = False) -> Console:
 
     Call this at each use: the console then writes to the output of the current command, not of the first one.
     """
-    return Terminal(stderr=stderr, soft_wrap=True, highlight=False)
+    return Terminal(stderr=stderr, soft_wrap=True, highlight=False, emoji=False)
 
 
 _BEFORE_TEXT: Final = re.compile(r" *(?:[^\w\s] +|\S+(?: \S+)* {2,})?")

@@ -286,7 +286,7 @@ def test_a_fault_of_ours_costs_one_table_and_quotes_nothing(
 
 
 def test_a_directory_that_is_none_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="is not a directory"):
+    with pytest.raises(SpecError, match="does not exist"):
         build_definitions(tmp_path / "nowhere")
 
 

@@ -99,7 +99,9 @@ def tried(spec: TableSpec, path: Path) -> str:
             verdicts=BadRowPolicy(),
             limits=FileLimits.of_environment(os.environ),
         )
-        next(iter(batches), None)
+        rows = 0
+        while rows < ROWS and (batch := next(batches, None)) is not None:
+            rows += batch.num_rows
     except FileRejected as error:
         return error.reason
     return ""
@@ -131,7 +133,8 @@ def _json(path: Path, limits: FileLimits) -> Start:
     documents = list(islice(chain.from_iterable(map(members_of, texts)), ROWS))
     if not documents:
         raise Unreadable(
-            "the file's first row is not a JSON object", hint="the reader expects one object per row"
+            "the file's first line is not a JSON object",
+            why="it needs one object per line, or an array of objects",
         )
     names = dict.fromkeys(name for document in documents for name in document)
     limits.check_columns(len(names))
@@ -174,7 +177,7 @@ def draft(name: str, sample: FolderSample, props: Mapping[str, str], out: Path) 
     if not starts:
         reasons = "; ".join(f"{key}: {why}" for key, why in unlike.items())
         raise SourceError(
-            f"no file in {sample.folder} shows what the table could be",
+            f"no file in {sample.place} shows what the table could be",
             why=reasons or "the files are blank",
             hint="the formats are csv, json, parquet, avro and orc, plain or compressed with gzip, bzip2 "
             "or zstd",
@@ -245,6 +248,13 @@ def _starts(sample: FolderSample, props: Mapping[str, str]) -> tuple[list[Start]
 def _doubts(sample: FolderSample, starts: Sequence[Start], proposal: Proposal) -> dict[str, str]:
     shape = starts[0].shape
     doubts = {"the first row": shape.doubt} if shape is not None and shape.doubt else {}
+    if not any(start.rows for start in starts):
+        doubts["the types"] = "they are guesses, because the files have no rows: name files that have some"
+    if shape is not None and shape.has_header and shape.renamed:
+        names = ", ".join(f"{old or 'a column without a name'} as {new}" for old, new in shape.renamed)
+        doubts["names of columns"] = (
+            f"queries would need quotes for them, or they are there twice or empty, so a run reads {names}"
+        )
     if sample.beside:
         there = counted(sample.beside, "with the same ending is", "with the same ending are")
         doubts["other files"] = (

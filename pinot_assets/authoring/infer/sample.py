@@ -25,8 +25,10 @@ LISTED: Final = 10_000
 FETCHED_BYTES: Final = 256 << 20
 """Larger files are not downloaded from a bucket for their first rows."""
 _NAME_FILES: Final = "name a folder with some of the table's files, or name files"
+_ONE_FOLDER: Final = "name files of one folder, or one folder alone"
 _PACKED: Final = (".gz", ".bz2", ".zst")
 _NO_DATA: Final = frozenset((".md", ".txt.md5", ".md5", ".sha256", ".crc", ".yaml", ".yml", ".py", ".sh"))
+_NOT_LOOKED_AT: Final = f"all names in it start with . or _, or end in .tmp, {', '.join(sorted(_NO_DATA))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,11 @@ class FolderSample:
     others: Mapping[str, int]
     beside: int = 0
 
+    @property
+    def place(self) -> str:
+        """The folder as people write it: a path of this machine, or a URI."""
+        return parse_root(self.folder).path if self.folder.startswith("file:") else self.folder
+
 
 def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path, policy: Policy) -> FolderSample:
     """Choose the files to look at.
@@ -65,9 +72,17 @@ def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path, pol
         # A mistyped path is refused before the policy judges it: no policy could make it work.
         if uri.startswith("file:") and not os.path.lexists(parse_root(uri).path):
             raise SourceError(f"{place} does not exist", hint=_NAME_FILES)
+        if len(places) > 1 and uri.startswith("file:") and os.path.isdir(parse_root(uri).path):
+            raise SourceError(f"{place} is a folder", hint=_ONE_FOLDER)
     if len(uris) == 1 and not _ask_if_file(uris[0], props, policy):
         store = open_store(uris[0], props, policy)
-        return _chosen(store.uri, policy, list(islice(_data_files(store), LISTED)))
+        if not (files := list(islice(_data_files(store), LISTED))):
+            raise SourceError(
+                f"there is no file to look at in {places[0]}",
+                why=_NOT_LOOKED_AT if next(iter(store.list()), None) else "it has no files",
+                hint=_NAME_FILES,
+            )
+        return _chosen(store.uri, policy, files)
     folder = _common_folder(uris)
     store = open_store(folder, props, policy)
     named = _chosen(folder, policy, [_file(store, uri) for uri in dict.fromkeys(uris)])
@@ -115,12 +130,6 @@ def _is_data(key: str) -> bool:
 
 
 def _chosen(folder: str, policy: Policy, listed: Sequence[ObjectInfo]) -> FolderSample:
-    if not listed:
-        raise SourceError(
-            f"there is no file to look at in {folder}",
-            why="all names in it start with . or _",
-            hint=_NAME_FILES,
-        )
     endings = Counter(ending_of(info.key) for info in listed)
     ending = max(endings, key=lambda e: (endings[e], e != "", e))
     same = sorted((info for info in listed if ending_of(info.key) == ending), key=lambda info: info.key)
@@ -177,7 +186,7 @@ def _ask_if_file(uri: str, props: Mapping[str, str], policy: Policy) -> bool:
 def _file(store: ObjectStore, uri: str) -> ObjectInfo:
     key = store.key_of(uri)
     if (fingerprint := store.stat(key)) is None:
-        raise SourceError(f"there is no file {uri}", hint="name files of one folder, or one folder alone")
+        raise SourceError(f"there is no file {uri}", hint=_ONE_FOLDER)
     return ObjectInfo(key, uri, fingerprint)
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import sys
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -147,7 +148,9 @@ def _name_of(place: str) -> str:
     :raises SpecError: the place gives no usable name.
     """
     name = place.rstrip("/").rpartition("/")[2] if "://" in place else Path(place).resolve().name
-    table = re.sub(r"[^A-Za-z0-9_-]+", "_", name.split(".")[0]).strip("_-")
+    letters = unicodedata.normalize("NFKD", name.split(".")[0])  # ü becomes u and its dots
+    plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    table = re.sub(r"[^A-Za-z0-9_-]+", "_", plain).strip("_-")
     if not usable_name(table):
         raise SpecError(f"{place} gives the table no name that it can have", hint="give --name")
     return table

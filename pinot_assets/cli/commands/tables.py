@@ -31,8 +31,8 @@ from pinot_assets.table_spec.tables.apply import (
     exit_code_of,
     plan_each,
 )
-from pinot_assets.table_spec.tables.load import NO_DIRECTORY, check_named
-from pinot_assets.table_spec.tables.specs import AnyTableSpec, LeftOut, RealtimeTableSpec
+from pinot_assets.table_spec.tables.load import check_named
+from pinot_assets.table_spec.tables.specs import NO_SPECS, AnyTableSpec, LeftOut, RealtimeTableSpec
 from pinot_assets.table_spec.yaml.document import Note, Problem, canonical_json
 
 app = typer.Typer(help="Table specs: list them, check them, apply them to Pinot.", no_args_is_help=True)
@@ -62,7 +62,7 @@ def validate(
     """
     specs, problems, notes = check_named(paths or (), tables)
     if not specs and not problems:
-        raise SpecError(f"there is no *.yaml in {tables}", hint=NO_DIRECTORY)
+        raise SpecError(f"there is no *.yaml in {tables}", hint=NO_SPECS)
     show_answer(as_json, findings_values(specs, problems, notes), _findings(specs, problems, notes))
     raise typer.Exit(ExitCode.ERROR if problems else ExitCode.DONE)
 
@@ -94,6 +94,8 @@ def apply(
     if as_json and not (yes or dry_run):
         raise unanswered()
     chosen = any_tables(names or [], tables).unless_empty()
+    if not chosen.specs:
+        raise SpecError(f"there is no *.yaml in {tables}", hint=NO_SPECS)
     with open_pinot() as store, notes_to_stderr(as_json):
         console = new_console()
         fates = plan_each(chosen.specs, store)
@@ -213,7 +215,8 @@ def _findings(
     specs: Iterable[AnyTableSpec], problems: Iterable[Problem], notes: Iterable[Note]
 ) -> Iterator[Text]:
     for problem in problems:
-        line = Text.assemble((f"{problem.file}:{problem.line}: ", "bold"), ("problem ", "bold red"))
+        label = "problem " if problem.key else "problem: "  # the reason of a whole file has no subject
+        line = Text.assemble((f"{problem.file}:{problem.line}: ", "bold"), (label, "bold red"))
         line.append(f"{problem.key}: " if problem.key else "", "cyan").append(f"{problem.reason}.")
         if problem.fix:
             line.append(f"\n    → {problem.fix}", "green")

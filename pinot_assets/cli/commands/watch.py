@@ -46,7 +46,7 @@ from pinot_assets.session.values.trouble import aged
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.source import Inventory
 from pinot_assets.table_spec import LeftOut, TableSpec
-from pinot_assets.table_spec.tables.load import NO_DIRECTORY
+from pinot_assets.table_spec.tables.specs import NO_SPECS
 
 Stop = Callable[[float], bool]
 """Waits that many seconds, or until the watch is asked to end; returns whether it was."""
@@ -154,7 +154,7 @@ def watch(
         raise TypedWrong("which tables?", hint="name tables, or give --all")
     chosen = offline_tables(names or (), tables).unless_empty()
     if not chosen.specs:
-        raise SpecError("there is no OFFLINE table to watch", hint=NO_DIRECTORY)
+        raise SpecError("there is no OFFLINE table to watch", hint=NO_SPECS)
     teller = _LineTeller() if as_json else _People()
     outside = Outside(teller)
     for one in chosen.left_out:

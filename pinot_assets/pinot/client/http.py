@@ -276,13 +276,18 @@ class HttpClient(Closing):
     def _shorten(self, text: str) -> str:
         return self._connection.redact(" ".join(text.split())[:600])
 
+    def _other_address(self) -> str:
+        if self.base_url == self._connection.controller_url.rstrip("/"):
+            return "check PINOT_CONTROLLER_URL, or start the local stack with `pinot-assets local up`"
+        return "check that Pinot runs there, and that this machine can reach it"
+
     def _no_answer(self, call: HttpCall, error: Exception) -> PinotError:
         reason = self._shorten(f"{type(error).__name__} {error}".strip())
         if isinstance(error, (*NOT_SENT, httpx.InvalidURL)):
             return NoConnection(
                 f"no connection for {self._name(call)}",
                 why=reason,
-                hint="this call was not sent; is Pinot running there, and is the address right?",
+                hint=f"this call was not sent: {self._other_address()}",
             )
         if call.kind.reads:
             return PinotUnreachable(

@@ -128,8 +128,10 @@ class FileCheck:
             return None
         known = pinot_json.field_specs(schema) if schema is not None else ()
         columns = frozenset(place.mapping["name"] for _, place in known)
-        is_made = has_transforms(table_value)
-        around = Surroundings(self.file.parent, is_refresh(table_value), is_made, columns, self.policy)
+        config = table.mapping if table is not None else {}
+        # A config that is missing is one problem, and not a table of the wrong type, too.
+        may_be_refresh = not config or is_refresh(config)
+        around = Surroundings(self.file.parent, may_be_refresh, has_transforms(config), columns, self.policy)
         ingestion, problems, notes = read_block(block, self._refused, around)
         self.problems += problems
         self.notes += notes

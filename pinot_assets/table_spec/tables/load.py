@@ -16,6 +16,7 @@ from pinot_assets.errors import SpecError
 from pinot_assets.table_spec.tables.file_check import FileCheck
 from pinot_assets.table_spec.tables.specs import (
     EITHER,
+    NO_SPECS,
     AnyTableSpec,
     LeftOut,
     RealtimeTableSpec,
@@ -28,7 +29,6 @@ from pinot_assets.table_spec.tables.specs import (
 from pinot_assets.table_spec.yaml.document import Note, Problem, canonical_json
 from pinot_assets.table_spec.yaml.policy_file import FOLDER_POLICY, policy_notes, policy_of
 
-NO_DIRECTORY: Final = "run this in the folder of tables/, or name that with --tables or PINOT_ASSETS_TABLES"
 _ENDINGS: Final = (".yaml", ".yml")
 
 
@@ -207,7 +207,8 @@ def _files_named(name: str, directory: Path, read: Callable[[Path], Tables]) -> 
 
 
 def _no_directory(directory: Path) -> Problem:
-    return Problem(directory, 1, "", "is not a directory", NO_DIRECTORY)
+    reason = "is not a directory" if directory.exists() else "does not exist"
+    return Problem(directory, 1, "", reason, NO_SPECS)
 
 
 def _narrowed(one: LeftOut, specs: list[AnyTableSpec]) -> LeftOut:

@@ -10,7 +10,7 @@ import hashlib
 import keyword
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import ClassVar, Final, TypeVar
 
 from pinot_assets.core.installation_policy import Policy
@@ -27,6 +27,8 @@ from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX, REALTIME_S
 from pinot_assets.table_spec.yaml.document import Note, Problem, canonical_json, did_you_mean
 from pinot_assets.table_spec.yaml.values import normalise_location
 
+NO_SPECS: Final = "run this in the folder of tables/, or name that with --tables or PINOT_ASSETS_TABLES"
+"""What to do when no table spec is there."""
 RESERVED: Final = frozenset(
     [
         *keyword.kwlist,
@@ -338,7 +340,10 @@ class Tables(Mapping[str, TableSpec]):
 
     def _absent(self, name: str, known: Iterable[str]) -> SpecError:
         names = sorted({*known, *(one.name for one in self.left_out)})
-        hint = did_you_mean(name, names) or f"the table specs are: {', '.join(names) or 'none'}"
+        # People also type the file of a spec, or the name that Pinot's pages show.
+        hint = did_you_mean(raw_table_name(PurePath(name).stem), names)
+        if hint is None:
+            hint = f"the table specs are: {', '.join(names)}" if names else NO_SPECS
         return SpecError(f"there is no table spec for {name}", hint=hint)
 
 

@@ -37,7 +37,7 @@ from pinot_assets.pinot.table_config import period_ms
 from pinot_assets.source import compile_pattern
 from pinot_assets.source.settings import is_reference
 from pinot_assets.source.uris import parse_root
-from pinot_assets.table_spec.yaml.document import DocumentNode, KeyPath, Problem, nearest_key, walk
+from pinot_assets.table_spec.yaml.document import DocumentNode, KeyPath, Problem, nearest, nearest_key, walk
 from pinot_assets.table_spec.yaml.quartz import normalise_quartz
 
 _REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}")
@@ -179,7 +179,9 @@ def one_of(*words: str) -> Callable[[object], object]:
     def choose(value: object) -> object:
         chosen = by_lower.get(value.strip().lower()) if isinstance(value, str) else None
         if chosen is None:
-            raise ValueError(f"is not one of {', '.join(words)}")
+            near = nearest(value, words) if isinstance(value, str) else None
+            meant = f" (did you mean {near}?)" if near else ""
+            raise ValueError(f"is not one of {', '.join(words)}{meant}")
         return chosen
 
     return choose

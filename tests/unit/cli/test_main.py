@@ -212,7 +212,7 @@ def test_a_directory_that_is_not_there(
 ) -> None:
     code, said = program(monkeypatch, capsys, "status", "flights", "--tables", "nowhere")
     assert code == 1
-    assert "nowhere:1: is not a directory" in said
+    assert "nowhere:1: does not exist" in said
 
 
 def test_what_is_refused_is_no_error_of_the_command(

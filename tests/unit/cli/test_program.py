@@ -255,6 +255,48 @@ def test_a_command_typed_wrong_is_json_too(
     assert json.loads(out)["exit"] == 2
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("stauts", "'status'"),
+        ("RUN", "'run'"),
+        ("apply", "'tables apply'"),
+        ("list", "'tables list' or 'session list'"),
+        ("help", "'--help'"),
+    ],
+)
+def test_a_command_that_is_none_names_the_one_that_was_meant(
+    typed: str, meant: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = type_in(monkeypatch, capsys, typed, "flights", "--json")
+    assert (code, json.loads(out)["error"]) == (2, f"No such command {typed!r}. Did you mean {meant}?")
+    code, out, _ = type_in(monkeypatch, capsys, "xyzzy", "--json")
+    assert (code, json.loads(out)["error"]) == (2, "No such command 'xyzzy'.")
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["--log-format", "xml", "status"], "log-format"),
+        (["tables", "init", "t", "--table-type", "x"], "table-type"),
+    ],
+)
+def test_a_word_that_an_option_does_not_know_is_named_without_a_word_of_pydantic(
+    words: list[str], option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = type_in(monkeypatch, capsys, *words, "--json")
+    assert code == ExitCode.REFUSED
+    assert re.match(rf"Invalid value for '--{option}': '\w+' is not one of", json.loads(out)["error"])
+
+
+def test_a_number_that_is_none_is_refused_without_a_word_of_pydantic(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = type_in(monkeypatch, capsys, "history", "flights", "--newest", "x", "--json")
+    assert code == ExitCode.REFUSED
+    assert json.loads(out)["error"] == "Invalid value for '--newest': should be a valid integer"
+
+
 @pytest.mark.parametrize("words", [["tables", "apply"], ["rollback", "flights"]])
 def test_with_json_nobody_is_asked(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -391,10 +433,11 @@ def test_ctrl_c_is_json_where_a_command_tells_people_itself(
     assert "what was done so far is stored" in err
 
 
+@pytest.mark.parametrize("command", [["validate"], ["apply", "--dry-run"]], ids=["validate", "apply"])
 def test_a_folder_without_specs_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["tables", "validate", "--tables", str(tmp_path)]
+    words = ["tables", *command, "--tables", str(tmp_path)]
     code, _, err = type_in(monkeypatch, capsys, *words)
     assert (code, "there is no *.yaml" in err) == (1, True)
     code, out, _ = type_in(monkeypatch, capsys, *words, "--json")

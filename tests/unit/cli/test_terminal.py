@@ -18,6 +18,7 @@ from pinot_assets.cli.terminal import (
     command_line,
     fit_output,
     lines_that_fit,
+    new_console,
     table_lines,
     wrapped,
 )
@@ -137,3 +138,9 @@ def test_a_bar_fits_a_narrow_terminal_and_leaves_nothing_out() -> None:
     lines = shown.get().splitlines()
     assert max(map(len, lines)) <= 80
     assert "0 of 12,345 files, 123,456,789 rows" in " ".join(" ".join(lines).split())
+
+
+def test_colons_around_a_word_stay(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rich shows `:b:` as a picture, and addresses and file names have colons."""
+    new_console().print("a:b:c")
+    assert capsys.readouterr().out == "a:b:c\n"

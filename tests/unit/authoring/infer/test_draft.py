@@ -381,3 +381,37 @@ def test_what_is_too_large_for_a_run_is_too_large_here(
     if kind not in ("csv", "json"):  # of text a block at a time is looked at, whatever is in it
         with pytest.raises(FileTooLarge, match="a value of 100 bytes"):
             read_start(path)
+
+
+@pytest.mark.parametrize(("name", "why"), [(None, "it has no files"), ("_SUCCESS", "all names in it start")])
+def test_a_folder_without_data_says_why(tmp_path: Path, name: str | None, why: str) -> None:
+    if name is not None:
+        (tmp_path / name).touch()
+    with pytest.raises(SourceError) as caught:
+        find_sample([str(tmp_path)], _NO_PROPS, tmp_path, UNLIMITED)
+    assert caught.value.what.endswith(f"in {tmp_path}")
+    assert (caught.value.why or "").startswith(why)
+
+
+def test_two_folders_are_not_taken_for_files(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(SourceError, match=r"^a is a folder"):
+        find_sample(["a", "b"], _NO_PROPS, tmp_path, UNLIMITED)
+
+
+def test_a_damaged_row_behind_the_first_block_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.json").write_text('{"id": 1}\n{"id":\n{"id": 3}\n')
+    _, _, why = drafted(folder)
+    assert [*why] == ["a.json"]
+
+
+def test_an_error_names_a_local_folder_by_its_path(tmp_path: Path) -> None:
+    folder = tmp_path / "no rows"
+    folder.mkdir()
+    (folder / "a.csv").touch()
+    with pytest.raises(SourceError) as caught:
+        drafted(folder)
+    assert str(folder) in caught.value.what

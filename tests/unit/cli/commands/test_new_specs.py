@@ -176,7 +176,18 @@ def test_a_guess_about_the_first_row_is_told_and_written(folder: Path) -> None:
     (folder / "clicks in" / "a.csv").write_text(",v,v\n1,2,3\n")
     values = json.loads(call("clicks in", "--name", "t", "--json").stdout)
     assert [column["name"] for column in values["columns"]] == ["c1", "v", "v_3"]
-    assert values["doubts"] == {}
+    assert "a column without a name as c1, v as v_3" in values["doubts"]["names of columns"]
+
+
+def test_a_file_of_no_rows_gives_guesses(folder: Path) -> None:
+    (folder / "clicks in" / "a.csv").write_text("id,amount\n")
+    values = json.loads(call("clicks in", "--json").stdout)
+    assert [*values["doubts"]] == ["the types"]
+
+
+def test_the_table_of_a_folder_with_accents_keeps_its_letters(folder: Path) -> None:
+    (folder / "clicks in").rename(folder / "clíçks ün")
+    assert json.loads(call("clíçks ün", "--json").stdout)["table"] == "clicks_un"
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_validate_shows_every_problem_and_fails(run, folder):
     folder.text("[", "b.yaml")
     result = run("validate")
     assert result.exit_code == 1
-    for part in ("a.yaml:", "b.yaml:", "inputFormat", "${TABLE_AWS_SECRET_ACCESS_KEY}"):
+    for part in ("a.yaml:", "b.yaml:1: problem: not valid", "inputFormat", "${TABLE_AWS_SECRET_ACCESS_KEY}"):
         assert part in result.output
     assert "hunter2" not in result.output
 

@@ -155,6 +155,18 @@ def test_what_was_never_sent_was_not_done(kind: CallKind, error: type[httpx.Tran
     assert failing.calls == ATTEMPTS
 
 
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [("http://controller:9000/", "PINOT_CONTROLLER_URL"), ("http://broker:8099", "can reach it")],
+)
+def test_where_nothing_listens_the_hint_is_about_that_address(asked: str, hint: str) -> None:
+    connection = PinotConnection("http://controller:9000")
+    transport = httpx.MockTransport(Failing(httpx.ConnectError, times=99))
+    with HttpClient(asked, connection, transport) as it, pytest.raises(NoConnection) as caught:
+        it.send(call(CallKind.QUERY))
+    assert hint in (caught.value.hint or "")
+
+
 @pytest.mark.parametrize("kind", WRITES)
 @pytest.mark.parametrize("error", SENT)
 def test_a_lost_answer_to_a_write_is_unknown_and_never_repeated(

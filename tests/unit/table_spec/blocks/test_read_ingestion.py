@@ -221,6 +221,7 @@ def test_swap_is_enough_by_itself(folder):
         ({"desiredSegmentSize": "big"}, "desiredSegmentSize", "size", ""),
         ({"desiredSegmentSize": "0m"}, "desiredSegmentSize", "is not above 0", ""),
         ({"onBadRow": "skip"}, "onBadRow", "is not one of fail, quarantine", ""),
+        ({"onBadRow": "quarantin"}, "onBadRow", "quarantine (did you mean quarantine?)", ""),
         (
             {"maxBadRows": "many"},
             "maxBadRows",

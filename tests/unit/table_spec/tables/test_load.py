@@ -208,6 +208,12 @@ def test_what_is_refused_in_schema_and_table(folder, change, key, reason):
     assert reason in problems[0].reason
 
 
+@pytest.mark.parametrize("missing", ["schema", "table"])
+def test_what_is_missing_is_the_only_problem_of_a_table_that_is_kept_in_sync(folder, missing):
+    problems = folder.problems({"ingestionMode": "sync"}, change=lambda whole: whole.pop(missing))
+    assert [problem.reason for problem in problems] == [f"{missing} is missing"]
+
+
 def test_a_near_column_is_suggested(folder):
     (problem,) = folder.problems(
         change=lambda w: w["table"]["tableIndexConfig"].update(invertedIndexColumns=["carier"])
@@ -225,7 +231,9 @@ def test_the_older_push_type_counts_as_refresh(folder):
 
 def test_an_empty_folder_is_no_problem_and_a_missing_one_is(tmp_path: Path):
     assert check_tables(tmp_path) == ([], [], [])
-    assert "not a directory" in check_tables(tmp_path / "none")[1][0].reason
+    (tmp_path / "file").touch()
+    assert check_tables(tmp_path / "none")[1][0].reason == "does not exist"
+    assert check_tables(tmp_path / "file")[1][0].reason == "is not a directory"
 
 
 def test_choose_names_what_there_is(folder):

@@ -10,6 +10,7 @@ import pytest
 from pinot_assets.errors import SpecError
 from pinot_assets.table_spec import LeftOut, load_tables, read_tables
 from pinot_assets.table_spec.tables.file_check import FileCheck
+from pinot_assets.table_spec.tables.specs import NO_SPECS
 
 
 def named(name: str):
@@ -60,6 +61,15 @@ def test_a_name_that_is_nowhere_is_told_with_all_that_are_there(folder):
         read_tables(folder.path).choose(["ships"])
     with pytest.raises(SpecError, match="did you mean trains"):
         read_tables(folder.path).sort_out(["train"])
+    for typed in ("tables/flights.yaml", "flights_OFFLINE"):
+        with pytest.raises(SpecError, match="did you mean flights"):
+            read_tables(folder.path).choose([typed])
+
+
+def test_a_name_where_no_spec_is_tells_where_specs_are_looked_for(tmp_path: Path):
+    with pytest.raises(SpecError) as caught:
+        read_tables(tmp_path).choose(["ships"])
+    assert caught.value.hint == NO_SPECS
 
 
 def test_two_files_about_one_table_are_both_left_out(folder):
@@ -167,7 +177,7 @@ def test_a_fault_in_the_check_itself_costs_one_table(folder, monkeypatch):
 
 
 def test_a_directory_that_is_none_is_an_error(tmp_path: Path):
-    with pytest.raises(SpecError, match="is not a directory"):
+    with pytest.raises(SpecError, match="does not exist"):
         read_tables(tmp_path / "none")
 
 
