@@ -1,4 +1,4 @@
-"""How commands show `--help` and wrong values: `-h` works like `--help`, and a value has a name in capitals."""
+"""How commands show `--help` and wrong values: `-h` is `--help`, and a value has a name in capitals."""
 
 from __future__ import annotations
 
