@@ -45,7 +45,7 @@ class Group(TyperGroup):
 def _without_types(parameters: list[Parameter]) -> list[Parameter]:
     for parameter in parameters:
         if isinstance(parameter, TyperArgument):
-            parameter.display_type_rich = _no_type  # type: ignore[method-assign]
+            vars(parameter)["display_type_rich"] = _no_type
         elif isinstance(parameter, TyperOption) and parameter.is_flag:
             parameter.metavar = ""
     return parameters

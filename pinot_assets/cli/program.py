@@ -138,7 +138,7 @@ class Program(Group):
         except _WRONG_TYPING as error:
             if meant := self._meant(ctx, args[0]):
                 named = " or ".join(repr(name) for name in meant)
-                setattr(error, "message", f"No such command {args[0]!r}. Did you mean {named}?")  # noqa: B010
+                vars(error)["message"] = f"No such command {args[0]!r}. Did you mean {named}?"
             raise
 
     def _meant(self, ctx: Context, typed: str) -> Sequence[str]:

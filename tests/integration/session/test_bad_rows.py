@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,6 +12,9 @@ import pytest
 from pinot_assets.gc.bad_rows import KeptBadRows
 from pinot_assets.gc.collect import Collected, collect
 from pinot_assets.session.values.report import TriggerResult
+
+if TYPE_CHECKING:
+    from integration.session.conftest import SessionWorld
 
 Make = Callable[..., Any]
 
@@ -76,7 +79,7 @@ def test_a_plain_push_tells_it_too(make_world: Make) -> None:
     assert world.visible == ["F1", "F2"]
 
 
-def gc(world: Any) -> Collected:
+def gc(world: SessionWorld) -> Collected:
     with world.driver() as driver:
         return collect(driver, 24 * 3_600_000, lambda done, of: None)
 

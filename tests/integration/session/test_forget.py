@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 from fakes.pinot.queries import Queries
@@ -12,10 +12,13 @@ from pinot_assets.gc.forget import forget, forget_plan
 from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.zookeeper import close_client
 
+if TYPE_CHECKING:
+    from integration.session.conftest import RealWorld
+
 pytestmark = pytest.mark.integration
 
 
-def nodes_left(world: Any) -> list[str]:
+def nodes_left(world: RealWorld) -> list[str]:
     """What is left of the table in Pinot's record of tasks."""
     client = world.client()
     try:
@@ -25,11 +28,11 @@ def nodes_left(world: Any) -> list[str]:
         close_client(client)
 
 
-def objects_left(world: Any) -> list[Path]:
+def objects_left(world: RealWorld) -> list[Path]:
     return [path for path in (world.folder / "staging").rglob("*") if path.is_file()]
 
 
-def test_queries_answer_as_before_and_nothing_of_ours_is_left(real_world: Any) -> None:
+def test_queries_answer_as_before_and_nothing_of_ours_is_left(real_world: RealWorld) -> None:
     world = real_world
     world.write("P1", F1="F1a F1b")
     assert world.run().result is TriggerResult.STAGED

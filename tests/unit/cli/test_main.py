@@ -418,7 +418,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
         }
 
         @contextmanager
-        def store(*_: Any) -> Iterator[Any]:
+        def store(*_: object) -> Iterator[SimpleNamespace]:
             yield SimpleNamespace(newest_session=lambda: None)
 
         monkeypatch.setattr(status_command, "open_session_store", store)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
 import pytest
 from fakes.tables import write_table
@@ -22,7 +22,7 @@ NOW = 1_800_000_000_000
 SNAPSHOT = Snapshot(1, "t", "cp1-aaaaaa", "SYNC", "e", None, "", "", NOW - 60_000, ())
 
 
-def fails() -> Any:
+def fails() -> NoReturn:
     raise SessionError("ZooKeeper does not answer")
 
 

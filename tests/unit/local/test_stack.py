@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
+from fakes.toy_stack import Toy
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import LocalStackError
@@ -282,7 +283,7 @@ def test_two_ups_at_once_start_one_stack(toy: Any) -> None:
     assert sorted(step for step in toy.order if step.startswith("start")) == sorted(f"start {n}" for n in ALL)
 
 
-def test_each_part_has_a_folder_of_its_own_for_temporary_files(toy: Any) -> None:
+def test_each_part_has_a_folder_of_its_own_for_temporary_files(toy: Toy) -> None:
     toy.stack().up()
     for name, pid in toy.pids().items():
         assert f"-Djava.io.tmpdir={toy.home / 'tmp' / name}" in psutil.Process(pid).cmdline()

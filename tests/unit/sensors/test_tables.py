@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import NoReturn
 
 import dagster as dg
 import pytest
@@ -20,6 +20,7 @@ from pinot_assets.assets.health import evaluations
 from pinot_assets.assets.keys import TABLE_TAG, keys_of
 from pinot_assets.assets.looks import OfflineView
 from pinot_assets.assets.overview import KEY
+from pinot_assets.assets.snapshot import Publication
 from pinot_assets.core.check_result import unknown
 from pinot_assets.errors import SessionError
 from pinot_assets.health import CHECKS, CheckResult, Severity, source
@@ -36,7 +37,7 @@ FINE = StatusReport("t", TableCondition.UP_TO_DATE, "t is published as the sourc
 REF = SnapshotRef("snapshots/1", "0")
 
 
-def view(failing: str = "", shown: Any = None) -> OfflineView:
+def view(failing: str = "", shown: Publication | None = None) -> OfflineView:
     answers = tuple(
         CheckResult(c.name, c.name != failing, 0, 7, "m", "do this", Severity.ERROR, {"n": 1}) for c in CHECKS
     )
@@ -65,7 +66,7 @@ class Sensor:
         patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now_s))
         self.definition = module.tables_sensor(list(self.specs.values()))
 
-    def store(self, spec: TableSpec) -> Any:
+    def store(self, spec: TableSpec) -> SimpleNamespace:
         return SimpleNamespace(pointer=lambda: self.pointers[spec.name], holder=lambda: self.holder)
 
     def look(self, spec: TableSpec, settings: object, known: str | None) -> OfflineView:
@@ -128,7 +129,7 @@ def test_a_table_that_changed_is_looked_at_within_a_tick(sensor: Sensor) -> None
 
 
 def test_without_a_zookeeper_the_looks_go_on(sensor: Sensor, monkeypatch: pytest.MonkeyPatch) -> None:
-    def away(*_: object) -> Any:
+    def away(*_: object) -> NoReturn:
         raise SessionError("ZooKeeper does not answer")
 
     monkeypatch.setattr(module, "open_session_stores", away)
@@ -236,10 +237,10 @@ class Shown:
         self.keys, self.ref, self.meanwhile = keys_of(self.spec), REF, meanwhile
         self.snapshot = SimpleNamespace(audit={}, files=(), session="cp1")
 
-    def events(self, history: Any) -> Shown:
+    def events(self, history: object) -> Shown:
         return self
 
-    def publications(self, history: Any) -> Iterator[dg.AssetMaterialization]:
+    def publications(self, history: object) -> Iterator[dg.AssetMaterialization]:
         yield dg.AssetMaterialization(self.keys.segments, partition="F1.csv")
         self.meanwhile()
 
@@ -277,7 +278,7 @@ def test_what_does_not_fit_into_a_tick_is_gone_on_with_at_the_next_one(
 ) -> None:
     sensor.pointers["t"] = Pointer(current_snapshot=REF)
     shown = Shown(sensor, lambda: None)
-    shown.publications = lambda history: (  # type: ignore[method-assign]
+    vars(shown)["publications"] = lambda history: (
         dg.AssetMaterialization(shown.keys.segments, partition=f"F{number}.csv") for number in range(2)
     )
     sensor.views["t"] = lambda: view(shown=shown)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -16,8 +15,9 @@ from pinot_assets.cli.commands import forget
 from pinot_assets.cli.main import app
 from pinot_assets.core.exit_codes import ExitCode, code_of
 from pinot_assets.errors import ForgetRefused
-from pinot_assets.gc.forget import Forgotten
+from pinot_assets.gc.forget import Forgotten, OnProgress
 from pinot_assets.gc.forget_plan import ForgetPlan, StagedGroup, StagedKind, WhyKept
+from pinot_assets.table_spec import TableSpec
 
 TAR = "segments/t__cp1-aaaaaa_0_0_0.tar.gz"
 PLAN = ForgetPlan(
@@ -54,11 +54,11 @@ def call(
     asked = Asked()
 
     @contextmanager
-    def driver_of(spec: Any, command: str) -> Iterator[Any]:
+    def driver_of(spec: TableSpec, command: str) -> Iterator[None]:
         assert (spec.name, command) == ("t", "forget")
         yield None
 
-    def forget_it(_: Any, told: Any) -> Forgotten:
+    def forget_it(_: object, told: OnProgress) -> Forgotten:
         told(1, 3)
         asked.forgotten.append(plan)
         return Forgotten(plan, failed or {})

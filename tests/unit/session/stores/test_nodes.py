@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 from fakes.zookeeper.memory import FakeZooKeeper
+from kazoo.client import KazooClient
 
 from pinot_assets.session.stores.nodes import remove_empty_parents
 
@@ -28,5 +31,5 @@ def test_parents_that_hold_something_else_stay(other: str, left: list[str]) -> N
     client.ensure_path(PATH.rpartition("/")[0])
     if other:
         client.ensure_path(other)
-    remove_empty_parents(client, PATH)  # type: ignore[arg-type]
+    remove_empty_parents(cast(KazooClient, client), PATH)
     assert [p for p in sorted(zookeeper.nodes) if p.startswith(TASKS) and p != other] == left
