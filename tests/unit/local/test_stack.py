@@ -214,7 +214,7 @@ def test_a_taken_port_of_a_stack_with_data_is_an_error_that_names_its_holder(toy
     port = int(toy.stack().up().zookeeper.split(":")[1])
     toy.stack().down()
     with socket.create_server(("127.0.0.1", port)):
-        with pytest.raises(LocalStackError, match=f"port {port} of zookeeper is taken") as raised:
+        with pytest.raises(LocalStackError, match=f"uses port {port} of zookeeper") as raised:
             toy.stack().up()
         assert str(os.getpid()) in raised.value.what
         assert "--purge" in str(raised.value.hint)

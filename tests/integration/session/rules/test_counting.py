@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError, PushRefused, SnapshotIncomplete, SwitchStateUnknown
 from pinot_assets.session.values.state import Outcome
+
+if TYPE_CHECKING:
+    from integration.session.conftest import SessionWorld
 
 pytestmark = pytest.mark.integration
 
@@ -109,6 +112,28 @@ def test_r07_a_broker_is_waited_for_as_long_as_that_takes_and_not_as_many_looks(
     with pytest.raises(SwitchStateUnknown, match="does not show the new set"):
         world.run()
     assert answered[-1] - answered[0] <= world.waits.broker
+
+
+def test_r07_a_broker_that_still_shows_the_old_segments_is_waited_for(
+    make_world: Callable[[str], SessionWorld], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would answer rows twice: the new segments alone do not make it right."""
+    world = make_world("swap")
+    world.write("A1")
+    world.run()
+    before = world.pinot.visible_segments(world.table)
+    world.write("A2")
+    shown, left = world.pinot.broker_visible_segments, [3]
+
+    def late(broker: str, table: str) -> frozenset[str]:
+        left[0] -= 1
+        return shown(broker, table) | (before if left[0] > 0 else frozenset())
+
+    monkeypatch.setattr(world.pinot, "broker_visible_segments", late)
+    world.run()
+    assert left[0] <= 0
+    assert world.visible == ["A1", "A2"]
+    world.assert_settled()
 
 
 def test_r10_builds_that_leave_nothing_behind_are_no_retries(make_world: Any) -> None:
