@@ -64,7 +64,7 @@ class Console:
 
     def choose_partition(self, name: str) -> None:
         """In the launchpad: it then writes config and tags of this partition."""
-        self.page.get_by_text("Partition", exact=False).first.click()
+        self.page.get_by_placeholder("Partition").click()
         self.page.get_by_role("menuitem", name=name).click()
 
     def show_tags(self) -> None:

@@ -38,12 +38,12 @@ def test_a_table_is_spread_anew_and_back(table: LocationTable, cli: CliRunner) -
             assert result.exit_code == 0, result.output
             return result.stdout
 
-        assert "3 partitions come, 0 go" in migrate()
+        assert "3 partitions are added, 0 are removed" in migrate()
         assert history.partitions() == {"F1.csv", "F2.csv", ALL_FILES}
         assert history.materialized().keys() == history.partitions()
 
         write_table(table.folder, table.name, SYNC | {"maxFilePartitions": "1"})
-        assert "by directory → by directory: 1 partition comes, 2 go" in migrate("--plan")
+        assert "by directory → by directory: 1 partition is added, 2 are removed" in migrate("--plan")
         assert history.partitions() == {"F1.csv", "F2.csv", ALL_FILES}
         migrate()
         assert history.partitions() == {"dir:.", ALL_FILES}
@@ -52,7 +52,7 @@ def test_a_table_is_spread_anew_and_back(table: LocationTable, cli: CliRunner) -
         assert shown == "2 files in 2 partitions (`all files` is one of them), by directory\n"
 
         write_table(table.folder, table.name, SYNC)
-        assert "by directory → by file: 2 partitions come, 1 goes" in migrate()
+        assert "by directory → by file: 2 partitions are added, 1 is removed" in migrate()
         assert history.partitions() == {"F1.csv", "F2.csv", ALL_FILES}
         assert [*history.observations(history.observed())] == []
     assert table.shown() == ["a", "b", "c"]

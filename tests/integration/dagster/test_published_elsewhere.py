@@ -146,4 +146,4 @@ def test_each_way_in_which_a_table_can_be_is_told_within_a_tick(table: LocationT
     with driver(table) as outside:
         outside.rollback()
     assert told(table) == ("held", False, f"`pinot-assets resume {name}`")
-    assert shown(table, keys.table, "status").severity is dg.AssetCheckSeverity.WARN
+    assert shown(table, keys.table, "status").severity is dg.AssetCheckSeverity.ERROR

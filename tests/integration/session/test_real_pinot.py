@@ -57,7 +57,7 @@ def test_half_of_a_files_rows_are_gone_and_queries_never_see_it(real_world: Any)
         by_name = {finding.name: finding for finding in findings}
         shut = by_name.pop("row_change of file (-20% to any)")
         assert (shut.blocks, shut.expected, shut.found) == (True, 8, 4)
-        assert "F1 goes from 8 to 4 rows (-50%)" in shut.message
+        assert "F1 changes from 8 to 4 rows (-50%)" in shut.message
         # All else is as it was built, on both servers.
         assert [finding.message for finding in by_name.values() if not finding.passed] == []
         numbers = {name: (finding.expected, finding.found) for name, finding in by_name.items()}

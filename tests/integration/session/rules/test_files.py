@@ -43,7 +43,7 @@ def test_e05_an_empty_file_takes_its_older_version_away_only_where_that_is_allow
     (world.source / "F1").write_text(empty)
     world.run()
     assert world.visible == ["F1", "F2"]
-    assert "F1 goes from 1 to 0 rows (-100%)" in world.read_session().last_error
+    assert "F1 changes from 1 to 0 rows (-100%)" in world.read_session().last_error
     world.audit_block.append({"check": "emptied_files", "severity": "warn"})
     world.run()
     assert world.builds == 2  # what was built is taken
