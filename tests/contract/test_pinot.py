@@ -100,7 +100,7 @@ def test_deleting(lab: ContractLab) -> None:
 
 def test_an_empty_list_of_segments_to_delete_deletes_nothing(lab: ContractLab) -> None:
     lab.push("a")
-    with pytest.raises(ValueError, match="empty list"):
+    with pytest.raises(ValueError, match="list of segments to delete is empty"):
         lab.pinot.delete_segments(lab.table, [])
     assert lab.all == {"a"}
 

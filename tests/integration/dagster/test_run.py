@@ -187,7 +187,7 @@ def test_the_sensor_launches_what_it_sees_and_the_run_takes_it_in(table: Locatio
     table.instance.add_run(run)
     paused = table.tick("as it was")
     assert not paused.run_requests
-    assert paused.skip_message == f"paused: run {run_id} of {table.name} is under way"
+    assert paused.skip_message == f"paused: run {run_id} of {table.name} has not ended"
     assert paused.cursor == "as it was"
     table.instance.delete_run(run_id)
 

@@ -10,7 +10,7 @@ import yaml
 from fakes.realtime.kafka_table import Clicks, schema
 
 from pinot_assets.assets.location_jobs import run_config
-from pinot_assets.code_location import build_realtime_definitions
+from pinot_assets.code_location import build_location_definitions, build_realtime_definitions
 from pinot_assets.realtime.health.all_checks import CHECKS
 from pinot_assets.realtime.model.state import Copy, SegmentStatus
 from pinot_assets.resources import PinotResource
@@ -40,7 +40,9 @@ def test_a_table_is_looked_at_and_mended(clicks: Clicks, spec: RealtimeTableSpec
         controller_url=stack.controller_url, zookeeper=stack.zookeeper, cluster=stack.cluster
     )
     definitions = dg.Definitions.merge(
-        build_realtime_definitions(spec), dg.Definitions(resources={"pinot": pinot})
+        build_realtime_definitions(spec),
+        build_location_definitions([spec]),
+        dg.Definitions(resources={"pinot": pinot}),
     )
     clicks.send(2500)
     clicks.until(
@@ -74,7 +76,7 @@ def test_a_table_is_looked_at_and_mended(clicks: Clicks, spec: RealtimeTableSpec
         context = dg.build_sensor_context(instance=instance, resources={"pinot": pinot})
         result = tables_sensor([spec])(context)
         assert isinstance(result, dg.SensorResult)
-        assert len(result.asset_events) == 1 + len(CHECKS)
+        assert len(result.asset_events) == 1 + len(CHECKS) + 2, "the overview of all tables, too"
         assert not result.run_requests
     stored = [one.copy for one in clicks.look().segments if one.status is SegmentStatus.DONE]
     assert stored == [Copy.DEEP_STORE] * 4
