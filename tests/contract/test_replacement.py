@@ -100,9 +100,9 @@ def test_a_start_that_cannot_be_is_refused(
 
 
 def test_a_start_of_nothing_or_of_a_torn_name_is_a_mistake_of_the_caller(lab: ContractLab) -> None:
-    with pytest.raises(ValueError, match="nothing"):
+    with pytest.raises(ValueError, match="a replacement of nothing"):
         lab.start(set(), set())
-    with pytest.raises(ValueError, match="tear"):
+    with pytest.raises(ValueError, match="split in two"):
         lab.start(set(), {"a,b"})
     assert lab.pinot.lineage(lab.table).entries == ()
 

@@ -143,7 +143,7 @@ def test_r21_half_way_it_is_no_switch_of_another_run(synced: Any) -> None:
         roll_back(synced, "1")
     with pytest.raises(SnapshotIncomplete, match="is a rollback"):
         synced.publish()
-    with pytest.raises(RollbackRefused, match="on its way back to cp1-"):
+    with pytest.raises(RollbackRefused, match="a rollback of .* to cp1-"):
         roll_back(synced, "2")
     roll_back(synced)
     assert_back(synced, FIRST)
@@ -517,7 +517,7 @@ def test_r22_an_old_pinot_takes_one_segment_along(make_world: Make) -> None:
 def test_r22_somebody_elses_open_replacement_is_never_forced_away(synced: Any) -> None:
     newest = [s for s in synced.pinot.visible_segments(synced.table) if synced.builder.rows[s] == ("F2",)]
     synced.pinot.start_replace_segments(synced.table, newest, ["merged_1"])
-    with pytest.raises(RollbackRefused, match=r"builds on it.*somebody else"):
+    with pytest.raises(RollbackRefused, match=r"builds on it.*of another program"):
         roll_back(synced)
     assert (synced.read_pointer().active_session, synced.read_pointer().hold) == ("", None)
     assert len(synced.shown) == 1

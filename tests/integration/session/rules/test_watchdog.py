@@ -82,7 +82,7 @@ def test_r25_the_time_of_holding_a_table_is_limited(make_world: Any, monkeypatch
     world.write("P1")
     with monkeypatch.context() as patch, impatient(world, hold=1.0) as driver:
         patch.setattr(world.builder, "build", hang)
-        with pytest.raises(LeaseLost, match="has held its table"):
+        with pytest.raises(LeaseLost, match="has held the lease of its table"):
             driver.trigger()
     world.run()
     assert world.visible == ["P1"]
