@@ -98,7 +98,7 @@ def test_everything_fits_the_terminal(person: Person) -> None:
     assert "not switched, queries still see the former state" in failed.text
     for mode in MODES:
         watched = person.sees(mode, "watch", table, "--once", code=2)
-        assert " behind " in " ".join(watched.text.split())
+        assert " failed " in " ".join(watched.text.split())
     for command in READERS:
         piped = words_of(person.pipes(command, table))
         for mode in (COLOURS, PLAIN):

@@ -87,7 +87,9 @@ def barred_by(table: ModelTable, name: str, text: str) -> None:
 def test_a_rewritten_file_without_rows(mode: str) -> None:
     table = published(mode, A=TEN, B=TWENTY)
     write(A="")(table)
-    barred_by(table, "emptied_files", "0 of 1 rewritten files that had rows still have some: A changes from 10")
+    barred_by(
+        table, "emptied_files", "0 of 1 rewritten files that had rows still have some: A changes from 10"
+    )
     write(A="A2")(table)  # repaired: only it is read again
     asks(table, allow("shrunk_files"))
     assert audited(table)["emptied_files"].passed
@@ -227,7 +229,9 @@ ONLY_A0 = {"filter": "v = 'A0'"}
 def test_a_new_filter_that_leaves_a_file_without_rows() -> None:
     table = published("swap", A="A0 " * 10, B="B0")
     table.options.update(ONLY_A0)
-    barred_by(table, "emptied_files", "1 of 2 files built again that had rows still have some: B changes from 1")
+    barred_by(
+        table, "emptied_files", "1 of 2 files built again that had rows still have some: B changes from 1"
+    )
     assert "1 file has the published content, and the table spec was changed; correct it in the" in (
         open_session(table).last_error
     )
@@ -269,7 +273,9 @@ def test_a_rollback_does_not_make_the_table_spec_of_now_the_one_that_built_the_f
 def test_e33_new_patterns_that_leave_most_files_out() -> None:
     table = published("sync", A="A0", B=TWENTY)
     table.options["excludeFileNamePattern"] = "glob:**/B*"
-    barred_by(table, "shrunk_table", f"{TABLE} changes from 21 to 1 rows (-95.2%); the table spec was changed")
+    barred_by(
+        table, "shrunk_table", f"{TABLE} changes from 21 to 1 rows (-95.2%); the table spec was changed"
+    )
     asks(table, allow("shrunk_table"))
     audited(table)
     assert not table.truth.open_session
