@@ -143,7 +143,7 @@ def test_r21_half_way_it_is_no_switch_of_another_run(synced: Any) -> None:
         roll_back(synced, "1")
     with pytest.raises(SnapshotIncomplete, match="is a rollback"):
         synced.publish()
-    with pytest.raises(RollbackRefused, match="a rollback of .* to cp1-"):
+    with pytest.raises(RollbackRefused, match=r"a rollback of .* to cp1-"):
         roll_back(synced, "2")
     roll_back(synced)
     assert_back(synced, FIRST)
