@@ -162,7 +162,7 @@ MARKED: dict[str, Callable[[ModelTable], None]] = {
 }
 
 
-LOOKS = {"observe", "count", "notes", "given_up", "last_failures", "report_to"}
+LOOKS = {"observe", "count", "notes", "given_up", "hold_ended", "last_failures", "report_to"}
 """What changes nothing, and is asked between the others."""
 HOLDS = {"take", "release", "guard"}
 """The lease itself: whoever takes it calls one of the others then."""

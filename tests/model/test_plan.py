@@ -386,11 +386,11 @@ def test_segments_of_somebody_else_beside_the_first_snapshot_are_warned_of(
     assert error is None
     assert report is not None
     texts = [line.text for line in risk_lines(plan) if line.warns] + list(report.notes)
-    twice = [text for text in texts if "there twice" in text]
+    twice = [text for text in texts if "see rows twice" in text]
     assert len(twice) == (0 if mode == "swap" else 2)
     assert all("air_minion_0" in text and "consistentPushSwapEnabled" in text for text in twice)
     write(B="B1")(table)
-    assert not any("there twice" in line.text for line in risk_lines(planned(table))), "only the first time"
+    assert not any("see rows twice" in line.text for line in risk_lines(planned(table))), "only the first time"
 
 
 def test_strays_and_a_shadow_table_are_told_where_nothing_else_is_done() -> None:
@@ -416,7 +416,7 @@ def test_the_end_of_an_open_switch_shows_what_it_replaces() -> None:
     assert plan.decision.step is PlannedAction.END
     numbers_told = {line.label: line.text for line in amounts(plan)}
     assert numbers_told["segments"] == "2 → 2: 2 replaced, 2 new"
-    assert numbers_told["rows"].startswith("2 → 2: 2 go, 2 come")
+    assert numbers_told["rows"].startswith("2 → 2: 2 removed, 2 added")
 
 
 def risks(plan: PlanReport) -> list[tuple[str, str]]:
