@@ -186,7 +186,7 @@ def test_what_must_not_be_changed_at_once(facts, rule, verdict, said):
             replace(with_cluster(upload_timeout_ms=299_000), commit_times=None),
             "hanging_store",
             PASS,
-            "after 299 s",
+            "at most 299 s",
         ),
         (with_cluster(BYPASS, deep_store_upload_retry=False), "back_fill", WARN, "Pinot does not upload"),
         (BYPASS, "back_fill", PASS, "the controller"),

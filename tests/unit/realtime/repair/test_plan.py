@@ -542,7 +542,7 @@ def test_a_step_waits_for_its_deadline_then_for_its_pause_then_a_person_is_told(
     step = the_step(state)
     memory = Memory().begun(step, NOW)
     waits = plan(replace(state, read_ms=NOW + 359_000), memory=memory).waiting
-    assert "at work" in waits[0].why
+    assert "in progress" in waits[0].why
     pause = plan(replace(state, read_ms=NOW + 361_000), memory=memory).waiting
     assert pause[0].until_ms == NOW + 600_000
     again = plan(replace(state, read_ms=NOW + 600_000), memory=memory)
