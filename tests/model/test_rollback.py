@@ -94,7 +94,7 @@ def test_a_segment_that_came_since_is_not_taken_away(table: ModelTable) -> None:
     visible = table.pinot.visible_segments(TABLE)
     error = _roll_back(table, shown)
     assert isinstance(error, RollbackRefused)
-    assert f"{len(shown.goes) + 1} segments would go" in str(error)
+    assert f"{len(shown.goes) + 1} segments would be removed" in str(error)
     assert table.pinot.visible_segments(TABLE) == visible
 
 

@@ -15,6 +15,7 @@ from model.world.watched import WRITES
 
 from pinot_assets.errors import PinotUnreachable, SourceError, SwitchStateUnknown
 from pinot_assets.gc import collect as gc_collect
+from pinot_assets.gc import forget as gc_forget
 from pinot_assets.pinot import LineageState
 from pinot_assets.session.context.context import _NEXT
 from pinot_assets.session.driver import Driver
@@ -204,7 +205,7 @@ def test_each_step_of_a_driver_has_a_command_that_goes_on_with_it() -> None:
     of_a_run = {"trigger", "trigger_planned", "trigger_without_retry", "audit", "publish"}
     steps = {name for name, method in vars(Driver).items() if hasattr(method, "__wrapped__")}
     assert steps == of_a_run | {"rollback", "resume", "clear", "rebuild", "upgrade"}
-    assert (steps | {gc_collect.STEP}) - of_a_run == _NEXT.keys()
+    assert (steps | {gc_collect.STEP, gc_forget.STEP}) - of_a_run == _NEXT.keys()
 
 
 def true_of(text: str, stood: Standing, now: Standing, dying: Dying, place: str) -> None:
