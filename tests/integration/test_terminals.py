@@ -103,7 +103,8 @@ def test_everything_fits_the_terminal(person: Person) -> None:
         piped = words_of(person.pipes(command, table))
         for mode in (COLOURS, PLAIN):
             printed = person.sees(mode, command, table).printed
-            assert words_of("\n".join(printed)) == piped, "no word is broken"
+            # A list may leave columns out; a word that is shown is a whole one.
+            assert set(words_of("\n".join(printed))) <= set(piped), "no word is broken"
             for line in printed:
                 is_command = line.startswith("  pinot-assets ")
                 assert len(line) <= COLUMNS or is_command or max(map(len, line.split())) > COLUMNS // 2, line
