@@ -15,9 +15,11 @@ from datetime import timedelta
 from typing import Final
 
 import dagster as dg
-from dagster._core.storage.asset_check_execution_record import COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationTargetMaterializationData,
+)
 
-from pinot_assets.assets.history import checked_materialization
+from pinot_assets.assets.history import checked_materialization, newest_evaluation
 from pinot_assets.assets.keys import table_key
 from pinot_assets.assets.metadata import Metadata
 from pinot_assets.core.check_result import HealthCheck
@@ -49,17 +51,11 @@ class Unseen:
 
 def unseen(instance: dg.DagsterInstance, spec: TableSpec) -> Unseen | None:
     """Return the newest evaluation from Dagster; None if its result is known, or there is none."""
-    records = instance.event_log_storage.get_asset_check_execution_history(
-        dg.AssetCheckKey(table_key(spec), source.NAME),
-        limit=1,
-        status=COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES,
-    )
-    if not records or records[0].evaluation is None or records[0].event is None:
+    newest = newest_evaluation(instance, dg.AssetCheckKey(table_key(spec), source.NAME))
+    since = newest.evaluation.metadata.get("not_known_since") if newest is not None else None
+    if newest is None or not isinstance(since, dg.TimestampMetadataValue):
         return None
-    since = records[0].evaluation.metadata.get("not_known_since")
-    if not isinstance(since, dg.TimestampMetadataValue):
-        return None
-    return Unseen(int(since.value * 1000), int(records[0].event.timestamp * 1000))
+    return Unseen(int(since.value * 1000), newest.recorded_ms)
 
 
 def with_lasting(
@@ -81,21 +77,30 @@ def evaluations(
     instance: dg.DagsterInstance, spec: AnyTableSpec, answers: Iterable[CheckResult]
 ) -> list[dg.AssetCheckEvaluation]:
     """Return the answers as evaluations that a sensor can record without a run."""
-    table = table_key(spec)
-    target = checked_materialization(instance, table)
-    return [
-        dg.AssetCheckEvaluation(
-            asset_key=table,
-            check_name=answer.name,
-            passed=answer.passed,
-            severity=dg.AssetCheckSeverity(answer.severity.value),
-            description=answer.description,
-            metadata=result_metadata(answer),
-            target_materialization_data=target,
-            blocking=False,
-        )
-        for answer in answers
-    ]
+    target = checked_materialization(instance, table_key(spec))
+    return [check_evaluation(spec, answer, result_metadata(answer), target) for answer in answers]
+
+
+def check_evaluation(
+    spec: AnyTableSpec,
+    answer: CheckResult,
+    metadata: Metadata,
+    target: AssetCheckEvaluationTargetMaterializationData | None,
+) -> dg.AssetCheckEvaluation:
+    """Return an answer as an evaluation of the table's check of that name, for a sensor or a run.
+
+    :param target: the materialization that it is about, as `checked_materialization` returns it.
+    """
+    return dg.AssetCheckEvaluation(
+        asset_key=table_key(spec),
+        check_name=answer.name,
+        passed=answer.passed,
+        severity=dg.AssetCheckSeverity(answer.severity.value),
+        description=answer.description,
+        metadata=metadata,
+        target_materialization_data=target,
+        blocking=False,
+    )
 
 
 def result_metadata(answer: CheckResult) -> Metadata:

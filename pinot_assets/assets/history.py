@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
 import dagster as dg
@@ -26,6 +27,7 @@ from dagster._core.definitions.data_version import (
     get_input_data_version_tag,
     get_input_event_pointer_tag,
 )
+from dagster._core.storage.asset_check_execution_record import COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES
 
 from pinot_assets.assets.keys import keys_of, partitions_name
 from pinot_assets.assets.metadata import Metadata
@@ -69,6 +71,17 @@ class Budget:
             yield item
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedEvaluation:
+    """An evaluation of a check as Dagster stores it.
+
+    :ivar recorded_ms: when, epoch milliseconds.
+    """
+
+    evaluation: dg.AssetCheckEvaluation
+    recorded_ms: int
+
+
 def checked_materialization(
     instance: dg.DagsterInstance, asset: dg.AssetKey
 ) -> AssetCheckEvaluationTargetMaterializationData | None:
@@ -83,6 +96,16 @@ def checked_materialization(
     return AssetCheckEvaluationTargetMaterializationData(
         storage_id=last.storage_id, run_id=last.run_id, timestamp=last.timestamp
     )
+
+
+def newest_evaluation(instance: dg.DagsterInstance, check: dg.AssetCheckKey) -> RecordedEvaluation | None:
+    """Return the newest evaluation of a check that has ended; None if there is none."""
+    records = instance.event_log_storage.get_asset_check_execution_history(
+        check, limit=1, status=COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES
+    )
+    if not records or records[0].evaluation is None or records[0].event is None:
+        return None
+    return RecordedEvaluation(records[0].evaluation, int(records[0].event.timestamp * 1000))
 
 
 class TableHistory:

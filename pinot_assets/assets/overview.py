@@ -15,6 +15,7 @@ import dagster as dg
 from dagster._core.definitions.data_version import DATA_VERSION_TAG
 
 from pinot_assets.assets.health import AssetEvent
+from pinot_assets.assets.history import newest_evaluation
 from pinot_assets.assets.keys import table_key
 from pinot_assets.assets.metadata import Metadata
 from pinot_assets.assets.partitions import digest
@@ -115,7 +116,13 @@ def recorded_evaluations(instance: dg.DagsterInstance, specs: Iterable[AnyTableS
     """Return what Dagster stores as the newest evaluation of each check that a line is made of."""
     keys = [key for spec in specs for key in _check_keys(spec)]
     records = instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
-    return {key: record.evaluation for key, record in records.items() if record.evaluation is not None}
+    ended = dict[dg.AssetCheckKey, dg.AssetCheckEvaluation]()
+    for key, record in records.items():
+        if isinstance(record.evaluation, dg.AssetCheckEvaluation):
+            ended[key] = record.evaluation
+        elif (before := newest_evaluation(instance, key)) is not None:  # a run evaluates the check now
+            ended[key] = before.evaluation
+    return ended
 
 
 def overview_lines(

@@ -11,14 +11,14 @@ import time
 from collections.abc import Mapping
 
 import dagster as dg
-from dagster._core.storage.asset_check_execution_record import COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES
 
-from pinot_assets.assets.history import checked_materialization
+from pinot_assets.assets.health import check_evaluation
+from pinot_assets.assets.history import checked_materialization, newest_evaluation
 from pinot_assets.assets.keys import GATE, keys_of
 from pinot_assets.assets.metadata import Metadata, of_checks, of_session, served
 from pinot_assets.core.text import plural
 from pinot_assets.session.detect.observe import Observation
-from pinot_assets.session.detect.table_status import NAME, NO_CHANGES, StatusReport, facts_of, table_status
+from pinot_assets.session.detect.table_status import NO_CHANGES, StatusReport, facts_of, table_status
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.values.state import Session
 from pinot_assets.table_spec import TableSpec
@@ -30,17 +30,8 @@ def status_evaluation(
     instance: dg.DagsterInstance, spec: TableSpec, status: StatusReport
 ) -> dg.AssetCheckEvaluation:
     """Return the status as an evaluation of the check `status`."""
-    table, result = keys_of(spec).table, status.check_result()
-    return dg.AssetCheckEvaluation(
-        asset_key=table,
-        check_name=NAME,
-        passed=result.passed,
-        severity=dg.AssetCheckSeverity(result.severity.value),
-        description=result.description,
-        metadata=of_status(status, os.environ),
-        target_materialization_data=checked_materialization(instance, table),
-        blocking=False,
-    )
+    target = checked_materialization(instance, keys_of(spec).table)
+    return check_evaluation(spec, status.check_result(), of_status(status, os.environ), target)
 
 
 def of_status(status: StatusReport, environ: Mapping[str, str]) -> Metadata:
@@ -111,12 +102,8 @@ def of_gate(session: Session) -> Metadata:
 
 
 def _ask_if_told(instance: dg.DagsterInstance, spec: TableSpec, session: Session) -> bool:
-    records = instance.event_log_storage.get_asset_check_execution_history(
-        dg.AssetCheckKey(keys_of(spec).segments, GATE),
-        limit=1,
-        status=COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES,
-    )
-    if not records or records[0].evaluation is None:
+    newest = newest_evaluation(instance, dg.AssetCheckKey(keys_of(spec).segments, GATE))
+    if newest is None:
         return False
-    told = records[0].evaluation.metadata
+    told = newest.evaluation.metadata
     return all(name in told and told[name].value == value for name, value in of_gate(session).items())

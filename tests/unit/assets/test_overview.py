@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
+from dagster._core.events import DagsterEvent, DagsterEventType
 from fakes.realtime.specs import write_realtime_table
 from fakes.tables import SYNC, write_table
 
@@ -89,6 +92,20 @@ def test_an_event_of_this_tick_counts_before_dagster_has_stored_it(
     assert entries(events) == {ALL: "1 table: 1 up to date"}
     (check,) = (event for event in events if isinstance(event, dg.AssetCheckEvaluation))
     assert check.passed
+
+
+def test_while_a_run_evaluates_a_check_the_evaluation_before_counts(
+    instance: dg.DagsterInstance, specs: list[TableSpec]
+) -> None:
+    record(instance, specs[3])
+    planned = DagsterEvent(
+        DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED.value,
+        "pinot_health",
+        event_specific_data=AssetCheckEvaluationPlanned(asset_key=table_key(specs[3]), check_name="status"),
+    )
+    entry = dg.EventLogEntry(None, 10, "", "run", time.time(), dagster_event=planned)
+    instance.event_log_storage.store_event(entry)
+    assert entries(overview_events(instance, specs[3:], ()))["torn"] == "torn is so → pinot-assets torn"
 
 
 def test_a_table_that_nothing_has_looked_at_is_not_known(
