@@ -9,15 +9,15 @@ launched. So a rewrite, its way back and the same rewrite again are three change
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import pyarrow as pa
 
-from pinot_assets.core.stored_format import Stored, plain, structured
+from pinot_assets.core.json_object import JsonValue
 from pinot_assets.core.text import plural
-from pinot_assets.core.untrusted import read_json
 from pinot_assets.core.waiting import doubled
+from pinot_assets.scheduling.stored_cursor import StoredCursor
 from pinot_assets.session.context.context import WRITER_VERSION
 from pinot_assets.session.detect.listing import ListingCursor, listing_of
 from pinot_assets.session.detect.observe import ListingComparison, Observation, compare_listing
@@ -79,7 +79,7 @@ class FilesTick(Tick):
 
 
 @dataclass(frozen=True, slots=True)
-class FilesCursor(Stored):
+class FilesCursor(StoredCursor):
     """What the sensor remembers between its ticks. Times are seconds since the epoch.
 
     :ivar launched: digest of the files that counted at the last tick, whether they were launched or not.
@@ -97,6 +97,8 @@ class FilesCursor(Stored):
     :ivar sweep: progress of a listing that takes several ticks, None between two listings.
     """
 
+    what: ClassVar = "the cursor of the files sensor"
+
     launched: str = ""
     snapshot: str = ""
     at_s: int = 0
@@ -111,23 +113,10 @@ class FilesCursor(Stored):
     sweep: ListingCursor | None = None
 
     @classmethod
-    def read(cls, text: str) -> FilesCursor:
-        """Return the cursor of that text; an empty one for an empty or a foreign text.
-
-        :raises NeedsNewerRelease: it is of a format that this release does not know.
-        """
-        try:
-            values = read_json(text)
-            if isinstance(values, dict):  # an invalid bookmark only makes the listing start again
-                values["sweep"] = ListingCursor.read(values.get("sweep"))
-            return structured(cls, values, "the cursor of the files sensor")
-        except ValueError:
-            return cls()
-
-    @property
-    def text(self) -> str:
-        """The cursor as JSON; inverse of `read`."""
-        return json.dumps(plain(self))
+    def _values(cls, stored: JsonValue) -> JsonValue:
+        if isinstance(stored, dict):  # an invalid bookmark only makes the listing start again
+            stored["sweep"] = ListingCursor.read(stored.get("sweep"))
+        return stored
 
     @property
     def wait_s(self) -> int:

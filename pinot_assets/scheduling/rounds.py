@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
+from typing import ClassVar
 
-from pinot_assets.core.stored_format import Stored, plain, structured
-from pinot_assets.core.untrusted import read_json
+from pinot_assets.scheduling.stored_cursor import StoredCursor
 
 
 @dataclass(frozen=True, slots=True)
-class SessionsCursor(Stored):
+class SessionsCursor(StoredCursor):
     """What the sensor of all sessions remembers between its ticks.
 
     :ivar after: the last table of the last tick; the next tick continues after it.
     :ivar tables: cursor of `decide_session` by table, for tables with an open session or a run under way.
     """
 
+    what: ClassVar = "the cursor of the sensor of all sessions"
+
     after: str = ""
     tables: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, text: str) -> SessionsCursor:
-        """Return the cursor of that text; a new one for an empty or a foreign text.
-
-        :raises NeedsNewerRelease: it is of a format that this release does not know.
-        """
-        try:
-            return structured(cls, read_json(text), "the cursor of the sensor of all sessions")
-        except ValueError:
-            return cls()
 
     def with_table(self, name: str, cursor: str) -> SessionsCursor:
         """Return the cursor with that of one table; an empty one takes the table out."""
@@ -41,11 +31,6 @@ class SessionsCursor(Stored):
     def only(self, names: Collection[str]) -> SessionsCursor:
         """Return the cursor without tables that are gone."""
         return replace(self, tables={name: text for name, text in self.tables.items() if name in names})
-
-    @property
-    def text(self) -> str:
-        """The cursor as JSON; inverse of `read`."""
-        return json.dumps(plain(self))
 
 
 def in_turn(names: Sequence[str], after: str) -> list[str]:

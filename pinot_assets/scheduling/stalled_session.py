@@ -8,14 +8,13 @@ retry. It leaves a session that failed otherwise to the schedule and to people
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
-from pinot_assets.core.stored_format import Stored, plain, structured
-from pinot_assets.core.untrusted import read_json
 from pinot_assets.core.waiting import doubled
 from pinot_assets.scheduling.files_tick import FIRST_WAIT_S, LONGEST_WAIT_S, Tick, audit_failed, retry_reason
+from pinot_assets.scheduling.stored_cursor import StoredCursor
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.state import Mode, Session, utc_text
 from pinot_assets.session.values.trouble import again_ms, since_ms
@@ -29,7 +28,7 @@ A living run holds the lease until its last work (W6, the end of Spark) is done.
 
 
 @dataclass(frozen=True, slots=True)
-class StallCursor(Stored):
+class StallCursor(StoredCursor):
     """What the session sensor remembers between its ticks. Times are seconds since the epoch.
 
     :ivar epoch: of the lease's last owner; a different one means that some driver held the lease since.
@@ -39,26 +38,13 @@ class StallCursor(Stored):
     :ivar times: launches in a row without progress.
     """
 
+    what: ClassVar = "the cursor of the session sensor"
+
     epoch: int = -1
     since_s: int = 0
     progress: str = ""
     launched_s: int = 0
     times: int = 0
-
-    @classmethod
-    def read(cls, cursor: str) -> StallCursor:
-        """Return the cursor of that text; a new one for an empty or a foreign text.
-
-        :raises NeedsNewerRelease: it is of a format that this release does not know.
-        """
-        try:
-            return structured(cls, read_json(cursor), "the cursor of the session sensor")
-        except ValueError:
-            return cls()
-
-    def write(self) -> str:
-        """Return the cursor as JSON; inverse of `read`."""
-        return json.dumps(plain(self))
 
     def at(self, epoch: int, now_s: int) -> StallCursor:
         """Return the cursor for a free lease; `since_s` is kept if this epoch was seen free before."""
@@ -84,14 +70,14 @@ def decide_session(
     watch, session = StallCursor.read(cursor), observation.session
     if observation.holder is not None:
         what = f"session {session.id}" if session else spec.name
-        return Tick(False, f"paused: {what} held by {observation.holder}", replace(watch, since_s=0).write())
+        return Tick(False, f"paused: {what} held by {observation.holder}", replace(watch, since_s=0).text)
     watch = watch.at(observation.pointer.epoch, now_s)
     if running:
         return _beside(running, observation, watch, now_s)
     if session is None:
-        return Tick(False, "no session is open", watch.write())
+        return Tick(False, "no session is open", watch.text)
     if reason := _waits(spec, session, observation):
-        return Tick(False, f"session {session.id} {reason}", watch.write())
+        return Tick(False, f"session {session.id} {reason}", watch.text)
     return _try_again(session, watch, now_s) if observation.passing else _go_on(session, watch, now_s)
 
 
@@ -107,10 +93,10 @@ def _beside(running: Mapping[str, str], observation: Observation, watch: StallCu
             continue
         gone = f"run {run_id} lost its lease ({owner}) and has not ended since {_utc(watch.since_s)}"
         if now_s - watch.since_s < DEAD_S:
-            return Tick(False, f"{gone}; it has {DEAD_S} s to end", watch.write())
-        return Tick(False, f"{gone}: marked as failed", watch.write(), dead_run=run_id)
+            return Tick(False, f"{gone}; it has {DEAD_S} s to end", watch.text)
+        return Tick(False, f"{gone}: marked as failed", watch.text, dead_run=run_id)
     run_id, status = next(iter(running.items()))
-    return Tick(False, f"paused: run {run_id} is {status.lower().replace('_', ' ')}", watch.write())
+    return Tick(False, f"paused: run {run_id} is {status.lower().replace('_', ' ')}", watch.text)
 
 
 def _waits(spec: TableSpec, session: Session, observation: Observation) -> str:
@@ -135,10 +121,10 @@ def _try_again(session: Session, watch: StallCursor, now_s: int) -> Tick:
     if watch.launched_s * 1000 > session.attempt_started_ms:  # that run died before it began an attempt
         due_s = max(due_s, watch.due_s(progress))
     if due_s > now_s:
-        return Tick(False, f"{what}; tried again in {due_s - now_s} s", watch.write())
+        return Tick(False, f"{what}; tried again in {due_s - now_s} s", watch.text)
     times = watch.times + 1 if progress == watch.progress else 1
     launched = replace(watch, progress=progress, launched_s=now_s, times=times)
-    return Tick(True, f"{what}: tried again", launched.write())
+    return Tick(True, f"{what}: tried again", launched.text)
 
 
 def _go_on(session: Session, watch: StallCursor, now_s: int) -> Tick:
@@ -147,11 +133,11 @@ def _go_on(session: Session, watch: StallCursor, now_s: int) -> Tick:
     progress = _progress(session)
     left = watch.due_s(progress) - now_s
     if left > 0:
-        return Tick(False, f"{what}; a run is launched in {left} s unless one takes it", watch.write())
+        return Tick(False, f"{what}; a run is launched in {left} s unless one takes it", watch.text)
     times = watch.times + 1 if progress == watch.progress else 1
     again = f" again, number {times} without progress" if times > 1 else ""
     launched = replace(watch, progress=progress, launched_s=now_s, times=times)
-    return Tick(True, f"{what}: launched{again}", launched.write())
+    return Tick(True, f"{what}: launched{again}", launched.text)
 
 
 def _progress(session: Session) -> str:

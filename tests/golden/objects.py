@@ -176,7 +176,7 @@ def objects() -> dict[str, bytes]:
         "manifest.parquet": files_to_parquet(files, NEWEST),
         "header.json": header_to_bytes(newest(snapshot), SnapshotRef("snapshots/7.parquet", B)),
         "files-cursor.json": newest(cursor).text.encode(),
-        "session-cursor.json": newest(StallCursor(12, 100, "cp7-0a1b2c SWITCH 2", 90, 3)).write().encode(),
+        "session-cursor.json": newest(StallCursor(12, 100, "cp7-0a1b2c SWITCH 2", 90, 3)).text.encode(),
         "part.arrow": part_to_arrow(part, beside),
         "cut.json": newest(cut).to_bytes(),
         "cut-in-format-1.json": cut.to_bytes(),

@@ -145,7 +145,7 @@ FILES_CURSOR = Kind(
     lambda data: FilesCursor.read(data.decode()), lambda v, n: replace(v, format=n).text.encode()
 )
 SESSION_CURSOR = Kind(
-    lambda data: StallCursor.read(data.decode()), lambda v, n: replace(v, format=n).write().encode()
+    lambda data: StallCursor.read(data.decode()), lambda v, n: replace(v, format=n).text.encode()
 )
 JSON_KINDS = {
     "receipt.json": RECEIPT,

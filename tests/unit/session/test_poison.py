@@ -401,10 +401,10 @@ def test_a_poison_cursor_counts_as_none() -> None:
         cursor = FilesCursor.read(body.decode("utf-8", "replace"))
         assert cursor == FilesCursor() or what not in NO_OBJECT
         _ = cursor.wait_s, cursor.text, cursor.restless
-    for what, body in [*NO_OBJECT.items(), *poisoned(StallCursor(1, 2, "p", 3, 4).write().encode())]:
+    for what, body in [*NO_OBJECT.items(), *poisoned(StallCursor(1, 2, "p", 3, 4).text.encode())]:
         watch = StallCursor.read(body.decode("utf-8", "replace"))
         assert watch == StallCursor() or what not in NO_OBJECT
-        _ = watch.due_s("p"), watch.write()
+        _ = watch.due_s("p"), watch.text
 
 
 # --- a whole table -----------------------------------------------------------------------------------
