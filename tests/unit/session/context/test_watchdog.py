@@ -108,11 +108,13 @@ def test_between_two_steps_the_lease_goes_and_the_next_step_says_why(watch: Any)
 
 
 def test_a_released_driver_is_watched_no_more(watch: Any) -> None:
+    before = set(threading.enumerate())  # another test's driver may still be watched
     dog, let_go = watch(stall=0.2)
+    (watching,) = [one for one in set(threading.enumerate()) - before if one.name == "watchdog"]
     dog.stop()
-    time.sleep(0.5)
+    watching.join(10)
+    assert not watching.is_alive()
     assert let_go == []
-    assert not [t for t in threading.enumerate() if t.name == "watchdog" and t.is_alive()]
 
 
 def test_a_process_that_is_going_down_is_watched_no_more(watch: Any) -> None:
