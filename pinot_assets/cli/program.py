@@ -21,7 +21,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar
+from types import ModuleType
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import typer
 from rich.markup import escape
@@ -64,6 +65,7 @@ class Entry:
     def load(self, name: str, panel: str) -> ClickCommand:
         """Import it; return it as typer runs it."""
         module, _, attribute = self.home.partition(":")
+        _leave_out_program_of_httpx()
         loaded = getattr(import_module(f"{_HOME}.{module}"), attribute)
         if "pyarrow" in sys.modules:
             convert_without_pandas()
@@ -75,6 +77,12 @@ class Entry:
             alone.command(name, rich_help_panel=panel)(loaded)
         reflow(alone)
         return get_group(alone).commands[name]
+
+
+def _leave_out_program_of_httpx() -> None:
+    """Keep httpx from importing its own command line, which loads Pygments and half of Rich: two hundredths
+    of a second that every command would pay. Without those packages, httpx leaves it out by itself."""
+    sys.modules.setdefault("httpx._main", cast(ModuleType, None))
 
 
 def reflow(app: typer.Typer) -> None:

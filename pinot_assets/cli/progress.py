@@ -7,15 +7,16 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Column
 
 from pinot_assets.session.values.progress import Count, Pace, RunPhase
 from pinot_assets.session.values.report import WARNING
 from pinot_assets.snapshot.receipt import Failure, Receipt
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 EVERY_S: Final = 10.0
 """Seconds between two lines where there is no terminal."""
@@ -30,16 +31,7 @@ class ConsoleProgress:
 
     def __init__(self, console: Console, every: float = EVERY_S) -> None:
         self._console, self._every = console, every
-        self._live = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=20, table_column=Column(no_wrap=True)),
-            TimeElapsedColumn(table_column=Column(no_wrap=True)),
-            # Only this column continues in a second line where the terminal is narrow.
-            TextColumn("{task.fields[how_far]}", table_column=Column(no_wrap=False)),
-            console=console,
-            transient=True,
-        )
+        self._live = live_line(console) if console.is_interactive else None
         self._task: TaskID | None = None
         self._what, self._how_far = "", ""
         self._count, self._pace = Count(RunPhase.CONNECT), Pace({})
@@ -47,7 +39,7 @@ class ConsoleProgress:
         self._over = threading.Event()
 
     def __enter__(self) -> ConsoleProgress:
-        if not self._console.is_interactive:
+        if self._live is None:
             threading.Thread(target=self._say_now_and_then, name="progress", daemon=True).start()
         return self
 
@@ -74,12 +66,11 @@ class ConsoleProgress:
     def rest(self) -> None:
         """Show no phase."""
         self._what = ""
-        # If stderr is no terminal, stopping it would print an empty line.
-        if self._console.is_interactive:
+        if self._live is not None:
             self._live.stop()
-        if self._task is not None:
-            self._live.remove_task(self._task)
-            self._task = None
+            if self._task is not None:
+                self._live.remove_task(self._task)
+                self._task = None
 
     @contextmanager
     def starting_spark(self) -> Iterator[None]:
@@ -113,18 +104,18 @@ class ConsoleProgress:
     def _begin(self, what: str, total: int | None) -> None:
         self.rest()
         self._what, self._how_far, self._begun = what, "", time.monotonic()
-        self._task = self._live.add_task(what, total=total, how_far="")
-        if self._console.is_interactive:
+        if self._live is not None:
+            self._task = self._live.add_task(what, total=total, how_far="")
             self._live.start()
 
     def _rename(self, what: str) -> None:
         self._what = what
-        if self._task is not None:
+        if self._live is not None and self._task is not None:
             self._live.update(self._task, description=what)
 
     def _update(self, how_far: str, done: int) -> None:
         self._how_far = how_far
-        if self._task is not None:
+        if self._live is not None and self._task is not None:
             self._live.update(self._task, completed=done, how_far=how_far)
 
     def _say_now_and_then(self) -> None:
@@ -138,3 +129,21 @@ class ConsoleProgress:
         self._said = time.monotonic()
         # File names and reasons may contain brackets, which rich must not read as markup.
         self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def live_line(console: Console) -> Progress:
+    """Return the line of a terminal that shows the phase, its bar, the time and how far it is."""
+    # Where there is no terminal, a command that has nothing to do must not pay for this import.
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.table import Column
+
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20, table_column=Column(no_wrap=True)),
+        TimeElapsedColumn(table_column=Column(no_wrap=True)),
+        # Only this column continues in a second line where the terminal is narrow.
+        TextColumn("{task.fields[how_far]}", table_column=Column(no_wrap=False)),
+        console=console,
+        transient=True,
+    )

@@ -72,8 +72,9 @@ def imported_by(*words: str) -> set[str]:
         (["--version"], FOR_COMMANDS | {"typer", "rich", "pinot_assets.cli.main"}),
         (["--help"], FOR_COMMANDS),
         (["status", "flights"], FOR_FEW),
+        (["run", "flights"], (FOR_FEW - {"httpx"}) | {"pygments", "rich.progress"}),
     ],
-    ids=["version", "help", "status"],
+    ids=["version", "help", "status", "run"],
 )
 def test_a_command_starts_without_what_others_need(words: list[str], heavy: frozenset[str]) -> None:
     assert not heavy & imported_by(*words)
