@@ -42,10 +42,14 @@ MOST_BYTES: Final = 4_000_000_000
 _MOST_ENTRIES: Final = 100_000
 _DIGEST_BYTES: Final = 4096
 _NEEDED: Final = ("lib", "plugins")
-"""Folders of a distribution that a class path needs; others have plug-ins of Spark and Hadoop, and samples."""
+"""Folders of a distribution that a class path needs; others have plug-ins of Spark, and samples."""
 
 _RELEASE: Final = re.compile(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}")
 _NAME_ANOTHER: Final = f"name another release, such as {REFERENCE}; {SITES[-1]}/ lists all"
+_OTHER_WAY: Final = (
+    "check the network and the proxy (HTTPS_PROXY), then try again. Or fetch and unpack the release in "
+    "another way, and name its folder in PINOT_HOME"
+)
 _HEX: Final = re.compile(r"\b[0-9a-fA-F]{128}\b")
 _DAMAGED: Final = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile)
 
@@ -116,10 +120,11 @@ def _fetch(release: str, folder: Path, progress: Progress, sites: Sequence[str])
                 _megabytes(f"Pinot {release}", progress),
             )
         except SiteFailed as error:
+            here = fetched_bytes(part) // 10**6
             raise LocalStackError(
                 f"Pinot {release} could not be fetched",
                 why=str(error),
-                hint=f"try again; it continues after the {fetched_bytes(part) // 10**6} MB that are here",
+                hint=f"try again; it continues after the {here:,} MB that are here" if here else _OTHER_WAY,
             ) from error
         progress(f"Pinot {release}: checking the SHA-512")
         _require_digest(part, digest, url)
@@ -153,8 +158,7 @@ def _find(downloads: Downloads, release: str, archive: str, sites: Sequence[str]
         raise LocalStackError(
             f"Pinot {release} could not be fetched",
             why="; ".join(failed),
-            hint="check the network and the proxy (HTTPS_PROXY), then try again. Or fetch and unpack the "
-            "release in another way, and name its folder in PINOT_HOME",
+            hint=_OTHER_WAY,
         )
     raise LocalStackError(
         f"there is no Pinot {release}",

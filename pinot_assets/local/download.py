@@ -17,13 +17,11 @@ from typing import Final, Self
 import httpx
 
 from pinot_assets.core.connections import origin_of
-from pinot_assets.errors import LocalStackError
 
 _TIMEOUT: Final = httpx.Timeout(60, connect=20)
 _MOST_REDIRECTS: Final = 5
 _MOST_BREAKS: Final = 5
 """How often a transfer may break in one call before the user hears of it."""
-_CHUNK_BYTES: Final = 1 << 20
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 Refusal = Callable[[int, int], None]
@@ -97,34 +95,26 @@ class Downloads:
             return True
         headers = {"Range": f"bytes={have}-", "If-Range": note.validator} if have else {}
         with self._answer(url, headers) as answer:
-            length = _length(answer)
-            if answer.status_code == 206 and length is not None:
-                if answer.headers.get("Content-Range") != f"bytes {have}-{note.size - 1}/{note.size}":
-                    discard(part)
-                    return False
-                size = note.size
-            elif answer.status_code == 200 and length is not None:
+            if answer.status_code == 206 and answer.headers.get("Content-Range") == note.rest(have):
+                pass
+            elif answer.status_code == 200:
                 discard(part)
-                have, size = 0, length
-            elif answer.status_code == 416:
+                have, note = 0, _ServedFile(_length(answer), _validator(answer))
+            elif answer.status_code in (206, 416):  # the site has another file now
                 discard(part)
                 return False
             else:
-                raise SiteFailed(
-                    f"{answer.url} answers with status {answer.status_code}"
-                    if answer.status_code not in (200, 206)
-                    else f"{answer.url} does not say how large the file is"
-                )
-            refuse(size, have)
-            _Note(size, _validator(answer)).write(part)
+                raise SiteFailed(f"{answer.url} answers with status {answer.status_code}")
+            refuse(note.size, have)
+            note.write(part)
             with part.open("ab") as file:
-                for chunk in answer.iter_raw(_CHUNK_BYTES):
+                for chunk in answer.iter_raw():  # as they arrive: a larger block would be lost at a break
                     file.write(chunk)
                     have += len(chunk)
-                    if have > size:  # the site sends more than it said
+                    if have > note.size:  # the site sends more than it said
                         break
-                    progress(have, size)
-        return have == size
+                    progress(have, note.size)
+        return have == note.size
 
     @contextmanager
     def _answer(self, url: str, headers: dict[str, str]) -> Iterator[httpx.Response]:
@@ -147,11 +137,15 @@ class Downloads:
 
 
 @dataclass(frozen=True, slots=True)
-class _Note:
+class _ServedFile:
     """What a site said of a file: its size in bytes, and its validator, empty if it has none."""
 
     size: int
     validator: str
+
+    def rest(self, have: int) -> str:
+        """Return the `Content-Range` of what is missing."""
+        return f"bytes {have}-{self.size - 1}/{self.size}"
 
     def write(self, part: Path) -> None:
         _note_of(part).write_text(f"{self.size}\n{self.validator}\n", encoding="ascii")
@@ -172,9 +166,9 @@ def _note_of(part: Path) -> Path:
     return part.with_name(f"{part.name}.note")
 
 
-def _kept(part: Path) -> tuple[int, _Note]:
+def _kept(part: Path) -> tuple[int, _ServedFile]:
     """Return the bytes that can be continued, and their note; 0 if an earlier attempt left nothing usable."""
-    nothing = 0, _Note(0, "")
+    nothing = 0, _ServedFile(0, "")
     try:
         size, validator = _note_of(part).read_text(encoding="ascii").splitlines()
         have = part.stat().st_size
@@ -182,7 +176,7 @@ def _kept(part: Path) -> tuple[int, _Note]:
         return nothing
     if not _NUMBER.fullmatch(size) or have > int(size) or not (validator or have == int(size)):
         return nothing
-    return have, _Note(int(size), validator)
+    return have, _ServedFile(int(size), validator)
 
 
 def _validator(answer: httpx.Response) -> str:
@@ -192,9 +186,11 @@ def _validator(answer: httpx.Response) -> str:
     return found if found.isascii() and found.isprintable() else ""
 
 
-def _length(answer: httpx.Response) -> int | None:
+def _length(answer: httpx.Response) -> int:
     length = answer.headers.get("Content-Length", "")
-    return int(length) if _NUMBER.fullmatch(length) else None
+    if _NUMBER.fullmatch(length) is None:
+        raise SiteFailed(f"{answer.url} does not say how large the file is")
+    return int(length)
 
 
 def _said(error: httpx.TransportError) -> str:

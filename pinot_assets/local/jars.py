@@ -75,9 +75,7 @@ def find_pinot(
             "set PINOT_HOME to an unpacked Pinot distribution, or unset it to use Maven's",
         )
     if release:
-        folder = apache.distribution(
-            release, cache=cache, progress=progress or (lambda _: None), sites=sites
-        )
+        folder = apache.distribution(release, cache=cache, progress=progress or (lambda _: None), sites=sites)
         jars = jars_of(folder)
     else:
         jars = resolve_jars(pom("pinot"), cache=cache, progress=progress)

@@ -41,7 +41,7 @@ _PROPERTIES_BYTES: Final = 1 << 16
 _DAMAGED: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error)
 _CLASS_FILE: Final = 0xCAFEBABE
 _CLASSES_OF_JAVA_0: Final = 44
-"""The major version of a class file, minus its Java: 55 is Java 11, 69 is Java 25 (JVM specification, 4.1)."""
+"""The major version of a class file minus its Java: 55 is Java 11, 69 is Java 25 (JVM specification, 4.1)."""
 
 
 @dataclass(frozen=True, slots=True)

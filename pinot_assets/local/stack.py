@@ -223,9 +223,7 @@ class Stack:
         release = "" if os.environ.get("PINOT_HOME") else record.pinot_release
         if release and not jars.is_at_hand("pinot", release, cache=self._cache):
             self._progress.done(f"fetching Pinot {release} from Apache's sites (about 1 GB, once per user)")
-        pinot = jars.find_pinot(
-            release, cache=self._cache, progress=self._progress.doing, sites=self._sites
-        )
+        pinot = jars.find_pinot(release, cache=self._cache, progress=self._progress.doing, sites=self._sites)
         pinot.require(java)
         if record.pinot_version not in ("", pinot.version) and _runs_pinot(running):
             raise LocalStackError(

@@ -171,7 +171,12 @@ VARIABLES: Final = {
             "State, configuration, logs and data of the local stack.",
             ".pinot-assets",
         ),
-        Variable("PINOT_ASSETS_CACHE", _FOLDER, "The jars, and fetched releases of Pinot.", "`pinot-assets` in the folder below"),
+        Variable(
+            "PINOT_ASSETS_CACHE",
+            _FOLDER,
+            "The jars, and fetched releases of Pinot.",
+            "`pinot-assets` in the folder below",
+        ),
         Variable("XDG_CACHE_HOME", _FOLDER, "The user's cache.", "~/.cache"),
         Variable("PINOT_HOME", _FOLDER, "An unpacked Pinot distribution, used instead of 0.11.0 from Maven."),
         Variable(

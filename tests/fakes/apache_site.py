@@ -1,4 +1,4 @@
-"""Apache's two release sites on loopback, which fail as a test says, and distributions of Pinot to put there."""
+"""Apache's two release sites on loopback, failing as a test says, and distributions of Pinot for them."""
 
 from __future__ import annotations
 
@@ -49,13 +49,15 @@ def files_of(release: str, java: int = 11) -> dict[str, bytes]:
 def packed(release: str, files: Mapping[str, bytes]) -> bytes:
     """The archive of these files, as Apache names it; a name that begins with / is outside of its folder."""
     archive = io.BytesIO()
-    with gzip.GzipFile(fileobj=archive, mode="wb", compresslevel=1, mtime=0) as zipped:
-        with tarfile.open(fileobj=zipped, mode="w") as tar:
-            for name, content in files.items():
-                path = name[1:] if name.startswith("/") else f"apache-pinot-{release}-bin/{name}"
-                entry = tarfile.TarInfo(path)
-                entry.size = len(content)
-                tar.addfile(entry, io.BytesIO(content))
+    with (
+        gzip.GzipFile(fileobj=archive, mode="wb", compresslevel=1, mtime=0) as zipped,
+        tarfile.open(fileobj=zipped, mode="w") as tar,
+    ):
+        for name, content in files.items():
+            path = name[1:] if name.startswith("/") else f"apache-pinot-{release}-bin/{name}"
+            entry = tarfile.TarInfo(path)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
     return archive.getvalue()
 
 

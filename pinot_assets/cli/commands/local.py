@@ -64,8 +64,8 @@ def up(
         typer.Option(
             "--pinot",
             metavar="RELEASE",
-            help=f"Start this release of Pinot, such as {REFERENCE}, instead of {MAVENS_PINOT}. It stays until "
-            "`local down --purge`.",
+            help=f"Start this release of Pinot, such as {REFERENCE}, instead of {MAVENS_PINOT}. It stays "
+            "until `local down --purge`.",
             show_default=False,
         ),
     ] = None,

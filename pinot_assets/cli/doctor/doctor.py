@@ -210,7 +210,9 @@ def _pinot(java: Java, release: str, cache: Path) -> CheckResult:
         pinot.require(java)
     except LocalStackError as error:
         return _refused("Pinot", error)
-    return passed("Pinot", f"the local stack has Pinot {pinot.version}, which needs Java {pinot.java} or newer.")
+    return passed(
+        "Pinot", f"the local stack has Pinot {pinot.version}, which needs Java {pinot.java} or newer."
+    )
 
 
 def _maven(release: str, cache: Path) -> Iterator[CheckResult]:

@@ -48,7 +48,7 @@ def demos(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "demos", *words],
         cwd=folder,
-        env=environment | {"PYTHONPATH": str(ROOT)},
+        env=environment | {"PYTHONPATH": str(ROOT), "PINOT_ASSETS_TABLES": str(ROOT / "tables")},
         capture_output=True,
         text=True,
         check=False,

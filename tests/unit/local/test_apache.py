@@ -98,7 +98,9 @@ def test_sites_that_do_not_answer_are_named(tmp_path: Path, monkeypatch: pytest.
     assert "PINOT_HOME" in str(raised.value.hint)
 
 
-@pytest.mark.parametrize("form", ["{0}", "{0}\n", "{0}  target/{1}\n", "{0} *{1}\n", "SHA512 ({1}) = {0}\n", ""])
+@pytest.mark.parametrize(
+    "form", ["{0}", "{0}\n", "{0}  target/{1}\n", "{0} *{1}\n", "SHA512 ({1}) = {0}\n", ""]
+)
 def test_the_hash_is_read_in_each_form_that_is_in_use(site: ApacheSite, tmp_path: Path, form: str) -> None:
     content = release()
     path = site.publish(RELEASE, content)
@@ -153,7 +155,7 @@ def test_after_ctrl_c_it_continues_and_says_so(site: ApacheSite, tmp_path: Path)
         if line.startswith("Pinot 1.5.1: 2 of"):
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt, match="what was fetched of Pinot 1.5.1 stays: the same command"):
+    with pytest.raises(KeyboardInterrupt, match=r"what was fetched of Pinot .* stays: the same command"):
         apache.distribution(RELEASE, cache=tmp_path, progress=interrupt, sites=site.sites)
     site.asked.clear()
     distribution(site, tmp_path)

@@ -63,7 +63,9 @@ def test_what_pinot_shows_as_its_version_goes_before_mavens(tmp_path: Path) -> N
 @pytest.mark.parametrize("java", [8, 11, 17, 21, 25])
 def test_the_java_is_what_the_main_class_was_compiled_for(tmp_path: Path, java: int) -> None:
     """Other classes may be older: Pinot's jars for other programs are."""
-    older = {"pinot-spi-1.6.0.jar": another_jar(**{"org/apache/pinot/spi/A.class": b"\xca\xfe\xba\xbe\0\0\0\x37"})}
+    older = {
+        "pinot-spi-1.6.0.jar": another_jar(**{"org/apache/pinot/spi/A.class": b"\xca\xfe\xba\xbe\0\0\0\x37"})
+    }
     build = read_build(put(tmp_path, older | {"pinot-all-1.6.0.jar": pinot_jar("1.6.0", java)}))
     assert build.java == java
 
@@ -88,14 +90,21 @@ def test_jars_without_pinot_are_refused_and_damaged_ones_named(tmp_path: Path) -
 
 
 def test_a_distribution_has_its_plug_ins_after_its_own_jars(tmp_path: Path) -> None:
-    names = ["lib/b.jar", "lib/a.jar", "plugins/x/p/p.jar", "plugins-external/q.jar", "lib/readme", "bin/c.jar"]
+    names = [
+        "lib/b.jar",
+        "lib/a.jar",
+        "plugins/x/p/p.jar",
+        "plugins-external/q.jar",
+        "lib/readme",
+        "bin/c.jar",
+    ]
     put(tmp_path, dict.fromkeys(names, b""))
     found = [path.relative_to(tmp_path).as_posix() for path in jars_of(tmp_path)]
     assert found == ["lib/a.jar", "lib/b.jar", "plugins/x/p/p.jar"]
 
 
 def test_the_main_class_is_the_one_of_the_fake() -> None:
-    assert MAIN == MAIN_CLASS.replace(".", "/") + ".class"
+    assert MAIN_CLASS.replace(".", "/") + ".class" == MAIN
 
 
 @pytest.mark.integration

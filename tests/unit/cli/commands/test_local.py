@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fakes.apache_site import pinot_jar
 from fakes.tables import write_table
-from fakes.toy_stack import write_distribution
-from typer.testing import CliRunner
+from fakes.toy_stack import Toy, write_distribution
+from typer.testing import CliRunner, Result
 
 from pinot_assets.cli import main
 from pinot_assets.cli.commands import local
@@ -173,7 +174,9 @@ def test_an_error_is_one_clear_message_and_exit_code_1(
     assert "Traceback" not in failed.stderr
 
 
-def test_another_release_of_pinot(toy: Any, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_release_of_pinot(
+    toy: Toy, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
     refused = run("up", "--pinot", "1.5.1")
     assert isinstance(refused.exception, LocalStackError)
     assert "PINOT_HOME name two Pinots" in str(refused.exception)
@@ -186,7 +189,7 @@ def test_another_release_of_pinot(toy: Any, run: Any, monkeypatch: pytest.Monkey
 
 
 def test_the_first_start_of_mavens_pinot_names_the_way_to_a_newer_one(
-    toy: Any, run: Any, monkeypatch: pytest.MonkeyPatch
+    toy: Toy, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "--pinot" not in run("up").stdout
     run("down", "--purge")
