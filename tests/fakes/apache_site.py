@@ -70,6 +70,7 @@ class ApacheSite:
     :ivar breaks: the next answers with an archive end after so many bytes.
     :ivar more: added to the length that an archive's answer says.
     :ivar trailing: sent after the rest of an archive, and counted in its length.
+    :ivar rest_from: where the rest of an archive begins, whatever was asked for.
     :ivar tag: entity tag of all files; without one, there is the time of the last change.
     :ivar redirects: path → where it leads.
     :ivar statuses: path → what is answered there.
@@ -82,6 +83,7 @@ class ApacheSite:
     breaks: list[int] = field(default_factory=list)
     more: int = 0
     trailing: bytes = b""
+    rest_from: int | None = None
     tag: str = '"1"'
     dated: str = "Mon, 01 Jun 2026 00:00:00 GMT"
     redirects: dict[str, str] = field(default_factory=dict)
@@ -130,7 +132,7 @@ def apache_site() -> Iterator[ApacheSite]:
             about = {"ETag": site.tag} if site.tag else {"Last-Modified": site.dated} if site.dated else {}
             start = 0
             if (ranged := re.fullmatch(r"bytes=(\d+)-", wanted)) and self._is_same():
-                start = int(ranged[1])
+                start = int(ranged[1]) if site.rest_from is None else site.rest_from
                 if start >= size:
                     self._say(416, {"Content-Range": f"bytes */{size}", "Content-Length": "0"})
                     return

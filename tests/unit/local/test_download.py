@@ -85,8 +85,11 @@ def test_it_begins_again_unless_the_site_says_that_it_is_the_same_file(
     with pytest.raises(SiteFailed):
         fetch(site, part)
     site.tag, site.files[PATH] = after, CONTENT
+    site.asked.clear()
     fetch(site, part)
     assert part.read_bytes() == CONTENT
+    if before == after:
+        assert site.archives == [""], "the site is not asked for a rest"
 
 
 def test_the_time_of_the_last_change_is_enough(site: ApacheSite, part: Path) -> None:
@@ -113,6 +116,15 @@ def test_a_rest_of_another_length_begins_again(site: ApacheSite, part: Path) -> 
     site.files[PATH] = CONTENT + b"more"
     fetch(site, part)
     assert part.read_bytes() == CONTENT + b"more"
+
+
+def test_a_rest_that_begins_elsewhere_begins_again(site: ApacheSite, part: Path) -> None:
+    site.breaks = [3_000_000] + [0] * 4
+    with pytest.raises(SiteFailed):
+        fetch(site, part)
+    site.rest_from = 4_000_000
+    fetch(site, part)
+    assert part.read_bytes() == CONTENT
 
 
 def test_a_file_shorter_than_said_is_never_complete(site: ApacheSite, part: Path) -> None:
