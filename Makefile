@@ -1,4 +1,4 @@
-# Everything a new machine needs is Python 3.11 to 3.13, Java 17 or newer, and Maven.
+# Everything a new machine needs is Python 3.11 to 3.13, Java 17 or newer (docs/local-stack.md#java), and Maven.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -6,6 +6,9 @@ DONE   := $(VENV)/.installed
 HELM   := $(VENV)/helm-3.22.0/helm
 # tests/lanes.py says what stays together. Two cores, four workers: most of them wait for servers.
 SPREAD := --numprocesses=4 --no-loadscope-reorder
+
+# Of the command line only: a variable PINOT of the environment may be something else.
+ON_PINOT := $(if $(filter command,$(firstword $(origin PINOT))),--pinot '$(PINOT)')
 
 # The tests start hundreds of processes: without stored bytecode each would compile the program anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -30,14 +33,14 @@ $(DONE): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(DONE) ## Run the main job on real data, on a local Pinot of its own, and show what happened
-	@$(BIN)/python -m demos
+demo: $(DONE) ## Run the main job on real data, on a local Pinot of its own, and show what happened (PINOT=1.5.1: on that release)
+	@$(BIN)/python -m demos story $(ON_PINOT)
 
 realtime-demo: $(DONE) ## Take the deep store, then a server, from a REALTIME table on Kafka, and show what happened (six minutes)
 	@$(BIN)/python -m demos realtime
 
 audit-demo: $(DONE) ## Lose half of a file's rows in three ways; each tier of the audit stops one of them (three minutes)
-	@$(BIN)/python -m demos audit
+	@$(BIN)/python -m demos audit $(ON_PINOT)
 
 test: check ## Run all tests, integration included, after the static checks
 	@$(BIN)/pytest $(SPREAD) --maxfail=20

@@ -36,14 +36,17 @@ class StoryBroken(PinotAssetsError):
 
 
 @contextmanager
-def flights_under_load(home: Path, console: Console) -> Iterator[tuple[HttpPinotClient, QueryLoad]]:
+def flights_under_load(
+    home: Path, console: Console, release: str | None = None
+) -> Iterator[tuple[HttpPinotClient, QueryLoad]]:
     """Start a stack for the demo and query its flights from four threads; stop and purge it at the end.
 
     :param home: folder for stack, files and tables; removed before and after.
+    :param release: a release of Apache Pinot; None for that of a new local stack.
     """
     os.environ["PINOT_ASSETS_DATA"] = str(home / "data")
     os.environ["PINOT_ASSETS_STAGING"] = str(home / "staging")
-    with own_stack(home, console) as (_, state):
+    with own_stack(home, console, release=release) as (_, state):
         (home / "tables").mkdir()
         with (
             HttpPinotClient(load_settings().pinot) as pinot,
