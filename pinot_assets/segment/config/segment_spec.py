@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Final
 
 import pyarrow as pa
@@ -165,6 +166,20 @@ _INGESTION = (
 )
 
 
+class RowTimes(StrEnum):
+    """Which times a row may have (`ingestionConfig.rowTimeValueCheck`, which Pinot has since 0.12).
+
+    :cvar ANY: every time.
+    :cvar VALID: those within Pinot's valid interval, 1971 to 2071; another one fails the file.
+    :cvar REPLACED: the same, but another one becomes null (`continueOnError`): the column's default, or the
+        time of the build.
+    """
+
+    ANY = "any"
+    VALID = "valid"
+    REPLACED = "replaced"
+
+
 OLDEST_SERVER = (0, 11)
 REFERENCE_SERVER = (1, 5)
 
@@ -178,6 +193,7 @@ class SegmentSpec:
     :ivar time_format: format of the time column's values.
     :ivar check_time: whether start and end must lie within Pinot's valid interval, 1971 to 2071
         (`ingestionConfig.segmentTimeValueCheck`).
+    :ivar row_times: which times the rows may have.
     :ivar min_server: the oldest Pinot server that must be able to read the segments, as (major, minor).
     :ivar indexes: by column name, the indexes besides dictionary, forward index and null vector.
     :ivar partitionings: by column name, how partitioned columns are partitioned.
@@ -189,6 +205,7 @@ class SegmentSpec:
     time_column: str | None
     time_format: TimeFormat | None
     check_time: bool
+    row_times: RowTimes
     min_server: tuple[int, int]
     indexes: Mapping[str, Indexes]
     partitionings: Mapping[str, Partitioning]
@@ -239,6 +256,7 @@ class SegmentSpec:
             time_column=time_column,
             time_format=time_format,
             check_time=is_true(ingestion.get("segmentTimeValueCheck", True)),
+            row_times=_row_times(ingestion),
             min_server=server,
             indexes=indexes,
             partitionings=partitionings,
@@ -293,8 +311,11 @@ def _check_table_config(config: JsonMapping, findings: Findings) -> None:
     for key in filter(ingestion.get, _INGESTION):
         what = "rows that are changed while they are read"
         findings.refuse(f"ingestionConfig.{key}", Feature.INGESTION, what)
-    if is_true(ingestion.get("rowTimeValueCheck")):
-        findings.refuse("ingestionConfig.rowTimeValueCheck", Feature.INGESTION, "rows that are dropped")
+    if _row_times(ingestion) is RowTimes.REPLACED:
+        findings.notes.append(
+            "ingestionConfig.rowTimeValueCheck with continueOnError: a time before 1971 or after 2071 "
+            "becomes the column's default, or the time of the build; the check times_replaced counts them"
+        )
     if is_true(ingestion.get("continueOnError")):
         findings.notes.append(
             "ingestionConfig.continueOnError: a value that does not fit its column fails the file"
@@ -304,6 +325,12 @@ def _check_table_config(config: JsonMapping, findings: Findings) -> None:
         section = config.get(key) or {}
         if section and str(section.get("mode", "")).upper() != "NONE":
             findings.refuse(key, Feature.UPSERT, "upsert or dedup")
+
+
+def _row_times(ingestion: JsonMapping) -> RowTimes:
+    if not is_true(ingestion.get("rowTimeValueCheck")):
+        return RowTimes.ANY
+    return RowTimes.REPLACED if is_true(ingestion.get("continueOnError")) else RowTimes.VALID
 
 
 def _time_format(name: str, columns: list[Column], findings: Findings) -> TimeFormat | None:
