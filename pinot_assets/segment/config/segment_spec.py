@@ -23,7 +23,15 @@ from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment.column.types import STORAGE, Column, DataType, utf16_key
-from pinot_assets.segment.column.unsupported import Feature, Findings, check_shape, is_true, java_int, number
+from pinot_assets.segment.column.unsupported import (
+    FIXES,
+    Feature,
+    Findings,
+    check_shape,
+    is_true,
+    java_int,
+    number,
+)
 from pinot_assets.segment.config.column_encoding import ColumnSettings, read_columns, read_encoding
 from pinot_assets.segment.config.transforms import read_transforms
 from pinot_assets.segment.functions.time_format import VALID_FROM_MS, TimeFormat, TimeFormatKind, parse_format
@@ -278,10 +286,14 @@ class SegmentSpec:
 
 
 def _cannot(problems: list[str]) -> UnsupportedFeature:
+    fixes = dict.fromkeys(
+        fix for code, fix in FIXES.items() if any(f"({code}: " in problem for problem in problems)
+    )
+    otherwise = "change schema or table config, or leave these features out of the table"
     return UnsupportedFeature(
         "The segment writer cannot build this table as configured",
         why="; ".join(dict.fromkeys(problems)),
-        hint="Change schema or table config, or leave these features out of the table.",
+        hint="; or ".join((*fixes, otherwise)),
     )
 
 
