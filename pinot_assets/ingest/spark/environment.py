@@ -81,6 +81,7 @@ def _jvm(settings: Mapping[str, str], log: Path | None) -> Iterator[None]:
     """Start this process's JVM if it has none; make the context inside of this block."""
     from pinot_assets.ingest.spark.jvm import (
         forget_what_is_gone,
+        silent_on_pandas,
         start_jvm,
         temporary_files_in,
         told_if_not_started,
@@ -88,7 +89,7 @@ def _jvm(settings: Mapping[str, str], log: Path | None) -> Iterator[None]:
     )
 
     forget_what_is_gone()
-    with told_if_not_started(log), usual_signals():
+    with told_if_not_started(log), silent_on_pandas(), usual_signals():
         with temporary_folder("spark") as folder, temporary_files_in(folder):
             start_jvm(settings, log)
         yield

@@ -20,6 +20,7 @@ both to the next caller, and they refuse every call. See `forget_what_is_gone`.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -285,10 +286,10 @@ def told_if_not_started(log: Path | None) -> Iterator[None]:
     :param log: as in `start_jvm`.
     :raises BuildError: Spark did not start.
     """
+    begin = log.stat().st_size if log is not None and log.exists() else 0
     try:
         yield
     except (PySparkException, Py4JError, OSError) as error:
-        options = os.environ.get("PYSPARK_SUBMIT_ARGS")
         if "JAVA_GATEWAY_EXITED" not in str(error):
             raise BuildError(
                 "Spark did not start",
@@ -297,15 +298,35 @@ def told_if_not_started(log: Path | None) -> Iterator[None]:
                 f"PINOT_ASSETS_SPARK_PROPERTIES name; Spark's own output is {_where(log)}",
             ) from error
         # If the JVM ended at once, PySpark only says that its gateway exited.
+        said = _said(log, begin)
+        options = [name for name in _OF_START if os.environ.get(name)]
         raise BuildError(
             "Spark's JVM did not start",
-            why=f"it ended before it answered; its own output is {_where(log)}",
-            hint=("check whether PYSPARK_SUBMIT_ARGS is right, " if options else "see ")
+            why=f"it ended before it answered{said}; its own output is {_where(log)}",
+            hint=(f"check {' and '.join(options)}, and " if options else "see ")
             + (
                 "whether `java -version` works, JAVA_TOOL_OPTIONS is right and 512 MiB of memory are "
                 "free; `pinot-assets doctor` checks the rest"
             ),
         ) from error
+
+
+_OF_START: Final = ("PYSPARK_SUBMIT_ARGS", "PINOT_ASSETS_SPARK_MASTER", "PINOT_ASSETS_SPARK_PROPERTIES")
+"""Variables that decide with which options the JVM starts."""
+_ERROR: Final = re.compile(r'^(?:Exception in thread "[^"]*" |Error: )(.+)$', re.MULTILINE)
+
+
+def _said(log: Path | None, begin: int) -> str:
+    """Return the first error that a JVM wrote into its log, after a colon; empty if there is none.
+
+    :param begin: where the log of this JVM begins, in bytes.
+    """
+    if log is None or not log.exists():
+        return ""
+    with log.open("rb") as file:
+        file.seek(begin)
+        found = _ERROR.search(file.read(1 << 16).decode(errors="replace"))
+    return f": {found[1][:500]}" if found else ""
 
 
 def _where(log: Path | None) -> str:

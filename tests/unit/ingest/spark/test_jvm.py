@@ -14,8 +14,11 @@ from pinot_assets.ingest.spark.environment import environment_context, environme
 from pinot_assets.ingest.spark.java_errors import cause_of
 
 
-def refused(monkeypatch: pytest.MonkeyPatch, home: Path, code: str) -> None:
-    def start(*_: object) -> None:
+def refused(monkeypatch: pytest.MonkeyPatch, home: Path, code: str, said: str = "") -> None:
+    def start(_: object, log: Path | None) -> None:
+        if log is not None:
+            with log.open("a") as file:
+                file.write(said)
         raise PySparkRuntimeError(errorClass=code, messageParameters={})
 
     monkeypatch.setattr(jvm, "find_java", lambda: None)
@@ -66,3 +69,21 @@ def test_the_cause_of_an_error_of_java_is_its_own_line() -> None:
     of_spark = text.replace("java.lang.IllegalArgumentException", "org.apache.spark.SparkException")
     assert cause_of(Exception(of_spark)).startswith("org.apache.spark.SparkException: System")
     assert cause_of(Exception()) == "Exception"
+
+
+def test_the_error_that_the_jvm_wrote_into_its_log_is_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    said = (
+        "WARNING: Using incubator modules\n"
+        'Exception in thread "main" org.apache.spark.SparkException: Master must either be yarn or …\n'
+        "\tat org.apache.spark.deploy.SparkSubmit.error(SparkSubmit.scala:1)\n"
+    )
+    log = tmp_path / "spark.log"
+    log.write_text("Error: of an earlier start\n")
+    refused(monkeypatch, tmp_path, "JAVA_GATEWAY_EXITED", said)
+    monkeypatch.setenv("PINOT_ASSETS_SPARK_MASTER", "nonsense://x")
+    with pytest.raises(BuildError, match="Spark's JVM did not start") as raised:
+        jvm.local_context("test", 1, log)
+    assert "answered: org.apache.spark.SparkException: Master must either be yarn" in str(raised.value.why)
+    assert str(raised.value.hint).startswith("check PINOT_ASSETS_SPARK_MASTER, and whether")
