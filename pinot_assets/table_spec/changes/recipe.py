@@ -46,7 +46,11 @@ INDEXES: Final = {
 
 _INDEX_CONFIGS: Final = {"bloom": "bloomFilterConfigs", "json": "jsonIndexConfigs"}
 _INDEX_DEFAULTS: Final[dict[str, JsonObject]] = {
-    "bloom": {"fpp": DEFAULT_FPP, "maxSizeInBytes": 0, "loadOnHeap": False}
+    "bloom": {"fpp": DEFAULT_FPP, "maxSizeInBytes": 0, "loadOnHeap": False},
+    "json": {
+        **{"maxLevels": -1, "maxValueLength": 0},
+        **dict.fromkeys(("excludeArray", "disableCrossArrayUnnest", "skipInvalidJson"), False),
+    },
 }
 _FORWARD: Final = {
     "rawIndexWriterVersion": "rawIndexWriterVersion",
@@ -63,6 +67,8 @@ _OF_TABLE: Final = (
     *("multiColumnTextIndexConfig", "columnMinMaxValueGeneratorMode", "rangeIndexVersion", AT_BUILD),
 )
 """Keys of `tableIndexConfig` that are not about one column."""
+_USUAL: Final = {"rangeIndexVersion": 2, "noDictionarySizeRatioThreshold": 0.85}
+"""Values that Pinot fills in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +241,11 @@ def _of_table(table_config: JsonMapping) -> JsonObject:
     settings = {key: _switch(indexing.get(key)) for key in _OF_TABLE}
     if is_true(custom.get(BUILD_INVERTED)):
         settings[AT_BUILD] = True
-    return _said({key: None if value is False else value for key, value in settings.items()})
+    if trees := settings["starTreeIndexConfigs"]:
+        # Pinot fills in `maxLeafRecords: 0`, which means its default.
+        settings["starTreeIndexConfigs"] = [_said({**tree, "maxLeafRecords": tree.get("maxLeafRecords") or None}) for tree in trees]
+    said = _said(settings)
+    return {key: value for key, value in said.items() if value is not False and value != _USUAL.get(key)}
 
 
 def _row_limits(ingestion: FileIngestion) -> JsonObject:

@@ -9,7 +9,7 @@ tests/oracle compares every verdict with Pinot's own answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -30,6 +30,9 @@ class Verdict(StrEnum):
     """Segments have to be built anew from their source files."""
     REFUSED = "refused"
     """Pinot does not accept it, or queries would fail while segments of before and of now are there."""
+
+
+_ORDER: Final = (Verdict.NOTHING, Verdict.RELOAD, Verdict.REBUILD, Verdict.REFUSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,17 @@ def spec_changes(before: Recipe, now: Recipe, oldest_server: str = "0.11") -> tu
     return tuple(_joined(found, len(was.keys() & is_.keys())))
 
 
+def worst(changes: Iterable[SpecChange]) -> Verdict:
+    """Return the verdict that covers all changes; NOTHING without any."""
+    return max((change.verdict for change in changes), key=_ORDER.index, default=Verdict.NOTHING)
+
+
+def needs_one_switch(changes: Iterable[SpecChange]) -> bool:
+    """Whether queries would fail over segments of before and of now together, so that all of them have to be
+    published in one switch: Pinot combines values of two types on a broker, but not on one server."""
+    return any(change.setting == "dataType" for change in changes)
+
+
 COLUMN: Final = "column"
 """The setting of a change that adds or removes a whole column."""
 
@@ -73,6 +87,8 @@ _NO_FORWARD_CHANGES: Final = (1, 1)
 """Servers before this release do not rewrite a forward index when they reload a segment."""
 _REREAD_INDEXES: Final = (1, 5)
 """Servers since this release compare some settings of the indexes that they hold."""
+_RAW_INVERTED: Final = (1, 5)
+"""Servers since this release build inverted indexes of columns without dictionary."""
 _NUMBERS: Final = frozenset(("INT", "LONG", "FLOAT", "DOUBLE"))
 """Types whose values Pinot combines in one query: `DataSchema.ColumnDataType.isCompatible`."""
 
@@ -241,22 +257,35 @@ def _index(key: str) -> Callable[[_Pair], _Reason]:
 
     def rule(pair: _Pair) -> _Reason:
         before, now = pair.both(INDEXES[key])
-        if before is not None and now is not None:
+        if isinstance(before, Mapping) and isinstance(now, Mapping):
             rebuilt = key == "h3" or (key == "text" and _differing(before, now) == ["storeInSegmentFile"])
             if rebuilt and pair.tables.server >= _REREAD_INDEXES:
                 return _SERVERS
             return Verdict.REBUILD, "servers keep the index that a segment has, with the settings of before"
         if key in ("inverted", "range") and pair.tables.is_sorted_by(pair.name):
             return Verdict.NOTHING, "segments that are sorted by the column need no index of it"
-        if now is not None and pair.both("noDictionaryColumns")[0] and not pair.tables.rewrites_forward:
-            if key in ("fst", "ifst"):
-                what = "a server before 1.1 does not load published segments: their column has no dictionary"
-                return Verdict.REFUSED, f"{what}; add the index after a rebuild"
-            if key == "inverted":
-                return Verdict.REBUILD, "servers before 1.1 build no inverted index without a dictionary"
+        if now is not None and (reason := _without_dictionary(key, pair)):
+            return reason
         return Verdict.RELOAD, f"servers {'build' if before is None else 'remove'} the index when they reload"
 
     return rule
+
+
+def _without_dictionary(key: str, pair: _Pair) -> _Reason | None:
+    """Return why an index is not simply built, if the column has no dictionary in published segments."""
+    was_raw, is_raw = pair.both("noDictionaryColumns")
+    server = pair.tables.server
+    if key == "inverted" and is_raw and server < _RAW_INVERTED:
+        return Verdict.NOTHING, "servers before 1.5 build no inverted index of a column without dictionary"
+    if not was_raw or pair.tables.rewrites_forward or key not in ("inverted", "fst", "ifst"):
+        return None
+    if key == "inverted":
+        return Verdict.REBUILD, "published segments have no dictionary of the column, which the index needs"
+    return (
+        Verdict.REFUSED,
+        "servers before 1.1 fail to load published segments, which have no dictionary of the column: add the "
+        "index after a rebuild",
+    )
 
 
 def _star_tree(tables: _Tables) -> _Reason:
@@ -269,8 +298,21 @@ def _dynamic_star_tree(tables: _Tables) -> _Reason:
     return Verdict.NOTHING, "it says that servers build and remove star-trees when they reload"
 
 
-def _optimize(tables: _Tables) -> _Reason:
-    return Verdict.REBUILD, "the values of a segment decide about its dictionaries when it is built"
+def _optimize(setting: str) -> Callable[[_Tables], _Reason]:
+    """Return the rule of one switch by which values decide about dictionaries."""
+
+    def rule(tables: _Tables) -> _Reason:
+        if tables.now.get(setting) or not tables.rewrites_forward:
+            return _BY_VALUES
+        return Verdict.RELOAD, "servers add the dictionaries that are missing when they reload the segments"
+
+    return rule
+
+
+_BY_VALUES: Final = (
+    Verdict.REBUILD,
+    "the values of a segment decide about its dictionaries when it is built",
+)
 
 
 _Rule = _Reason | Callable[[_Pair], _Reason]
@@ -321,6 +363,8 @@ _TABLE_RULES: Final[dict[str, _TableRule]] = {
     "columnMinMaxValueGeneratorMode": (Verdict.NOTHING, "segments have the least and greatest values anyway"),
     "rangeIndexVersion": (Verdict.REBUILD, "servers keep the range index that a segment has"),
     AT_BUILD: _LATER_SEGMENTS,
-    **dict.fromkeys(("optimizeDictionary", "optimizeDictionaryForMetrics", "optimizeDictionaryType"), _optimize),
-    **dict.fromkeys(("noDictionarySizeRatioThreshold", "noDictionaryCardinalityRatioThreshold"), _optimize),
+    **{key: _optimize(key) for key in ("optimizeDictionary", "optimizeDictionaryForMetrics")},
+    "optimizeDictionaryType": _BY_VALUES,
+    **dict.fromkeys(("noDictionarySizeRatioThreshold", "noDictionaryCardinalityRatioThreshold"), _BY_VALUES),
 }
+
