@@ -116,6 +116,7 @@ WORDS: Final[Mapping[str, str]] = {
     "delete_schema": "schema {subject} deleted",
     "create_table": "table {subject} created",
     "update_table": "config of table {subject} written",
+    "reload_segment": "reloads of segments of {subject} requested",
     "delete_table": "table {subject} deleted",
     "update_realtime_config": "config of table {subject} written",
     "pause": "{subject} paused",

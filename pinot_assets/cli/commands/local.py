@@ -194,7 +194,7 @@ def dev(yes: Yes = False) -> None:
             show_plans(console, fates)
             if any(fate.due for fate in fates):
                 if yes or typer.confirm("Apply?"):
-                    fates = apply_each(fates, pinot)
+                    fates = apply_each(fates, pinot, reload_lines(new_console(stderr=True)))
                     show_applied(console, fates)
                 else:
                     console.print("nothing is applied")

@@ -17,6 +17,7 @@ from typing import Final
 from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.table_spec.changes.recipe import AT_BUILD, COLUMNS, INDEXES, READER, TRANSFORM_CONFIGS, Recipe
+from pinot_assets.table_spec.yaml.document import canonical_json
 
 
 class Verdict(StrEnum):
@@ -53,6 +54,11 @@ class SpecChange:
     now: JsonValue
     verdict: Verdict
     why: str
+
+    def __str__(self) -> str:
+        where = f"{self.setting} of {self.column}" if self.column else self.setting
+        values = ("not set" if value is None else canonical_json(value) for value in (self.before, self.now))
+        return f"{where}: {' → '.join(values)}: {self.why}"
 
 
 def spec_changes(before: Recipe, now: Recipe, oldest_server: str = "0.11") -> tuple[SpecChange, ...]:

@@ -17,6 +17,7 @@ class Dialect:
         deletes; its caller's deadline may be over by then.
     :ivar upload: end of the path of an upload of several segments.
     :ivar takes_batches: whether that one upload is all.
+    :ivar tells_what_to_reload: whether it says that a segment needs a reload.
     """
 
     version: str
@@ -24,6 +25,7 @@ class Dialect:
     forced_start_waits: bool
     upload: str
     takes_batches: bool
+    tells_what_to_reload: bool
 
     def uploads(self, segments: int) -> int:
         """Uploads that a push of so many new segments takes: one shows that Pinot can copy from the staging
@@ -37,6 +39,7 @@ PINOT_0_11 = Dialect(
     forced_start_waits=True,
     upload="/v2/segments",
     takes_batches=False,
+    tells_what_to_reload=False,
 )
 PINOT_1_5 = Dialect(
     "1.5.1",
@@ -44,6 +47,7 @@ PINOT_1_5 = Dialect(
     forced_start_waits=False,
     upload="/segments/batchUpload",
     takes_batches=True,
+    tells_what_to_reload=True,
 )
 
 
