@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
-from contract.conftest import ContractLab
 
 from pinot_assets.errors import PinotNotFound
+
+if TYPE_CHECKING:
+    from contract.conftest import ContractLab
 
 
 def kinds(lab: ContractLab, name: str, column: str) -> list[frozenset[str]]:
