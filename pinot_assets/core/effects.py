@@ -113,6 +113,7 @@ WORDS: Final[Mapping[str, str]] = {
     "force_revert_replace_segments": _REVERT,
     "delete_segments": "{segments} deleted",
     "put_schema": "schema {subject} written",
+    "replace_schema": "schema {subject} replaced",
     "delete_schema": "schema {subject} deleted",
     "create_table": "table {subject} created",
     "update_table": "config of table {subject} written",

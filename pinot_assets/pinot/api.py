@@ -346,6 +346,15 @@ class PinotClient(Protocol):
         :raises PinotError: the change is not backward compatible, or the schema is malformed.
         """
 
+    def replace_schema(self, schema: JsonMapping) -> None:
+        """Put another schema in the place of one, also if it is not backward compatible.
+
+        The caller makes sure that queries can live with segments of both. Before 1.0 Pinot has no call for
+        it: the schema is deleted, and for a moment there is none.
+
+        :raises PinotError: the new schema is malformed, or a REALTIME table uses the schema (before 1.0).
+        """
+
     def delete_schema(self, name: str) -> None:
         """Delete a schema. The caller makes sure that no table uses it: 0.11.0 deletes it all the same.
 

@@ -144,6 +144,21 @@ class HttpPinotClient(Controller):
                 answers[name][server] = said
         return answers
 
+    def replace_schema(self, schema: JsonMapping) -> None:
+        """See `PinotClient.replace_schema`."""
+        if versions.forces_schemas(self._read_release()):
+            self._write("POST", "/schemas", body=dict(schema), override="true", force="true")
+            return
+        name = str(schema["schemaName"])
+        before = self.get_schema(name)
+        self.delete_schema(name)
+        try:
+            self.put_schema(schema)
+        except PinotError:
+            with suppress(PinotError):
+                self.put_schema(before or schema)
+            raise
+
     def needs_reload(self, table: str) -> bool | None:
         """See `PinotClient.needs_reload`."""
         if not versions.tells_what_to_reload(self._read_release()):

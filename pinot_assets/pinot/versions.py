@@ -91,6 +91,11 @@ def takes_over_half_uploads(version: str) -> bool:
     return release(version) >= _HALF_UPLOADS
 
 
+def forces_schemas(version: str) -> bool:
+    """Whether a schema may be replaced by one that is not backward compatible (`force`)."""
+    return release(version) >= _V1
+
+
 def tells_what_to_reload(version: str) -> bool:
     """Whether this Pinot says if its servers have to reload a segment of a table (`needReload`)."""
     return release(version) >= _NEED_RELOAD
@@ -242,6 +247,12 @@ TRAITS: Final = (
         "puts the segment back into the table, visible",
         "names contain session and attempt; lease and entry are checked before every batch; "
         "strays are deleted",
+    ),
+    Trait(
+        "another type of a column",
+        "does not take a schema with another type, default null value or length of a column",
+        "the schema is deleted and made anew; until then the table has none",
+        before=_V1,
     ),
     Trait(
         "reloads after a change",

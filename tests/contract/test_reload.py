@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pinot_assets.errors import PinotNotFound
+from pinot_assets.errors import PinotError, PinotNotFound
 
 if TYPE_CHECKING:
     from contract.conftest import ContractLab
@@ -92,3 +92,17 @@ def test_what_is_not_there_is_not_reloaded(answering_lab: ContractLab) -> None:
         lab.pinot.reload_segment(lab.table, "nosuch")
     with pytest.raises(PinotNotFound):
         lab.pinot.is_reloaded("nosuch")
+
+
+def test_another_type_needs_another_schema(answering_lab: ContractLab) -> None:
+    lab = answering_lab
+    lab.push("a")
+    schema = lab.schema
+    schema["metricFieldSpecs"][0]["dataType"] = "DOUBLE"
+    with pytest.raises(PinotError, match="not backward-compatible"):
+        lab.pinot.put_schema(schema)
+    lab.pinot.replace_schema(schema)
+    stored = lab.pinot.get_schema(lab.table)
+    assert stored is not None
+    assert stored["metricFieldSpecs"][0]["dataType"] == "DOUBLE"
+    lab.eventually(lambda: lab.brokers_show({"a"}))

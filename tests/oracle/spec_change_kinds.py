@@ -85,6 +85,7 @@ class Kind:
     reloads: bool
     disagrees: str
     by_rows: bool
+    by_queries: bool
 
     def __str__(self) -> str:
         return self.name
@@ -135,6 +136,7 @@ def _read() -> tuple[Kind, ...]:
             reloads=kind["reloads"],
             disagrees=kind.get("disagrees", ""),
             by_rows=kind.get("by_rows", False),
+            by_queries=kind.get("by_queries", False),
         )
         for kind in file["kinds"]
     )

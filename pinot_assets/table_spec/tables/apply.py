@@ -150,7 +150,7 @@ def _applied(plan: ApplyPlan, store: PinotClient) -> list[SpecDifference]:
     spec = plan.spec
     is_new = plan.schema.action == "create" and store.get_schema(spec.name) is None
     if plan.schema.action != "keep":
-        store.put_schema(spec.schema_json)
+        _write_schema(plan, store)
     try:
         if plan.table.action == "create":
             store.create_table(spec.table_json)
@@ -162,6 +162,23 @@ def _applied(plan: ApplyPlan, store: PinotClient) -> list[SpecDifference]:
         hints = filter(None, (refusal.hint, _schema_after(plan, is_new, store)))
         raise type(refusal)(refusal.what, why=refusal.why, hint="; ".join(hints) or None) from refusal
     return drift(spec, store)
+
+
+def _write_schema(plan: ApplyPlan, store: PinotClient) -> None:
+    """Create or update the schema. One that Pinot finds incompatible is replaced: `_refuse_changes` has passed
+    it, so that a rebuild, or no segment at all, makes it right."""
+    schema = plan.spec.schema_json
+    try:
+        store.put_schema(schema)
+    except (SwitchStateUnknown, PinotUnreachable):
+        raise
+    except PinotError:
+        changes_columns = any(one.path.startswith(_COLUMN) and one.in_pinot for one in plan.schema.differences)
+        if not changes_columns or not isinstance(plan.spec, TableSpec):
+            raise
+        if store.get_realtime_config(plan.spec.name) is not None:
+            raise  # its consuming segments would keep the schema of before
+        store.replace_schema(schema)
 
 
 def _schema_after(plan: ApplyPlan, is_new: bool, store: PinotClient) -> str:

@@ -32,7 +32,7 @@ from fakes.pinot.lineage import (
     without,
 )
 from fakes.pinot.releases import dialect_of
-from fakes.pinot.reloads import loaded_with
+from fakes.pinot.reloads import is_compatible, loaded_with
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import (
@@ -529,6 +529,13 @@ class FakePinot:
 
     def put_schema(self, schema: JsonMapping) -> None:
         with self._call("put_schema"):
+            name = schema["schemaName"]
+            if not is_compatible(schema, self._schemas.get(name, {}), self._dialect):
+                raise PinotError(f"New schema: {name} is not backward-compatible with the existing schema")
+            self._schemas[name] = dict(schema)
+
+    def replace_schema(self, schema: JsonMapping) -> None:
+        with self._call("replace_schema"):
             self._schemas[schema["schemaName"]] = dict(schema)
 
     def delete_schema(self, name: str) -> None:

@@ -18,6 +18,7 @@ class Dialect:
     :ivar upload: end of the path of an upload of several segments.
     :ivar takes_batches: whether that one upload is all.
     :ivar tells_what_to_reload: whether it says that a segment needs a reload.
+    :ivar fixed_in_schemas: what may not change in a field of a schema.
     """
 
     version: str
@@ -26,6 +27,7 @@ class Dialect:
     upload: str
     takes_batches: bool
     tells_what_to_reload: bool
+    fixed_in_schemas: tuple[str, ...]
 
     def uploads(self, segments: int) -> int:
         """Uploads that a push of so many new segments takes: one shows that Pinot can copy from the staging
@@ -40,6 +42,7 @@ PINOT_0_11 = Dialect(
     upload="/v2/segments",
     takes_batches=False,
     tells_what_to_reload=False,
+    fixed_in_schemas=("dataType", "singleValueField", "defaultNullValue", "maxLength"),
 )
 PINOT_1_5 = Dialect(
     "1.5.1",
@@ -48,6 +51,7 @@ PINOT_1_5 = Dialect(
     upload="/segments/batchUpload",
     takes_batches=True,
     tells_what_to_reload=True,
+    fixed_in_schemas=("dataType", "singleValueField"),
 )
 
 

@@ -1,0 +1,88 @@
+"""Changes that only the rows show: the same file, read under the spec of before and under that of now."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+from fakes.builder import make_order, tasks_of
+from oracle.spec_change_kinds import KINDS, VALUES, Kind, Side
+from pyspark.sql import SparkSession
+
+from pinot_assets.ingest.contract.build_spec import BuildSpec, Query
+from pinot_assets.ingest.spark.builder import SparkBuilder
+from pinot_assets.ingest.spark.jvm import local_session
+from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.table_spec.changes.spec_changes import Verdict
+
+pytestmark = pytest.mark.spark
+
+COLUMNS: Final = ("name", "city", "code", "clicks", "amount", "day")
+BY_ROWS: Final = [kind for kind in KINDS if kind.by_rows]
+ALIKE: Final = [
+    kind
+    for kind in KINDS
+    if kind.verdict == Verdict.NOTHING
+    and kind.before.recipe.read != kind.after.recipe.read
+    and kind.after.ingestion.input_format == "csv"
+]
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    started = local_session("changes of a spec", 2)
+    yield started
+    started.stop()
+
+
+def order(root: Path, side: Side) -> BuildSpec:
+    """What builds the file under this spec."""
+    ingestion = side.ingestion
+    made = make_order(
+        root,
+        table="t",
+        schema=side.schema,
+        table_config=side.config,
+        reader=ingestion.reader,
+        missing_column=ingestion.on_missing_column,
+        max_bad_rows=ingestion.bad_row_limit,
+        min_server="1.5",
+        query=Query.of(ingestion.filter, ingestion.transforms, side.config),
+    )
+    with (root / "in" / "rows.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(COLUMNS)
+        rows.writerows(zip(*(VALUES[column] for column in COLUMNS), strict=True))
+    return made
+
+
+def rows_of(session: SparkSession, build_spec: BuildSpec) -> list[tuple[int, int]]:
+    """CRC and number of rows of each segment; nothing else differs between two builds."""
+    (result,) = _built(session, build_spec)
+    assert isinstance(result, Receipt), result
+    return [(output.crc, output.rows) for output in result.outputs]
+
+
+def _built(session: SparkSession, build_spec: BuildSpec) -> list[Receipt | Failure]:
+    results: list[Receipt | Failure] = []
+    SparkBuilder(lambda: session).build(build_spec, tasks_of(build_spec), results.append)
+    return results
+
+
+@pytest.mark.parametrize("kind", BY_ROWS, ids=str)
+def test_a_rebuild_gives_other_rows(session: SparkSession, tmp_path: Path, kind: Kind) -> None:
+    assert kind.verdict == Verdict.REBUILD
+    before, after = (tmp_path / "before", tmp_path / "after")
+    assert rows_of(session, order(before, kind.before)) != rows_of(session, order(after, kind.after))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ALIKE if kind.name != "a missing column fails its file"], ids=str)
+def test_what_needs_nothing_gives_the_same_rows(session: SparkSession, tmp_path: Path, kind: Kind) -> None:
+    order_before = order(tmp_path, kind.before)
+    # The segment's metadata names format and granularity of a date, so that only the rows are compared.
+    after = replace(order(tmp_path, kind.after), schema=order_before.schema)
+    assert rows_of(session, order_before) == rows_of(session, after)
