@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -28,7 +27,9 @@ ALIKE: Final = [
     for kind in KINDS
     if kind.verdict == Verdict.NOTHING
     and kind.before.recipe.read != kind.after.recipe.read
+    and kind.before.schema == kind.after.schema
     and kind.after.ingestion.input_format == "csv"
+    and kind.after.ingestion.on_missing_column == "null"  # the file has not all columns
 ]
 
 
@@ -80,9 +81,7 @@ def test_a_rebuild_gives_other_rows(session: SparkSession, tmp_path: Path, kind:
     assert rows_of(session, order(before, kind.before)) != rows_of(session, order(after, kind.after))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in ALIKE if kind.name != "a missing column fails its file"], ids=str)
+@pytest.mark.parametrize("kind", ALIKE, ids=str)
 def test_what_needs_nothing_gives_the_same_rows(session: SparkSession, tmp_path: Path, kind: Kind) -> None:
-    order_before = order(tmp_path, kind.before)
-    # The segment's metadata names format and granularity of a date, so that only the rows are compared.
-    after = replace(order(tmp_path, kind.after), schema=order_before.schema)
-    assert rows_of(session, order_before) == rows_of(session, after)
+    before, after = (tmp_path / "before", tmp_path / "after")
+    assert rows_of(session, order(before, kind.before)) == rows_of(session, order(after, kind.after))
