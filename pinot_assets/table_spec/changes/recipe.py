@@ -33,6 +33,11 @@ READER: Final = "recordReader.prop."
 """Prefix of the settings of the csv reader."""
 TRANSFORM_CONFIGS: Final = "transformConfigs"
 """Pinot's own functions; those of columns that the schema lacks are beside `columns`."""
+_CSV: Final = {
+    **{"delimiter": ",", "quoteCharacter": '"', "fileFormat": "default", "nullStringValue": ""},
+    **{"multiValueDelimiter": ";", "multiValueDelimiterEnabled": "true", "skipHeader": "false"},
+}
+"""What the csv reader does without a setting (`CsvSettings`)."""
 AT_BUILD: Final = "createInvertedIndexDuringSegmentGeneration"
 
 INDEXES: Final = {
@@ -141,7 +146,7 @@ def _read(columns: Iterable[Column], table_config: JsonMapping, ingestion: FileI
     return {COLUMNS: by_column} | _said(
         {
             "inputFormat": ingestion.input_format,
-            **{f"{READER}{key}": value for key, value in ingestion.reader.items()},
+            **_reader(ingestion),
             "filter": ingestion.filter.strip(),
             "filterConfig": str((of_pinot.get("filterConfig") or {}).get("filterFunction") or "").strip(),
             TRANSFORM_CONFIGS: functions,
@@ -153,6 +158,16 @@ def _read(columns: Iterable[Column], table_config: JsonMapping, ingestion: FileI
             "segmentTimeValueCheck": None if check_time is None or is_true(check_time) else False,
         }
     )
+
+
+def _reader(ingestion: FileIngestion) -> JsonObject:
+    """Return the settings of the csv reader that are not its own."""
+    usual = dict(_CSV)
+    if ingestion.reader.get("fileFormat", "").upper() == "TDF":
+        del usual["fileFormat"], usual["delimiter"]
+    return {
+        f"{READER}{key}": value for key, value in ingestion.reader.items() if usual.get(key) != value.lower()
+    }
 
 
 def _values(column: Column) -> JsonObject:
