@@ -50,7 +50,8 @@ def test_a_reload_does_what_its_verdict_says(oracle: Oracle, kind: Kind) -> None
 
 def values(oracle: Oracle, segment: Path, side: Side) -> dict[str, ReadColumn]:
     fields = [field for specs in side.schema.values() if isinstance(specs, list) for field in specs]
-    return oracle.read(segment, {field["name"]: field["dataType"] for field in fields})
+    kinds = {field["name"]: field["dataType"] for field in fields}
+    return oracle.read_as(segment, side.schema, side.config, kinds)
 
 
 def indexes(segment: Path) -> set[str]:

@@ -91,6 +91,10 @@ def apply(
     difference also names what cannot be undone. A table that cannot be applied, or whose spec is wrong,
     stops no other table: at the end each is named with its reason.
 
+    Published segments change only when servers load them again. So segments whose servers lack an index or a
+    column are reloaded, at most eight at a time, until every server has them; what needs a rebuild is named,
+    and what published segments do not allow is refused.
+
     With --json the command asks no question: add --yes or --dry-run. The config of a REALTIME table passes
     `realtime preflight` first: where that refuses, nothing of the table is changed. Exits 0 when Pinot has
     what the specs say (or would have, with --dry-run), 1 when a table is left out or the answer is no, 2

@@ -34,8 +34,13 @@ READER: Final = "recordReader.prop."
 TRANSFORM_CONFIGS: Final = "transformConfigs"
 """Pinot's own functions; those of columns that the schema lacks are beside `columns`."""
 _CSV: Final = {
-    **{"delimiter": ",", "quoteCharacter": '"', "fileFormat": "default", "nullStringValue": ""},
-    **{"multiValueDelimiter": ";", "multiValueDelimiterEnabled": "true", "skipHeader": "false"},
+    "delimiter": ",",
+    "quoteCharacter": '"',
+    "fileFormat": "default",
+    "nullStringValue": "",
+    "multiValueDelimiter": ";",
+    "multiValueDelimiterEnabled": "true",
+    "skipHeader": "false",
 }
 """What the csv reader does without a setting (`CsvSettings`)."""
 AT_BUILD: Final = "createInvertedIndexDuringSegmentGeneration"
@@ -53,7 +58,8 @@ _INDEX_CONFIGS: Final = {"bloom": "bloomFilterConfigs", "json": "jsonIndexConfig
 _INDEX_DEFAULTS: Final[dict[str, JsonObject]] = {
     "bloom": {"fpp": DEFAULT_FPP, "maxSizeInBytes": 0, "loadOnHeap": False},
     "json": {
-        **{"maxLevels": -1, "maxValueLength": 0},
+        "maxLevels": -1,
+        "maxValueLength": 0,
         **dict.fromkeys(("excludeArray", "disableCrossArrayUnnest", "skipInvalidJson"), False),
     },
 }
@@ -210,9 +216,7 @@ def _stored(given: ColumnSettings, partitioning: Partitioning | None) -> JsonObj
             },
             "indexes.dictionary.intern": dictionary.get("intern"),
             "compressionCodec": next(filter(None, encoding), None),
-            **{
-                key: _text(forward.get(key) or properties.get(older)) for key, older in _FORWARD.items()
-            },
+            **{key: _text(forward.get(key) or properties.get(older)) for key, older in _FORWARD.items()},
             "nullHandlingEnabled": given.column.nullable or None,
             "segmentPartitionConfig": partitioning and _partitions(partitioning),
             "timestampConfig": entry.get("timestampConfig"),
@@ -258,7 +262,9 @@ def _of_table(table_config: JsonMapping) -> JsonObject:
         settings[AT_BUILD] = True
     if trees := settings["starTreeIndexConfigs"]:
         # Pinot fills in `maxLeafRecords: 0`, which means its default.
-        settings["starTreeIndexConfigs"] = [_said({**tree, "maxLeafRecords": tree.get("maxLeafRecords") or None}) for tree in trees]
+        settings["starTreeIndexConfigs"] = [
+            _said({**tree, "maxLeafRecords": tree.get("maxLeafRecords") or None}) for tree in trees
+        ]
     said = _said(settings)
     return {key: value for key, value in said.items() if value is not False and value != _USUAL.get(key)}
 
@@ -266,9 +272,7 @@ def _of_table(table_config: JsonMapping) -> JsonObject:
 def _row_limits(ingestion: FileIngestion) -> JsonObject:
     rows = ingestion.max_rows_per_segment
     limit = None if rows == DEFAULT_MAX_ROWS else rows
-    return _said(
-        {"maxNumRecordsPerSegment": limit, "desiredSegmentSize": ingestion.desired_segment_bytes}
-    )
+    return _said({"maxNumRecordsPerSegment": limit, "desiredSegmentSize": ingestion.desired_segment_bytes})
 
 
 def _said(values: Mapping[str, JsonValue]) -> JsonObject:
