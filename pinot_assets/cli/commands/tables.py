@@ -287,9 +287,9 @@ def _show_plan(console: Console, plan: ApplyPlan) -> None:
                     Text(_shown(difference.in_spec), style="green"),
                 )
             console.print(grid)
-    for change in plan.changes:
-        if change.verdict in (Verdict.REBUILD, Verdict.REFUSED):
-            console.print(Text.assemble((f"{change.verdict}: ", "bold yellow"), str(change)))
+    for one in plan.changes:
+        if one.verdict in (Verdict.REBUILD, Verdict.REFUSED):
+            console.print(Text.assemble((f"{one.verdict}: ", "bold yellow"), str(one)))
     if plan.reload.segments:
         why = f": {', '.join(plan.reload.reasons)}" if plan.reload.reasons else ""
         console.print(Text(f"{plan.reload} will be reloaded, at most {AT_A_TIME} at a time{why}"))

@@ -260,7 +260,7 @@ def _of_table(table_config: JsonMapping) -> JsonObject:
     settings = {key: _switch(indexing.get(key)) for key in _OF_TABLE}
     if is_true(custom.get(BUILD_INVERTED)):
         settings[AT_BUILD] = True
-    if trees := settings["starTreeIndexConfigs"]:
+    if trees := indexing.get("starTreeIndexConfigs"):
         # Pinot fills in `maxLeafRecords: 0`, which means its default.
         settings["starTreeIndexConfigs"] = [
             _said({**tree, "maxLeafRecords": tree.get("maxLeafRecords") or None}) for tree in trees

@@ -148,8 +148,8 @@ def _of_table(tables: _Tables) -> Iterator[SpecChange]:
         before, now = tables.before.get(setting), tables.now.get(setting)
         if setting == TRANSFORM_CONFIGS:  # of columns that the schema lacks
             for column in _differing(before or {}, now or {}):
-                values = (one.get(column) for one in (before or {}, now or {}))
-                yield SpecChange(column, setting, *values, *_VALUES)
+                was, is_ = ((one or {}).get(column) for one in (before, now))
+                yield SpecChange(column, setting, was, is_, *_VALUES)
         else:
             reason = _TABLE_RULES.get(setting) or (_VALUES if setting.startswith(READER) else _STORED)
             yield SpecChange("", setting, before, now, *(reason(tables) if callable(reason) else reason))
@@ -157,9 +157,8 @@ def _of_table(tables: _Tables) -> Iterator[SpecChange]:
 
 def _of_column(pair: _Pair) -> Iterator[SpecChange]:
     if pair.before is None or pair.now is None:
-        reason = _added(pair) if pair.before is None else _REMOVED
-        values = [one and one["dataType"] for one in (pair.before, pair.now)]
-        yield SpecChange(pair.name, COLUMN, *values, *reason)
+        was, is_ = pair.both("dataType")
+        yield SpecChange(pair.name, COLUMN, was, is_, *(_added(pair) if pair.before is None else _REMOVED))
         return
     for setting in _differing(pair.before, pair.now):
         reason = _COLUMN_RULES.get(setting, _STORED)
