@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject, JsonValue
 from pinot_assets.segment.column.types import DEFAULT_MAX_LENGTH, Column, FieldType, implicit_default
@@ -24,7 +24,6 @@ from pinot_assets.segment.config.column_encoding import ColumnSettings, read_col
 from pinot_assets.segment.config.segment_spec import BUILD_INVERTED, DEFAULT_FPP, REFERENCE_SERVER
 from pinot_assets.segment.values.partition import Partitioning, read_partitionings
 from pinot_assets.table_spec.blocks.ingestion import DEFAULT_MAX_ROWS, FileIngestion
-from pinot_assets.table_spec.tables.specs import TableSpec
 from pinot_assets.table_spec.yaml.document import canonical_json
 
 COLUMNS: Final = "columns"
@@ -104,8 +103,24 @@ class Recipe:
         return _fingerprint(self.write)
 
 
-def recipe_of(spec: TableSpec) -> Recipe:
-    """Return the recipe of a checked spec."""
+class OfOfflineTable(Protocol):
+    """What a recipe needs of a `TableSpec`, which a module of this folder cannot import."""
+
+    @property
+    def schema_json(self) -> JsonObject:
+        """The Pinot schema."""
+
+    @property
+    def table_json(self) -> JsonObject:
+        """The table config."""
+
+    @property
+    def ingestion(self) -> FileIngestion:
+        """How files become segments."""
+
+
+def recipe_of(spec: OfOfflineTable) -> Recipe:
+    """Return the recipe of a checked `TableSpec`."""
     return recipe_from(spec.schema_json, spec.table_json, spec.ingestion)
 
 
