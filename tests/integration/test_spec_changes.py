@@ -34,12 +34,13 @@ _AT_A_TIME: Final = 4
 
 
 def known_to_0_11(side: Side) -> bool:
-    """Whether 0.11.0 takes all settings: `indexes` of a field, indexes of several columns, and inverted indexes
-    without dictionary are younger."""
-    indexing = side.config["tableIndexConfig"]
+    """Whether 0.11.0 takes all settings: `indexes` of a field, indexes of several columns, inverted indexes
+    without dictionary, compression beside one."""
+    indexing, fields = side.config["tableIndexConfig"], side.config["fieldConfigList"]
     raw = {*indexing.get("noDictionaryColumns", ())}
     return (
-        not any("indexes" in field for field in side.config["fieldConfigList"])
+        not any("indexes" in field for field in fields)
+        and not any("compressionCodec" in field and field["encodingType"] == "DICTIONARY" for field in fields)
         and "multiColumnTextIndexConfig" not in indexing
         and not raw.intersection(indexing.get("invertedIndexColumns", ()))
     )
