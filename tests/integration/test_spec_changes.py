@@ -17,7 +17,7 @@ from typing import Final
 import pytest
 from fakes.pinot.staged import STAGED
 from fakes.waiting import until
-from oracle.spec_change_kinds import KINDS, Kind, Side
+from oracle.spec_change_kinds import KINDS, Kind, Side, known_to_0_11
 
 from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.core.waiting import in_threads
@@ -31,19 +31,6 @@ from pinot_assets.table_spec.changes.spec_changes import Verdict, spec_changes
 from pinot_assets.table_spec.tables.reload import carry_out, plan_reload
 
 _AT_A_TIME: Final = 4
-
-
-def known_to_0_11(side: Side) -> bool:
-    """Whether 0.11.0 takes all settings: `indexes` of a field, indexes of several columns, inverted indexes
-    without dictionary, compression beside one."""
-    indexing, fields = side.config["tableIndexConfig"], side.config["fieldConfigList"]
-    raw = {*indexing.get("noDictionaryColumns", ())}
-    return (
-        not any("indexes" in field for field in fields)
-        and not any("compressionCodec" in field and field["encodingType"] == "DICTIONARY" for field in fields)
-        and "multiColumnTextIndexConfig" not in indexing
-        and not raw.intersection(indexing.get("invertedIndexColumns", ()))
-    )
 
 
 SHOWN: Final = [
