@@ -16,7 +16,13 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from pinot_assets.cli.commands.tables import open_pinot, show_applied, show_failures, show_plans
+from pinot_assets.cli.commands.tables import (
+    open_pinot,
+    reload_lines,
+    show_applied,
+    show_failures,
+    show_plans,
+)
 from pinot_assets.cli.options import AsJson, Yes, offline_tables
 from pinot_assets.cli.terminal import Terminal, command_line, new_console, show_answer, show_json
 from pinot_assets.core.interrupts import saying
@@ -221,7 +227,7 @@ def dev(yes: Yes = False) -> None:
             show_plans(console, fates)
             if any(fate.due for fate in fates):
                 if yes or typer.confirm("Apply?"):
-                    fates = apply_each(fates, pinot)
+                    fates = apply_each(fates, pinot, reload_lines(new_console(stderr=True)))
                     show_applied(console, fates)
                 else:
                     console.print("nothing is applied")

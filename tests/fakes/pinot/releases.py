@@ -17,6 +17,8 @@ class Dialect:
         deletes; its caller's deadline may be over by then.
     :ivar upload: end of the path of an upload of several segments.
     :ivar takes_batches: whether that one upload is all.
+    :ivar tells_what_to_reload: whether it says that a segment needs a reload.
+    :ivar fixed_in_schemas: what may not change in a field of a schema.
     """
 
     version: str
@@ -24,6 +26,8 @@ class Dialect:
     forced_start_waits: bool
     upload: str
     takes_batches: bool
+    tells_what_to_reload: bool
+    fixed_in_schemas: tuple[str, ...]
 
     def uploads(self, segments: int) -> int:
         """Uploads that a push of so many new segments takes: one shows that Pinot can copy from the staging
@@ -37,6 +41,8 @@ PINOT_0_11 = Dialect(
     forced_start_waits=True,
     upload="/v2/segments",
     takes_batches=False,
+    tells_what_to_reload=False,
+    fixed_in_schemas=("dataType", "singleValueField", "defaultNullValue", "maxLength"),
 )
 PINOT_1_5 = Dialect(
     "1.5.1",
@@ -44,6 +50,8 @@ PINOT_1_5 = Dialect(
     forced_start_waits=False,
     upload="/segments/batchUpload",
     takes_batches=True,
+    tells_what_to_reload=True,
+    fixed_in_schemas=("dataType", "singleValueField"),
 )
 
 

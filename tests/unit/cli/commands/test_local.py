@@ -101,6 +101,9 @@ class Pinot:
     def put_schema(self, schema: JsonMapping) -> None:
         self.schemas[str(schema["schemaName"])] = dict(schema)
 
+    def all_segments(self, table: str) -> frozenset[str]:
+        return frozenset()
+
     def validate_table(self, schema: JsonMapping, config: JsonMapping) -> None:
         pass
 
