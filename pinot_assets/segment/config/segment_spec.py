@@ -325,7 +325,7 @@ def _check_table_config(config: JsonMapping, findings: Findings) -> None:
         findings.refuse(f"ingestionConfig.{key}", Feature.INGESTION, what)
     if _row_times(ingestion) is RowTimes.REPLACED:
         findings.notes.append(
-            "ingestionConfig.rowTimeValueCheck with continueOnError: a time before 1971 or after 2071 "
+            "ingestionConfig.rowTimeValueCheck: with continueOnError, a time before 1971 or after 2071 "
             "becomes the column's default, or the time of the build; the check times_replaced counts them"
         )
     if is_true(ingestion.get("continueOnError")):

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from pinot_assets.audit.checks import Finding, rows_kept
-from pinot_assets.core.text import plural
+from pinot_assets.core.text import plural, size
 from pinot_assets.session.values.state import PushKind, Session
 from pinot_assets.snapshot.receipt import Failure, Receipt, SourceFile
 from pinot_assets.source.readiness import Unready, unready_words
@@ -158,10 +158,10 @@ def notes_on(receipts: Iterable[Receipt]) -> Iterator[str]:
         )
     # Files that are small themselves were named before the build.
     if len(tiny := [r for r in small(receipts) if r.read.size >= SMALL_BYTES]) >= MANY:
-        size = sum(r.outputs[0].tar_bytes for r in tiny)
+        total = sum(r.outputs[0].tar_bytes for r in tiny)
         yield (
             f"{len(tiny):,} files become small segments: {len(tiny):,} of "
-            f"{size / len(tiny) / 1024:,.0f} KiB on average, where {-(-size // SMALL_BYTES):,} "
+            f"{total / len(tiny) / 1024:,.0f} KiB on average, where {-(-total // SMALL_BYTES):,} "
             f"would be enough; {_COST}"
         )
 
@@ -178,10 +178,10 @@ def small_files(sizes: Iterable[int], published: int = 0) -> str | None:
     :param sizes: of the files to build, in bytes.
     :param published: how many of the table's published files are small.
     """
-    tiny = [size for size in sizes if 0 < size < SMALL_BYTES]
+    tiny = [one for one in sizes if 0 < one < SMALL_BYTES]
     if not tiny or (len(tiny) < MANY and len(tiny) + published < MANY_PUBLISHED):
         return None
-    files = f"{plural(len(tiny), 'file')} to build of {sum(tiny) / len(tiny) / 1024:,.0f} KiB on average"
+    files = f"{plural(len(tiny), 'file')} to build of {size(sum(tiny) // len(tiny))} on average"
     if published:
         files += f", beside {plural(published, 'small file')} that the table has"
     enough = f": {len(tiny):,} or more, where {-(-sum(tiny) // SMALL_BYTES):,} would be enough"

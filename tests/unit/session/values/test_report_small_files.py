@@ -19,7 +19,7 @@ def test_what_many_small_files_cost_is_said_before_they_are_built() -> None:
     said = small_files([512 * 1024] * 100)
     assert said is not None
     assert said.startswith(
-        "100 files to build of 512 KiB on average. A file is a segment or more: 100 or more, where 7 would "
+        "100 files to build of 512.0 KB on average. A file is a segment or more: 100 or more, where 7 would "
         "be enough; each is an upload"
     )
     assert "Merge them before they are delivered" in said
@@ -34,7 +34,9 @@ def test_a_file_a_minute_is_said_once_the_table_has_many() -> None:
     assert small_files([2048], published=998) is None
     said = small_files([2048], published=999)
     assert said is not None
-    assert said.startswith("1 file to build of 2 KiB on average, beside 999 small files that the table has. ")
+    assert said.startswith(
+        "1 file to build of 2.0 KB on average, beside 999 small files that the table has. "
+    )
     assert "would be enough" not in said
     assert small_files([], published=5000) is None
 
