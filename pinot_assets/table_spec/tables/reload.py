@@ -21,7 +21,7 @@ from pinot_assets.table_spec.changes.recipe import Recipe
 from pinot_assets.table_spec.changes.spec_changes import SpecChange, Verdict
 
 AT_A_TIME: Final = 8
-"""Number of segments that servers are told to reload at a time: a reload costs them CPU and disk."""
+"""Most segments that reload at a time: a reload costs servers CPU and disk."""
 _PAUSE: Final = 0.5
 _AGAIN_S: Final = 60.0
 """Seconds after which a segment is asked for once more: Pinot 0.11 may never report a fast reload."""
@@ -95,8 +95,8 @@ def carry_out(
     done = 0
     while waiting or running:
         for name in [waiting.popleft() for _ in range(min(len(waiting), AT_A_TIME - len(running)))]:
-            running[name], asked[name] = _told(table, name, store), deadline.waited
-        ended = [name for name, job in running.items() if _is_done(table, name, job, plan, recipe, store)]
+            running[name], asked[name] = _start(table, name, store), deadline.waited
+        ended = [name for name, job in running.items() if _ask_if_done(table, name, job, plan, recipe, store)]
         for name in ended:
             del running[name]
         done += len(ended)
@@ -112,7 +112,7 @@ def carry_out(
         else:
             deadline.pause(_PAUSE)
             for name in [name for name in running if deadline.waited - asked[name] >= _AGAIN_S]:
-                running[name], asked[name] = _told(table, name, store), deadline.waited
+                running[name], asked[name] = _start(table, name, store), deadline.waited
     if left := _lacking(table, recipe, store.all_segments(table) & plan.segments.keys(), store):
         raise PinotError(
             f"{_some(left)} of {table} were reloaded and are still not as the spec says",
@@ -121,7 +121,7 @@ def carry_out(
         )
 
 
-def _told(table: str, name: str, store: PinotClient) -> str:
+def _start(table: str, name: str, store: PinotClient) -> str:
     """Start the reload of a segment; return its job, "" if the segment is gone."""
     try:
         return store.reload_segment(table, name)
@@ -129,13 +129,15 @@ def _told(table: str, name: str, store: PinotClient) -> str:
         return ""
 
 
-def _is_done(table: str, name: str, job: str, plan: ReloadPlan, recipe: Recipe, store: PinotClient) -> bool:
+def _ask_if_done(
+    table: str, name: str, job: str, plan: ReloadPlan, recipe: Recipe, store: PinotClient
+) -> bool:
     if not job:
         return True
     # Pinot 0.11 may never report a fast reload, and forgets a job if two are stored at a time. What a segment
     # lacked shows that it is reloaded, too.
     with suppress(PinotNotFound):
-        if store.is_reloaded(job):
+        if store.ask_if_reloaded(job):
             return True
     return bool(plan.segments[name]) and not _lacking(table, recipe, [name], store)
 
