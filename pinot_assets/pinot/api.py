@@ -235,7 +235,7 @@ class PinotClient(Protocol):
     def reload_segment(self, table: str, name: str) -> str:
         """Make the servers of a segment load it again, now with the stored schema and table config.
 
-        On return the servers only have the message. Queries see the segment as it was until each has loaded it.
+        On return the servers only have the message: queries see the segment as before until it is loaded.
 
         :returns: the id of Pinot's job, for `ask_if_reloaded`.
         :raises PinotNotFound: no such segment.

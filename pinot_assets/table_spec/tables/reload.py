@@ -14,7 +14,7 @@ from typing import Final
 
 from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import MONOTONIC, Clock, Deadline
-from pinot_assets.errors import PinotError, PinotNotFound
+from pinot_assets.errors import PinotError, PinotNotFound, PinotUnreachable
 from pinot_assets.pinot.api import PinotClient
 from pinot_assets.table_spec.changes.lacking import lacking
 from pinot_assets.table_spec.changes.recipe import Recipe
@@ -65,12 +65,15 @@ def plan_reload(table: str, recipe: Recipe, changes: Iterable[SpecChange], store
     :raises PinotError: Pinot could not be asked.
     """
     names = store.all_segments(table)
+    if not names:
+        return ReloadPlan()
     reloads = any(change.verdict is Verdict.RELOAD for change in changes)
-    if not names or not (reloads or (by_pinot := store.needs_reload(table)) is not False):
+    needed = True if reloads else _ask_if_needed(table, store)
+    if needed is False:
         return ReloadPlan(of=len(names))
     reasons = _lacking(table, recipe, names, store)
     # Servers do not report everything: a reload that Pinot or a change asks for is of all segments.
-    if reloads or (by_pinot and not reasons):
+    if reloads or (needed and not reasons):
         reasons = {name: reasons.get(name, ()) for name in sorted(names)}
     return ReloadPlan(reasons, len(names))
 
@@ -119,6 +122,16 @@ def carry_out(
             why="; ".join(ReloadPlan(left).reasons[:_NAMED]),
             hint="look into the logs of the servers: they say why an index was not built",
         )
+
+
+def _ask_if_needed(table: str, store: PinotClient) -> bool | None:
+    """Return what Pinot says; None from a release that does not say, or if not all servers answer it."""
+    try:
+        return store.needs_reload(table)
+    except PinotUnreachable:
+        raise
+    except PinotError:
+        return None
 
 
 def _start(table: str, name: str, store: PinotClient) -> str:
