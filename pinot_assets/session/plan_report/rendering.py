@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -16,10 +17,12 @@ from pinot_assets.session.plan_report.plan_report import FileChange, PlanReport
 from pinot_assets.session.plan_report.switch_cost import Disk, Estimate, Sums, SwitchCost
 from pinot_assets.session.recover.interrupted import rows_twice
 from pinot_assets.session.rollback.rollback_plan import RollbackPlan, RollbackWay
+from pinot_assets.session.values.outdated import names_of
 from pinot_assets.session.values.state import Mode, PushKind, utc_text
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.source.readiness import Unready
+from pinot_assets.table_spec.changes.spec_changes import Verdict
 
 SHOWN = 20
 """Names of each kind that are listed; `--json` lists all."""
@@ -79,6 +82,28 @@ def amounts(plan: PlanReport) -> Iterator[Line]:
     )
     yield Line("rows", _sums(switch.rows, "{:,}".format))
     yield Line("bytes", f"{_sums(switch.bytes, size)}; of one replica")
+
+
+def spec_lines(plan: PlanReport) -> Iterator[Line]:
+    """What was changed in the table spec since published files were built, and what a rebuild takes."""
+    for change in plan.spec_changes[:SHOWN]:
+        yield Line(change.verdict, str(change), warns=change.verdict is Verdict.REFUSED)
+    if len(plan.spec_changes) > SHOWN:
+        yield Line("", f"and {len(plan.spec_changes) - SHOWN:,} more; --json lists all")
+    need = plan.need
+    if need.possible.older:
+        yield Line("outdated", str(need.possible))
+        again = need.possible.only([file for file in need.possible.files if file.uri in plan.rebuilds])
+        if again.older:
+            yield Line("this run", f"builds again: {again.effort}")
+        else:
+            command = f"`pinot-assets rebuild {plan.planned.table}`"
+            yield Line("a rebuild", f"{need.possible.effort} ({command})")
+    if need.gone.older:
+        names = names_of(need.gone.files, FILES_SHOWN)
+        yield Line(
+            "source gone", f"{need.gone}; their files are not in the source, so they stay: {names}", True
+        )
 
 
 def mode_lines(plan: PlanReport) -> Iterator[tuple[str, str, str, str]]:
@@ -257,6 +282,7 @@ def _doomed(switch: SwitchCost) -> Line:
 
 
 SECTIONS: Final = {
+    "the table spec": spec_lines,
     "the switch": amounts,
     "room": room_lines,
     "what it spends, and how to go back": risk_lines,
@@ -266,6 +292,9 @@ SECTIONS: Final = {
 
 def command(plan: PlanReport) -> str:
     """What runs exactly this plan."""
+    if plan.rebuild is not None:
+        files = f" --files {shlex.quote(plan.rebuild.files)}" if plan.rebuild.files else ""
+        return f"pinot-assets rebuild {plan.planned.table}{files} --plan {plan.planned.plan_basis.hash}"
     return f"pinot-assets run {plan.planned.table} --plan {plan.planned.plan_basis.hash}"
 
 
@@ -336,6 +365,8 @@ def way_lines(way: RollbackPlan, now_ms: int) -> Iterator[tuple[str, str]]:
         yield "drops", f"open session {way.drops.id}, {counts_text(way.drops)}; what it built is deleted"
     yield "goes", _files(way.files_go, len(way.goes))
     yield "comes", _files(way.files_come, len(way.comes))
+    for number, line in enumerate(way.spec.lines if way.spec is not None else ()):
+        yield "" if number else "spec", line
 
 
 def snapshot_line(snapshot: Snapshot) -> str:

@@ -68,7 +68,9 @@ class Work:
         if not all(name in built or self._stays(name, ledger) for name in self.listing):
             return None
         if self.mode == "append":
-            return {**ledger, **{name: (*ledger.get(name, ()), *c) for name, c in built.items()}}
+            # What is published already was built again: it replaces itself.
+            added = {n: c for n, c in built.items() if ledger.get(n, ())[-1:] != c}
+            return {**ledger, **{name: (*ledger.get(name, ()), *c) for name, c in added.items()}}
         stay = {n: c for n, c in ledger.items() if n in self.listing}
         return {**stay, **built}
 
