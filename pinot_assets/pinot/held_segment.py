@@ -40,10 +40,15 @@ class HeldSegment:
             for column, flags in typed(answer.get("indexes"), dict).items()
         }
         return cls(
-            {column: frozenset(kind for kind, there in kinds.items() if there) for column, kinds in by_column.items()},
+            {
+                column: frozenset(kind for kind, there in kinds.items() if there)
+                for column, kinds in by_column.items()
+            },
             frozenset(kind for kinds in by_column.values() for kind in kinds),
             frozenset(
-                typed(column.get("columnName"), str) for column in listed(answer.get("columns"), dict) if column.get("sorted")
+                typed(column.get("columnName"), str)
+                for column in listed(answer.get("columns"), dict)
+                if column.get("sorted")
             ),
             len(listed(answer.get("star-tree-index") or [], dict)),
             typed(answer.get("totalDocs"), int),

@@ -128,13 +128,20 @@ class Tables:
 
     def _answers(self, table: str, side: Side) -> Answers:
         until(lambda: self._counted(table) == 40, 60)
-        fields = [field["name"] for key, fields in side.schema.items() if key.endswith("FieldSpecs") for field in fields]
+        fields = [
+            field["name"]
+            for key, fields in side.schema.items()
+            if key.endswith("FieldSpecs")
+            for field in fields
+        ]
         names = ", ".join(f'"{field}"' for field in sorted(fields))
         broker, name = self._pinot.brokers(table)[0], f"{table}_OFFLINE"
         answer = self._pinot.query_broker(broker, f"SELECT {names} FROM {name} ORDER BY clicks LIMIT 100")
         nulls = self._pinot.query_broker(broker, f"SELECT COUNT(*) FROM {name} WHERE code IS NULL")
         held = self._pinot.held_segments(table, [f"{table}_0"], self._pinot.table_servers(table))
-        return Answers(answer.columns, answer.types, answer.rows + nulls.rows, tuple(held[f"{table}_0"].values()))
+        return Answers(
+            answer.columns, answer.types, answer.rows + nulls.rows, tuple(held[f"{table}_0"].values())
+        )
 
     def _counted(self, table: str) -> int:
         with suppress(PinotError):
@@ -143,7 +150,9 @@ class Tables:
 
 
 @pytest.fixture(scope="module")
-def outcomes(stack: StackState, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, Outcome]]]:
+def outcomes(
+    stack: StackState, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, dict[str, Outcome]]]:
     with HttpPinotClient(PinotConnection(stack.controller_url)) as pinot:
         tables = Tables(pinot, tmp_path_factory.mktemp("changes"))
         found = in_threads(lambda one: tables.carried_out(*one), enumerate(SHOWN), _AT_A_TIME, "changes")
@@ -151,9 +160,7 @@ def outcomes(stack: StackState, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.mark.parametrize("kind", SHOWN, ids=str)
-def test_a_table_answers_as_its_verdict_says(
-    kind: Kind, outcomes: tuple[str, dict[str, Outcome]]
-) -> None:
+def test_a_table_answers_as_its_verdict_says(kind: Kind, outcomes: tuple[str, dict[str, Outcome]]) -> None:
     release, by_name = outcomes
     outcome = by_name[kind.name]
     reloaded, fresh = outcome.reloaded, outcome.fresh

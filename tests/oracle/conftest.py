@@ -133,6 +133,16 @@ class Oracle:
         finally:
             loaded.destroy()
 
+    def read_as(
+        self, segment: Path, schema: JsonMapping, table_config: JsonMapping, columns: Mapping[str, str]
+    ) -> dict[str, ReadColumn]:
+        """The same, through a server with this schema and table config."""
+        loaded = self._loaded(segment, schema, table_config)
+        try:
+            return {name: self._read_column(loaded, name, kind) for name, kind in columns.items()}
+        finally:
+            loaded.destroy()
+
     def server_built(
         self, segment: Path, schema: JsonMapping, table_config: JsonMapping, column: str
     ) -> set[str]:

@@ -64,7 +64,12 @@ class Side:
         }
         table_name = self.schema["schemaName"]
         return build_segment(
-            pa.table(columns), spec, name=name, table_name=table_name, creation_time_ms=CREATED, now_ms=CREATED
+            pa.table(columns),
+            spec,
+            name=name,
+            table_name=table_name,
+            creation_time_ms=CREATED,
+            now_ms=CREATED,
         )
 
 

@@ -91,6 +91,10 @@ def apply(
     difference also names what cannot be undone. A table that cannot be applied, or whose spec is wrong,
     stops no other table: at the end each is named with its reason.
 
+    Published segments change only when servers load them again. So segments whose servers lack an index or a
+    column are reloaded, at most eight at a time, until every server has them; what needs a rebuild is named,
+    and what published segments do not allow is refused.
+
     With --json the command asks no question: add --yes or --dry-run. The config of a REALTIME table passes
     `realtime preflight` first: where that refuses, nothing of the table is changed. Exits 0 when Pinot has
     what the specs say (or would have, with --dry-run), 1 when a table is left out or the answer is no, 2
@@ -283,9 +287,9 @@ def _show_plan(console: Console, plan: ApplyPlan) -> None:
                     Text(_shown(difference.in_spec), style="green"),
                 )
             console.print(grid)
-    for change in plan.changes:
-        if change.verdict in (Verdict.REBUILD, Verdict.REFUSED):
-            console.print(Text.assemble((f"{change.verdict}: ", "bold yellow"), str(change)))
+    for one in plan.changes:
+        if one.verdict in (Verdict.REBUILD, Verdict.REFUSED):
+            console.print(Text.assemble((f"{one.verdict}: ", "bold yellow"), str(one)))
     if plan.reload.segments:
         why = f": {', '.join(plan.reload.reasons)}" if plan.reload.reasons else ""
         console.print(Text(f"{plan.reload} will be reloaded, at most {AT_A_TIME} at a time{why}"))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject, JsonValue
 from pinot_assets.segment.column.types import DEFAULT_MAX_LENGTH, Column, FieldType, implicit_default
@@ -24,7 +24,6 @@ from pinot_assets.segment.config.column_encoding import ColumnSettings, read_col
 from pinot_assets.segment.config.segment_spec import BUILD_INVERTED, DEFAULT_FPP, REFERENCE_SERVER
 from pinot_assets.segment.values.partition import Partitioning, read_partitionings
 from pinot_assets.table_spec.blocks.ingestion import DEFAULT_MAX_ROWS, FileIngestion
-from pinot_assets.table_spec.tables.specs import TableSpec
 from pinot_assets.table_spec.yaml.document import canonical_json
 
 COLUMNS: Final = "columns"
@@ -34,8 +33,13 @@ READER: Final = "recordReader.prop."
 TRANSFORM_CONFIGS: Final = "transformConfigs"
 """Pinot's own functions; those of columns that the schema lacks are beside `columns`."""
 _CSV: Final = {
-    **{"delimiter": ",", "quoteCharacter": '"', "fileFormat": "default", "nullStringValue": ""},
-    **{"multiValueDelimiter": ";", "multiValueDelimiterEnabled": "true", "skipHeader": "false"},
+    "delimiter": ",",
+    "quoteCharacter": '"',
+    "fileFormat": "default",
+    "nullStringValue": "",
+    "multiValueDelimiter": ";",
+    "multiValueDelimiterEnabled": "true",
+    "skipHeader": "false",
 }
 """What the csv reader does without a setting (`CsvSettings`)."""
 AT_BUILD: Final = "createInvertedIndexDuringSegmentGeneration"
@@ -53,7 +57,8 @@ _INDEX_CONFIGS: Final = {"bloom": "bloomFilterConfigs", "json": "jsonIndexConfig
 _INDEX_DEFAULTS: Final[dict[str, JsonObject]] = {
     "bloom": {"fpp": DEFAULT_FPP, "maxSizeInBytes": 0, "loadOnHeap": False},
     "json": {
-        **{"maxLevels": -1, "maxValueLength": 0},
+        "maxLevels": -1,
+        "maxValueLength": 0,
         **dict.fromkeys(("excludeArray", "disableCrossArrayUnnest", "skipInvalidJson"), False),
     },
 }
@@ -98,8 +103,24 @@ class Recipe:
         return _fingerprint(self.write)
 
 
-def recipe_of(spec: TableSpec) -> Recipe:
-    """Return the recipe of a checked spec."""
+class OfOfflineTable(Protocol):
+    """What a recipe needs of a `TableSpec`, which a module of this folder cannot import."""
+
+    @property
+    def schema_json(self) -> JsonObject:
+        """The Pinot schema."""
+
+    @property
+    def table_json(self) -> JsonObject:
+        """The table config."""
+
+    @property
+    def ingestion(self) -> FileIngestion:
+        """How files become segments."""
+
+
+def recipe_of(spec: OfOfflineTable) -> Recipe:
+    """Return the recipe of a checked `TableSpec`."""
     return recipe_from(spec.schema_json, spec.table_json, spec.ingestion)
 
 
@@ -210,9 +231,7 @@ def _stored(given: ColumnSettings, partitioning: Partitioning | None) -> JsonObj
             },
             "indexes.dictionary.intern": dictionary.get("intern"),
             "compressionCodec": next(filter(None, encoding), None),
-            **{
-                key: _text(forward.get(key) or properties.get(older)) for key, older in _FORWARD.items()
-            },
+            **{key: _text(forward.get(key) or properties.get(older)) for key, older in _FORWARD.items()},
             "nullHandlingEnabled": given.column.nullable or None,
             "segmentPartitionConfig": partitioning and _partitions(partitioning),
             "timestampConfig": entry.get("timestampConfig"),
@@ -256,9 +275,11 @@ def _of_table(table_config: JsonMapping) -> JsonObject:
     settings = {key: _switch(indexing.get(key)) for key in _OF_TABLE}
     if is_true(custom.get(BUILD_INVERTED)):
         settings[AT_BUILD] = True
-    if trees := settings["starTreeIndexConfigs"]:
+    if trees := indexing.get("starTreeIndexConfigs"):
         # Pinot fills in `maxLeafRecords: 0`, which means its default.
-        settings["starTreeIndexConfigs"] = [_said({**tree, "maxLeafRecords": tree.get("maxLeafRecords") or None}) for tree in trees]
+        settings["starTreeIndexConfigs"] = [
+            _said({**tree, "maxLeafRecords": tree.get("maxLeafRecords") or None}) for tree in trees
+        ]
     said = _said(settings)
     return {key: value for key, value in said.items() if value is not False and value != _USUAL.get(key)}
 
@@ -266,9 +287,7 @@ def _of_table(table_config: JsonMapping) -> JsonObject:
 def _row_limits(ingestion: FileIngestion) -> JsonObject:
     rows = ingestion.max_rows_per_segment
     limit = None if rows == DEFAULT_MAX_ROWS else rows
-    return _said(
-        {"maxNumRecordsPerSegment": limit, "desiredSegmentSize": ingestion.desired_segment_bytes}
-    )
+    return _said({"maxNumRecordsPerSegment": limit, "desiredSegmentSize": ingestion.desired_segment_bytes})
 
 
 def _said(values: Mapping[str, JsonValue]) -> JsonObject:

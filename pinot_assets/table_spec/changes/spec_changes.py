@@ -16,7 +16,14 @@ from typing import Final
 
 from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.core.untrusted import whole_number
-from pinot_assets.table_spec.changes.recipe import AT_BUILD, COLUMNS, INDEXES, READER, TRANSFORM_CONFIGS, Recipe
+from pinot_assets.table_spec.changes.recipe import (
+    AT_BUILD,
+    COLUMNS,
+    INDEXES,
+    READER,
+    TRANSFORM_CONFIGS,
+    Recipe,
+)
 from pinot_assets.table_spec.yaml.document import canonical_json
 
 
@@ -141,8 +148,8 @@ def _of_table(tables: _Tables) -> Iterator[SpecChange]:
         before, now = tables.before.get(setting), tables.now.get(setting)
         if setting == TRANSFORM_CONFIGS:  # of columns that the schema lacks
             for column in _differing(before or {}, now or {}):
-                values = (one.get(column) for one in (before or {}, now or {}))
-                yield SpecChange(column, setting, *values, *_VALUES)
+                was, is_ = ((one or {}).get(column) for one in (before, now))
+                yield SpecChange(column, setting, was, is_, *_VALUES)
         else:
             reason = _TABLE_RULES.get(setting) or (_VALUES if setting.startswith(READER) else _STORED)
             yield SpecChange("", setting, before, now, *(reason(tables) if callable(reason) else reason))
@@ -150,9 +157,8 @@ def _of_table(tables: _Tables) -> Iterator[SpecChange]:
 
 def _of_column(pair: _Pair) -> Iterator[SpecChange]:
     if pair.before is None or pair.now is None:
-        reason = _added(pair) if pair.before is None else _REMOVED
-        values = [one and one["dataType"] for one in (pair.before, pair.now)]
-        yield SpecChange(pair.name, COLUMN, *values, *reason)
+        was, is_ = pair.both("dataType")
+        yield SpecChange(pair.name, COLUMN, was, is_, *(_added(pair) if pair.before is None else _REMOVED))
         return
     for setting in _differing(pair.before, pair.now):
         reason = _COLUMN_RULES.get(setting, _STORED)
@@ -179,12 +185,22 @@ def _joined(changes: list[SpecChange], columns: int) -> Iterator[SpecChange]:
 # --- reasons -------------------------------------------------------------------------------------
 
 _NULLS: Final = "nullHandlingEnabled"
-_VALUES: Final = (Verdict.REBUILD, "published rows have the values of before until their files are read again")
-_ROWS: Final = (Verdict.REBUILD, "published segments have the rows of before until their files are read again")
+_VALUES: Final = (
+    Verdict.REBUILD,
+    "published rows have the values of before until their files are read again",
+)
+_ROWS: Final = (
+    Verdict.REBUILD,
+    "published segments have the rows of before until their files are read again",
+)
 _STORED: Final = (Verdict.REBUILD, "servers do not change this in a segment: it is written when it is built")
 _LATER_FILES: Final = (Verdict.NOTHING, "it decides what happens to files that are read from now on")
 _LATER_SEGMENTS: Final = (Verdict.NOTHING, "it applies to segments that are built from now on")
 _SERVERS: Final = (Verdict.RELOAD, "servers carry it out when they reload the segments")
+_ONE_OR_SEVERAL: Final = (
+    Verdict.REFUSED,
+    "one query cannot combine segments with one value a row and with several: add a new column",
+)
 _REMOVED: Final = (
     Verdict.REFUSED,
     "Pinot never removes a column from a schema, and published segments still have it",
@@ -196,8 +212,8 @@ def _added(pair: _Pair) -> _Reason:
         return Verdict.REBUILD, "its values are computed from the source files"
     return (
         Verdict.RELOAD,
-        "until they reload, servers leave published segments out of queries that name the column; then it has "
-        "its default null value there, and a rebuild reads the values that the files have",
+        "until they reload, servers leave published segments out of queries that name it; then it has its "
+        "default null value there, and a rebuild reads the values that the files have",
     )
 
 
@@ -205,13 +221,9 @@ def _data_type(pair: _Pair) -> _Reason:
     before, now = pair.both("dataType")
     if {before, now} <= _NUMBERS:
         return _VALUES
-    return Verdict.REFUSED, f"one query cannot combine segments with {before} and with {now}: add a new column"
-
-
-def _single_value(pair: _Pair) -> _Reason:
     return (
         Verdict.REFUSED,
-        "one query cannot combine segments with one value a row and with several: add a new column",
+        f"one query cannot combine segments with {before} and with {now}: add a new column",
     )
 
 
@@ -300,10 +312,6 @@ def _star_tree(tables: _Tables) -> _Reason:
     return Verdict.REBUILD, "servers remove star-trees only while enableDynamicStarTreeCreation is on"
 
 
-def _dynamic_star_tree(tables: _Tables) -> _Reason:
-    return Verdict.NOTHING, "it says that servers build and remove star-trees when they reload"
-
-
 def _optimize(setting: str) -> Callable[[_Tables], _Reason]:
     """Return the rule of one switch by which values decide about dictionaries."""
 
@@ -326,7 +334,7 @@ _TableRule = _Reason | Callable[[_Tables], _Reason]
 
 _COLUMN_RULES: Final[dict[str, _Rule]] = {
     "dataType": _data_type,
-    "singleValueField": _single_value,
+    "singleValueField": _ONE_OR_SEVERAL,
     "fieldType": _VALUES,
     "defaultNullValue": _VALUES,
     "transforms": _VALUES,
@@ -364,7 +372,10 @@ _TABLE_RULES: Final[dict[str, _TableRule]] = {
     "sortedColumn": (Verdict.REBUILD, "rows are sorted when a segment is built"),
     "starTreeIndexConfigs": _star_tree,
     "enableDefaultStarTree": _star_tree,
-    "enableDynamicStarTreeCreation": _dynamic_star_tree,
+    "enableDynamicStarTreeCreation": (
+        Verdict.NOTHING,
+        "it says that servers build and remove star-trees when they reload",
+    ),
     "multiColumnTextIndexConfig": _SERVERS,
     "columnMinMaxValueGeneratorMode": (Verdict.NOTHING, "segments have the least and greatest values anyway"),
     "rangeIndexVersion": (Verdict.REBUILD, "servers keep the range index that a segment has"),
@@ -373,4 +384,3 @@ _TABLE_RULES: Final[dict[str, _TableRule]] = {
     "optimizeDictionaryType": _BY_VALUES,
     **dict.fromkeys(("noDictionarySizeRatioThreshold", "noDictionaryCardinalityRatioThreshold"), _BY_VALUES),
 }
-

@@ -26,7 +26,13 @@ from pinot_assets.table_spec.blocks.pinot_reach import literal_secrets, refused_
 from pinot_assets.table_spec.changes.recipe import recipe_from, recipe_of
 from pinot_assets.table_spec.changes.spec_changes import COLUMN, SpecChange, Verdict, spec_changes
 from pinot_assets.table_spec.tables.difference import SpecDifference, diff_schema, diff_table
-from pinot_assets.table_spec.tables.reload import Progress, ReloadPlan, carry_out, ignore_progress, plan_reload
+from pinot_assets.table_spec.tables.reload import (
+    Progress,
+    ReloadPlan,
+    carry_out,
+    ignore_progress,
+    plan_reload,
+)
 from pinot_assets.table_spec.tables.specs import AnyTableSpec, LeftOut, RealtimeTableSpec, TableSpec
 from pinot_assets.table_spec.yaml.document import show_path
 
@@ -100,7 +106,9 @@ def plan_apply(spec: AnyTableSpec, store: PinotClient) -> ApplyPlan:
         # Pinot fills in defaults: without a difference, a recipe of what it holds may differ all the same.
         held = recipe_from(schema, table, spec.ingestion)
         changes = spec_changes(held, recipe, spec.ingestion.min_server)
-    return ApplyPlan(spec, of_schema, of_table, lasting, changes, plan_reload(spec.name, recipe, changes, store))
+    return ApplyPlan(
+        spec, of_schema, of_table, lasting, changes, plan_reload(spec.name, recipe, changes, store)
+    )
 
 
 def refuse_unless_valid(plan: ApplyPlan, store: PinotClient) -> None:
@@ -126,7 +134,7 @@ def refuse_unless_valid(plan: ApplyPlan, store: PinotClient) -> None:
 
 
 def apply_plan(plan: ApplyPlan, store: PinotClient, on_progress: Progress = ignore_progress) -> None:
-    """Carry out a plan: the schema, the table config, then the reloads. Read back what Pinot holds afterwards.
+    """Carry out a plan: schema, table config, reloads. Read back what Pinot holds afterwards.
 
     Pinot is first asked whether it would accept both. If this call created the schema and Pinot then refuses
     the table, the schema is deleted again: it would block the correction of itself.
@@ -138,8 +146,9 @@ def apply_plan(plan: ApplyPlan, store: PinotClient, on_progress: Progress = igno
         refuse_unless_valid(plan, pinot)
         if left := [] if plan.holds_configs else _applied(plan, pinot):
             raise SpecDrift(
-            f"Pinot accepted the configs of {plan.spec.name} but did not keep all of them:{_listed(left)}",
-            hint="this Pinot does not know these settings, or rewrites them: remove them from the spec",
+                f"Pinot accepted the configs of {plan.spec.name} but did not keep all of them:"
+                + _listed(left),
+                hint="this Pinot does not know these settings, or rewrites them: remove them from the spec",
             )
         if isinstance(plan.spec, TableSpec) and plan.reload.segments:
             carry_out(plan.reload, plan.spec.name, recipe_of(plan.spec), pinot, on_progress)
@@ -165,15 +174,17 @@ def _applied(plan: ApplyPlan, store: PinotClient) -> list[SpecDifference]:
 
 
 def _write_schema(plan: ApplyPlan, store: PinotClient) -> None:
-    """Create or update the schema. One that Pinot finds incompatible is replaced: `_refuse_changes` has passed
-    it, so that a rebuild, or no segment at all, makes it right."""
+    """Create or update the schema. One that Pinot finds incompatible is replaced, because
+    `_refuse_changes` found that published segments allow it."""
     schema = plan.spec.schema_json
     try:
         store.put_schema(schema)
     except (SwitchStateUnknown, PinotUnreachable):
         raise
     except PinotError:
-        changes_columns = any(one.path.startswith(_COLUMN) and one.in_pinot for one in plan.schema.differences)
+        changes_columns = any(
+            one.path.startswith(_COLUMN) and one.in_pinot for one in plan.schema.differences
+        )
         if not changes_columns or not isinstance(plan.spec, TableSpec):
             raise
         if store.get_realtime_config(plan.spec.name) is not None:

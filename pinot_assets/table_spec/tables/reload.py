@@ -57,9 +57,7 @@ class ReloadPlan:
         return f"{len(self.segments):,} of {plural(self.of, 'segment')}"
 
 
-def plan_reload(
-    table: str, recipe: Recipe, changes: Iterable[SpecChange], store: PinotClient
-) -> ReloadPlan:
+def plan_reload(table: str, recipe: Recipe, changes: Iterable[SpecChange], store: PinotClient) -> ReloadPlan:
     """Compare what servers hold with a recipe. This changes nothing.
 
     :param changes: what is about to change in Pinot; nothing where it holds the spec already.
@@ -130,9 +128,7 @@ def _told(table: str, name: str, store: PinotClient) -> str:
         return ""
 
 
-def _is_done(
-    table: str, name: str, job: str, plan: ReloadPlan, recipe: Recipe, store: PinotClient
-) -> bool:
+def _is_done(table: str, name: str, job: str, plan: ReloadPlan, recipe: Recipe, store: PinotClient) -> bool:
     if not job or store.is_reloaded(job):
         return True
     # Pinot 0.11 may never report a fast reload; what a segment lacked shows it, too.

@@ -26,7 +26,8 @@ def test_each_kind_has_its_verdict(kind: Kind) -> None:
     assert worst(spec_changes(kind.before.recipe, kind.after.recipe)) == kind.before_1_1
     for change in changes:
         assert change.before != change.now
-        assert change.why and not change.why.endswith(".")
+        assert change.why
+        assert not change.why.endswith(".")
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)

@@ -155,7 +155,9 @@ def test_servers_that_never_reload_end_the_wait(folder: Folder, pinot: FakePinot
         pinot.fail_to_load("flights", name)
     clock.on_pause = lambda: [pinot.reload_slowly(name, looks=10**6) for name in MANY] and None
     clock.on_pause()
-    with pytest.raises(PinotError, match=r"8 segments \(s00, s01, s02, s03, s04, …\) of flights were not reloaded"):
+    with pytest.raises(
+        PinotError, match=r"8 segments \(s00, s01, s02, s03, s04, …\) of flights were not reloaded"
+    ):
         carry_out(plan.reload, "flights", recipe_of(spec), pinot, clock=clock)
     assert clock.ms >= 1_800_000
 
@@ -186,7 +188,9 @@ def test_a_reload_that_is_broken_off_goes_on(folder: Folder, pinot: FakePinot) -
 
 
 def test_what_only_a_rebuild_does_reloads_nothing(folder: Folder, pinot: FakePinot) -> None:
-    plan = applied(folder.load(change=lambda w: w["table"]["tableIndexConfig"].update(sortedColumn=["carrier"])), pinot)
+    plan = applied(
+        folder.load(change=lambda w: w["table"]["tableIndexConfig"].update(sortedColumn=["carrier"])), pinot
+    )
     assert [one.verdict for one in plan.changes] == [Verdict.REBUILD]
     assert "reload_segment" not in pinot.calls
 
