@@ -29,7 +29,7 @@ from pinot_assets.session.detect.table_status import (
 )
 from pinot_assets.session.stores.clients import open_source, open_staging
 from pinot_assets.session.stores.session_store import SessionStore
-from pinot_assets.session.values.outdated import NO_NEED, RebuildNeed, need_of_listing
+from pinot_assets.session.values.outdated import NO_NEED, RebuildNeed, need_of_listing, outdated_values
 from pinot_assets.session.values.state import Session, utc_iso, utc_text
 from pinot_assets.session.values.trouble import again_ms, has_lasted, since_ms
 from pinot_assets.source.readiness import unready_words
@@ -158,7 +158,10 @@ def status_values(status: TableStatus, rows: FirstQuery) -> JsonObject:
             "removals": len(observation.hold.removals),
             "rebuilds": observation.hold.rebuilds,
         },
-        "tableSpec": {"outdated": status.need.possible.values, "sourceGone": status.need.gone.values},
+        "tableSpec": {
+            "outdated": outdated_values(status.need.possible),
+            "sourceGone": outdated_values(status.need.gone),
+        },
         "leaseHolder": str(observation.holder) if observation.holder else None,
         "nextStep": status.report.do or None,
         "nextCommand": status.report.command or None,

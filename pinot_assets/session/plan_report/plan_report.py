@@ -23,6 +23,7 @@ from pinot_assets.session.values.outdated import (
     RebuildNeed,
     RebuildRequest,
     change_values,
+    outdated_values,
     spec_changes_since,
 )
 from pinot_assets.session.values.plan import Changes, Row, as_built, segments_from
@@ -293,8 +294,9 @@ def plan_values(plan: PlanReport) -> JsonObject:
         "build": {"files": [row.uri for row in plan.build], "bytes": plan.build_bytes, "kept": plan.kept},
         "tableSpec": {
             "changes": [change_values(change) for change in plan.spec_changes],
-            "outdated": plan.need.possible.values,
-            "sourceGone": plan.need.gone.values | {"uris": [file.uri for file in plan.need.gone.files]},
+            "outdated": outdated_values(plan.need.possible),
+            "sourceGone": outdated_values(plan.need.gone)
+            | {"uris": [file.uri for file in plan.need.gone.files]},
             "rebuilds": sorted(plan.rebuilds),
         },
         "segments": {

@@ -112,27 +112,6 @@ class Outdated:
         more = f" and {len(names) - SETTINGS_SHOWN:,} more" if len(names) > SETTINGS_SHOWN else ""
         return f"{'rows' if rows else 'their form'} changed by {', '.join(names[:SETTINGS_SHOWN])}{more}"
 
-    @property
-    def values(self) -> JsonObject:
-        """The same for other programs."""
-        return {
-            "revision": self.now,
-            "segments": sum(len(file.outputs) for file in self.files),
-            "files": len(self.files),
-            "rows": sum(file.rows for file in self.files),
-            "bytes": sum(file.fingerprint.size for file in self.files),
-            "cpuSeconds": round(sum(file.seconds for file in self.files), 3),
-            "older": [
-                {
-                    "revision": one.revision,
-                    "files": len(one.files),
-                    "segments": sum(len(file.outputs) for file in one.files),
-                    "changes": [change_values(change) for change in one.changes],
-                }
-                for one in self.older
-            ],
-        }
-
 
 def _revisions(older: Sequence[OlderFiles]) -> str:
     numbers = [str(one.revision) for one in older]
@@ -144,6 +123,27 @@ def _revisions(older: Sequence[OlderFiles]) -> str:
 def setting_name(change: SpecChange) -> str:
     """Return a changed setting as people name it: `filter`, `dataType of price`."""
     return f"{change.setting} of {change.column}" if change.column else change.setting
+
+
+def outdated_values(found: Outdated) -> JsonObject:
+    """Return outdated files for other programs."""
+    return {
+        "revision": found.now,
+        "segments": sum(len(file.outputs) for file in found.files),
+        "files": len(found.files),
+        "rows": sum(file.rows for file in found.files),
+        "bytes": sum(file.fingerprint.size for file in found.files),
+        "cpuSeconds": round(sum(file.seconds for file in found.files), 3),
+        "older": [
+            {
+                "revision": one.revision,
+                "files": len(one.files),
+                "segments": sum(len(file.outputs) for file in one.files),
+                "changes": [change_values(change) for change in one.changes],
+            }
+            for one in found.older
+        ],
+    }
 
 
 def change_values(change: SpecChange) -> JsonObject:

@@ -13,6 +13,7 @@ from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.session.values.outdated import (
     need_of_listing,
     outdated,
+    outdated_values,
     spec_changes_since,
     stored_recipe,
     waiting_words,
@@ -62,7 +63,7 @@ def test_files_of_an_older_revision_are_outdated_and_unknown_ones_are_not(
         "3 of 4 segments were built under revision 1 (now 2): rows changed by recordReader.prop.delimiter"
     )
     assert found.effort == "2 files of 200 B with 15 rows; about 4 s of CPU, as last time"
-    assert found.values["older"][0]["changes"][0]["setting"] == "recordReader.prop.delimiter"
+    assert outdated_values(found)["older"][0]["changes"][0]["setting"] == "recordReader.prop.delimiter"
 
 
 def test_a_change_that_needs_no_rebuild_makes_no_file_outdated(tmp_path: Path, before: Snapshot) -> None:
