@@ -29,7 +29,13 @@ from pinot_assets.session.detect.table_status import (
 )
 from pinot_assets.session.stores.clients import open_source, open_staging
 from pinot_assets.session.stores.session_store import SessionStore
-from pinot_assets.session.values.outdated import NO_NEED, RebuildNeed, need_of_listing, outdated_values
+from pinot_assets.session.values.outdated import (
+    NO_NEED,
+    RebuildNeed,
+    need_of_listing,
+    outdated_values,
+    waiting_words,
+)
 from pinot_assets.session.values.state import Session, utc_iso, utc_text
 from pinot_assets.session.values.trouble import again_ms, has_lasted, since_ms
 from pinot_assets.source.readiness import unready_words
@@ -197,8 +203,8 @@ def status_lines(status: TableStatus, rows: FirstQuery, now_ms: int) -> Iterator
     yield "source", f"{plural(listing.listed, 'file')} listed: {listing}"
     for unready in filter(None, (listing.waiting, listing.later)):
         yield "", escape(unready_words(unready))
-    for part in filter(lambda part: part.older, (status.need.possible, status.need.gone)):
-        yield "spec", escape(str(part))
+    for text in waiting_words(spec.name, status.need):
+        yield "spec", escape(text)
     if session is None:
         yield "session", "none open"
     else:

@@ -63,7 +63,7 @@ def look_at(
 
 
 def summary(answers: tuple[CheckResult, ...]) -> str:
-    """Return a line such as `10 checks, 2 failed: orphans, freshness`."""
+    """Return a line such as `11 checks, 2 failed: orphans, freshness`."""
     failed = [a.name if a.known else f"{a.name} (not known)" for a in answers if not a.passed]
     return f"{len(answers):,} checks, " + (
         f"{len(failed):,} failed: {', '.join(failed)}" if failed else "all passed"

@@ -22,7 +22,7 @@ from model.world.lives import (
     write,
 )
 from model.world.process import Kind, Trouble
-from model.world.table import CLUSTER, TABLE, ModelTable, run
+from model.world.table import CLUSTER, TABLE, ModelTable, rebuild, run
 
 from pinot_assets.errors import RebuildRefused
 from pinot_assets.session.driver import Driver
@@ -55,16 +55,10 @@ def published(mode: str, **options: object) -> ModelTable:
 def rebuild_of(files: str = "") -> Callable[[Driver], TriggerReport]:
     """The whole job of `pinot-assets rebuild`."""
 
-    def rebuild(driver: Driver) -> TriggerReport:
-        request = RebuildRequest(files)
-        report = driver.trigger_planned(driver.plan(request).planned.plan_basis.hash, request)
-        if report.result in (TriggerResult.STAGED, TriggerResult.FAILED):
-            _, findings = driver.audit()
-            if not any(f.blocks for f in findings):
-                driver.publish()
-        return report
+    def job(driver: Driver) -> TriggerReport:
+        return rebuild(driver, files)
 
-    return rebuild
+    return job
 
 
 def store_of(table: ModelTable) -> SessionStore:

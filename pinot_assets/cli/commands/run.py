@@ -28,7 +28,15 @@ SHOWN = 10
 """The most names shown of files that a run left out, and of files that failed so far."""
 FILES_BUILT = "files_built"
 """The check that fails where files failed, each of which the end of a run names."""
-STYLES = {"+": "green", "~": "yellow", "-": "red", "=": "dim", "h": "magenta", "…": "cyan"}
+STYLES = {
+    "+": "green",
+    "~": "yellow",
+    "-": "red",
+    "=": "dim",
+    "r": "blue",
+    "h": "magenta",
+    "…": "cyan",
+}
 """Colours of the marks before files."""
 LABEL = 13
 

@@ -350,6 +350,7 @@ _OLDER_SPEC: Final = "segments-that-an-older-table-spec-built"
 def _outdated(facts: StatusFacts, _: int) -> StatusReport | None:
     """Files that cannot be built again come first: a person has to decide about them."""
     table, need = facts.table, facts.need
+    command = "" if facts.holder else f"pinot-assets rebuild {table}"
     published_ms = facts.snapshot.published_ms if facts.snapshot else 0
     if need.gone.older:
         lacking = f"the source lacks {names_of(need.gone.files, 3)}"
@@ -359,7 +360,7 @@ def _outdated(facts: StatusFacts, _: int) -> StatusReport | None:
             f"{table}: {need.gone}, and cannot be built again, because {lacking}",
             seen_by_queries(facts.snapshot),
             "put these files back into the source and rebuild, or undo the change of the table spec",
-            f"pinot-assets rebuild {table}",
+            command,
             _OLDER_SPEC,
             published_ms,
         )
@@ -370,8 +371,8 @@ def _outdated(facts: StatusFacts, _: int) -> StatusReport | None:
         TableCondition.OUTDATED,
         f"{table}: {need.possible}",
         seen_by_queries(facts.snapshot),
-        "look at what a rebuild takes, and rebuild",
-        f"pinot-assets rebuild {table}",
+        "" if facts.holder else "look at what a rebuild takes, and rebuild",
+        command,
         _OLDER_SPEC,
         published_ms,
     )

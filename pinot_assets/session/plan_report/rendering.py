@@ -29,7 +29,15 @@ SHOWN = 20
 FILES_SHOWN = 5
 """Files of a rollback that are named."""
 
-MARKS = {"new": "+", "rewritten": "~", "deleted": "-", "touched": "=", "held": "h", "waiting": "…"}
+MARKS = {
+    "new": "+",
+    "rewritten": "~",
+    "deleted": "-",
+    "touched": "=",
+    "again": "r",
+    "held": "h",
+    "waiting": "…",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,11 @@ def file_counts(plan: PlanReport) -> Iterator[Line]:
         if files := plan.of_kind(kind):
             more = " (another fingerprint, the same content: not read again)" if kind == "touched" else ""
             yield Line(kind, f"{plural(len(files), 'file')}{_bytes_of(files)}{more}")
+    if again := [row for row in plan.build if row.uri in plan.rebuilds]:
+        amount = size(sum(row.planned.size for row in again))
+        yield Line(
+            "again", f"{plural(len(again), 'file')}, {amount}: the same content under a changed table spec"
+        )
     if plan.held:
         yield Line("held back", f"{plural(len(plan.held), 'file')} after a rollback, until `resume`", True)
     looked = plan.decision.looked
@@ -62,6 +75,8 @@ def file_lines(plan: PlanReport) -> Iterator[tuple[str, str, str]]:
     many more."""
     for kind in ("new", "rewritten", "deleted", "touched"):
         yield from _some(kind, [(_below(plan, c.uri), _versions(c)) for c in plan.of_kind(kind)])
+    again = [row for row in plan.build if row.uri in plan.rebuilds]
+    yield from _some("again", [(_below(plan, row.uri), version_words(row.planned)) for row in again])
     yield from _some("held", [(_below(plan, c.uri), _versions(c)) for c in plan.held])
     looked = plan.decision.looked
     unready: tuple[Unready, ...] = (*looked.readiness.later, *looked.readiness.waiting) if looked else ()

@@ -73,6 +73,8 @@ def test_it_shows_what_a_rebuild_takes_and_asks() -> None:
     assert "outdated 4 of 4 segments were built under revision 1 (now 2)" in text
     assert "this run builds again: 3 files of 9 B with 4 rows" in text
     assert "→ a new session builds 3 files of 9 B (3 of them again)" in text
+    assert "again 3 files, 9 B: the same content under a changed table spec" in text
+    assert " r A 2 B " in text
     assert "Build these files of model again?" in text
 
 
