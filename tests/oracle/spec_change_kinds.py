@@ -128,6 +128,19 @@ def side_of(parts: JsonObject, table: str = "t") -> Side:
     return Side(schema, config, FileIngestion.model_validate(model_input(parts["ingestion"])))
 
 
+def known_to_0_11(side: Side) -> bool:
+    """Whether 0.11.0 takes all settings: `indexes` of a field, indexes of several columns, inverted indexes
+    without dictionary, compression beside one."""
+    indexing, fields = side.config["tableIndexConfig"], side.config["fieldConfigList"]
+    raw = {*indexing.get("noDictionaryColumns", ())}
+    return (
+        not any("indexes" in field for field in fields)
+        and not any("compressionCodec" in field and field["encodingType"] == "DICTIONARY" for field in fields)
+        and "multiColumnTextIndexConfig" not in indexing
+        and not raw.intersection(indexing.get("invertedIndexColumns", ()))
+    )
+
+
 def _read() -> tuple[Kind, ...]:
     file = yaml.safe_load(Path(__file__).with_name("spec_changes.yaml").read_text(encoding="utf-8"))
     return tuple(

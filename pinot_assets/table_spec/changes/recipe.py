@@ -77,8 +77,8 @@ _OF_TABLE: Final = (
     *("multiColumnTextIndexConfig", "columnMinMaxValueGeneratorMode", "rangeIndexVersion", AT_BUILD),
 )
 """Keys of `tableIndexConfig` that are not about one column."""
-_USUAL: Final = {"rangeIndexVersion": 2, "noDictionarySizeRatioThreshold": 0.85}
-"""Values that Pinot fills in."""
+_FILLED_IN: Final = {"rangeIndexVersion": (2,), "noDictionarySizeRatioThreshold": (0.85, 0)}
+"""Values that Pinot fills in, the ratio of 0 up to 0.11: it means no ratio there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,8 +280,11 @@ def _of_table(table_config: JsonMapping) -> JsonObject:
         settings["starTreeIndexConfigs"] = [
             _said({**tree, "maxLeafRecords": tree.get("maxLeafRecords") or None}) for tree in trees
         ]
-    said = _said(settings)
-    return {key: value for key, value in said.items() if value is not False and value != _USUAL.get(key)}
+    return {
+        key: value
+        for key, value in _said(settings).items()
+        if value is not False and value not in _FILLED_IN.get(key, ())
+    }
 
 
 def _row_limits(ingestion: FileIngestion) -> JsonObject:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -129,9 +130,13 @@ def _told(table: str, name: str, store: PinotClient) -> str:
 
 
 def _is_done(table: str, name: str, job: str, plan: ReloadPlan, recipe: Recipe, store: PinotClient) -> bool:
-    if not job or store.is_reloaded(job):
+    if not job:
         return True
-    # Pinot 0.11 may never report a fast reload; what a segment lacked shows it, too.
+    # Pinot 0.11 may never report a fast reload, and forgets a job if two are stored at a time. What a segment
+    # lacked shows that it is reloaded, too.
+    with suppress(PinotNotFound):
+        if store.is_reloaded(job):
+            return True
     return bool(plan.segments[name]) and not _lacking(table, recipe, [name], store)
 
 

@@ -108,6 +108,7 @@ class FakePinot:
         self.loaded_crcs: dict[tuple[str, str], int] = {}
         """(server, segment) → another CRC than the one that was pushed."""
         self._jobs: dict[str, int] = {}
+        self._forgets_jobs = False
         self._reloads_slowly: dict[str, int] = {}
         self.unaskable: SpecError | None = None
         """Why servers cannot be asked with the settings of this machine."""
@@ -171,6 +172,10 @@ class FakePinot:
     def reload_slowly(self, segment: str, looks: int) -> None:
         """The next reload of the segment is over at the `looks`-th look at its job."""
         self._reloads_slowly[segment] = looks
+
+    def forget_jobs(self) -> None:
+        """Pinot stores no job of reloads from now on, as 0.11 where two are stored at a time."""
+        self._forgets_jobs = True
 
     def fail_to_load(self, table: str, segment: str) -> None:
         """Servers keep the segment as it is when they are told to reload it."""
@@ -336,7 +341,8 @@ class FakePinot:
             if name not in fake_table.stuck:
                 fake_table.held[name] = self._loaded(table, fake_table.segments[name])
             job = str(uuid.uuid4())
-            self._jobs[job] = self._reloads_slowly.pop(name, 0)
+            if not self._forgets_jobs:
+                self._jobs[job] = self._reloads_slowly.pop(name, 0)
             return job
 
     def is_reloaded(self, job: str) -> bool:

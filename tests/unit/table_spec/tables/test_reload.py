@@ -209,3 +209,19 @@ def test_without_segments_pinot_decides(folder: Folder) -> None:
     applied(folder.load(), pinot)
     plan = applied(folder.load(change=index("carrier")), pinot)
     assert plan.reload.segments == {}
+
+
+def test_a_job_that_pinot_forgets_is_over_when_nothing_is_lacking(folder: Folder, pinot: FakePinot) -> None:
+    pinot.forget_jobs()
+    applied(folder.load(change=index("carrier")), pinot)
+    assert all(inverted(pinot, "carrier"))
+
+
+def test_a_column_that_gets_another_type_gets_another_schema(folder: Folder, pinot: FakePinot) -> None:
+    def change(whole: JsonObject) -> None:
+        whole["schema"]["dimensionFieldSpecs"][1]["dataType"] = "LONG"
+
+    plan = applied(folder.load(change=change), pinot)
+    assert [(one.setting, one.verdict) for one in plan.changes] == [("dataType", Verdict.REBUILD)]
+    assert "replace_schema" in pinot.calls
+    assert plan_apply(folder.load(change=change), pinot).changes_nothing
