@@ -14,7 +14,7 @@ ON_PINOT := $(if $(filter command,$(firstword $(origin PINOT))),--pinot '$(PINOT
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo realtime-demo audit-demo test test-all oracle ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster bench-cli bench-location simulate-demo docs check dev down lock audit-deps smoke smoke-lowest sbom release clean
+.PHONY: help install demo realtime-demo audit-demo evolve-demo test test-all oracle ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster bench-cli bench-location simulate-demo docs check dev down lock audit-deps smoke smoke-lowest sbom release clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ realtime-demo: $(DONE) ## Take the deep store, then a server, from a REALTIME ta
 
 audit-demo: $(DONE) ## Lose half of a file's rows in three ways; each tier of the audit stops one of them (three minutes)
 	@$(BIN)/python -m demos audit $(ON_PINOT)
+
+evolve-demo: $(DONE) ## Change a published table in five ways under query load: index, column, filter, type, and back (four minutes)
+	@$(BIN)/python -m demos evolve $(ON_PINOT)
 
 test: check ## Run all tests, integration included, after the static checks
 	@$(BIN)/pytest $(SPREAD) --maxfail=20

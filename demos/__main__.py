@@ -1,4 +1,4 @@
-"""`python -m demos [audit | realtime]`: run the demo of `make demo`, `audit-demo` or `realtime-demo`.
+"""`python -m demos [audit | evolve | realtime]`: run the demo of `make demo`, `audit-demo`, ….
 
 `--pinot RELEASE` runs it on that release of Pinot, as `pinot-assets local up --pinot` starts it.
 """
@@ -14,7 +14,12 @@ from pinot_assets.cli.terminal import Terminal
 from pinot_assets.core.interrupts import SAID, end_at_once_from_now_on, take_signals
 from pinot_assets.errors import PinotAssetsError
 
-FOLDERS = {"story": "demo", "audit": "audit-demo", "realtime": "realtime-demo"}
+FOLDERS = {
+    "story": "demo",
+    "audit": "audit-demo",
+    "evolve": "evolve-demo",
+    "realtime": "realtime-demo",
+}
 """The folder of each demo's stack, below `.pinot-assets`; each demo is a module with a function `tell`."""
 
 

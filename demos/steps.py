@@ -7,7 +7,7 @@ without any code of the project's readers.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
@@ -155,9 +155,12 @@ class World:
         for day in days:
             self.add(day)
 
-    def answer(self) -> QueryAnswer:
-        """Return the answer of the load's query for a table that has exactly these files."""
-        counted = totals(row for rows in self._present.values() for row in rows)
+    def answer(self, keeps: Callable[[Flight], bool] = lambda _: True) -> QueryAnswer:
+        """Return the answer of the load's query for a table that has exactly these files.
+
+        :param keeps: whether the table has a row of its file.
+        """
+        counted = totals(row for rows in self._present.values() for row in rows if keeps(row))
         return answer((carrier, *figures) for carrier, figures in counted.items())
 
     def _put(self, day: date, rows: Sequence[Flight]) -> None:

@@ -20,6 +20,7 @@ from pinot_assets.core.text import plural
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.detect.table_status import NO_CHANGES, StatusReport, facts_of, table_status
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.values.outdated import need_of_listing
 from pinot_assets.session.values.state import Session
 from pinot_assets.table_spec import TableSpec
 
@@ -54,7 +55,9 @@ def of_status(status: StatusReport, environ: Mapping[str, str]) -> Metadata:
 def status_after(driver: Driver) -> StatusReport:
     """Return the status at the end of a run, which has just compared the source: no change waits by then."""
     newest = driver.clients.store.newest_session()
-    facts = facts_of(driver.spec, driver.observe(), newest, NO_CHANGES)
+    seen = driver.observe()
+    need = need_of_listing(driver.spec, seen.snapshot, seen.hold, (), ())
+    facts = facts_of(driver.spec, seen, newest, NO_CHANGES, need)
     return table_status(facts, time.time_ns() // 1_000_000)
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.core.stored_format import NEWEST
+from pinot_assets.core.stored_format import FIRST, NEWEST
 from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import in_threads
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query, segment_name
@@ -59,7 +59,8 @@ def begin(
     seq, pointer = next_seq(context), context.lease.pointer
     # A new table begins in the newest format; for any other table, only `state upgrade` changes the format.
     number = NEWEST if is_fresh(pointer) else pointer.format
-    plan = replace(plan, session=new_session_id(seq), format=number)
+    recipe = None if number == FIRST else context.recipe
+    plan = replace(plan, session=new_session_id(seq), format=number, recipe=recipe)
     refuse_too_many(context, plan, current)
     if current is None:
         # Check before the first session, while nothing is stored yet (R28).

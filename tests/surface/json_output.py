@@ -51,6 +51,7 @@ MEANINGS: JsonObject = {
     "cli.commands.snapshots:answer": RowCount,
     "session.plan_report.plan_report:fingerprint.to_json()": Fingerprint,
     "cli.commands.session:state": FileState,
+    "cli.commands.tables:change": SpecChange,
     "cli.commands.tables:note": Note,
     "cli.commands.tables:change": SpecChange,
     "cli.commands.tables:problem": Problem,

@@ -26,7 +26,7 @@ from pinot_assets.session.commit.gate import (
 )
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
-from pinot_assets.session.values.plan import Plan, segments_from, segments_to
+from pinot_assets.session.values.plan import Plan, as_built, segments_from, segments_to, superseded
 from pinot_assets.session.values.progress import RunPhase
 from pinot_assets.session.values.state import Mode, PushKind, Session, State, utc_text
 from pinot_assets.snapshot.manifest import Snapshot
@@ -133,9 +133,12 @@ def why_paused(
 ) -> SwitchConflict | None:
     """Return the error if another writer's entry hides published segments (rule R5), else None. Only reads.
 
-    Append replaces nothing, and swap replaces whatever is visible, so neither is paused.
+    Swap replaces whatever is visible, and append nothing but files that it builds again: else they are not
+    paused.
     """
-    if current is None or plan.mode is not Mode.SYNC:
+    if current is None or plan.mode is Mode.SWAP:
+        return None
+    if plan.mode is Mode.APPEND and not superseded(as_built(plan), current):
         return None
     hidden = (set(current.segments) - visible) & context.pinot.all_segments(context.table)
     if not hidden:

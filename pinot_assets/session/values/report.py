@@ -39,6 +39,7 @@ class TriggerReport:
     :ivar listed: number of matching files in the source.
     :ivar files: these files by URI, as listed; None when the trigger did not list.
     :ivar new: new files; with `rewritten` and `deleted`, the differences between listing and ledger.
+    :ivar rebuilt: published files that it builds again under another recipe.
     :ivar built: receipts of this trigger.
     :ivar kept: files whose earlier receipt was used again.
     :ivar build_seconds: wall time of the build; 0 when nothing was to be built.
@@ -55,6 +56,7 @@ class TriggerReport:
     new: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
+    rebuilt: tuple[str, ...] = ()
     built: tuple[Receipt, ...] = ()
     kept: int = 0
     failed: tuple[Failure, ...] = ()
@@ -67,6 +69,8 @@ class TriggerReport:
     def work(self) -> str:
         """What changed in the source, and what was built of it, in one line."""
         changes = f"{len(self.new):,} new, {len(self.rewritten):,} rewritten, {len(self.deleted):,} deleted"
+        if self.rebuilt:
+            changes += f", {len(self.rebuilt):,} to rebuild"
         kept = f", kept {self.kept:,}" if self.kept else ""
         return f"{changes}; built {len(self.built):,} of {plural(self.listed, 'file')} listed{kept}"
 

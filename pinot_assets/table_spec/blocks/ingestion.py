@@ -177,6 +177,8 @@ class FileIngestion(BaseModel):
         Literal["APPLY", "REFUSE"], AnyCase(), Field(alias="emptySourceAction")
     ] = "APPLY"
     """What to do when the source has no file any more: empty the table, or refuse."""
+    on_spec_change: Annotated[Literal["ask", "rebuild"], AnyCase(), Field(alias="onSpecChange")] = "ask"
+    """Published files that the changed spec would build otherwise: say so, or build them again."""
     min_server: Annotated[Server, Field(alias="minServer")] = "0.11"
     """The oldest Pinot server that must be able to read the segments."""
     min_file_age_sec: Annotated[Count, Field(alias="minFileAgeSec")] = 0

@@ -170,6 +170,7 @@ _BESIDE: Final = {
     "badRowDaysToKeep": ("onBadRow",),
     "onBadRow": ("maxBadRows",),
     "sweepSeconds": (_QUEUE, "inputDirURI"),
+    "onSpecChange": ("consistentPushSwapEnabled", "ingestionMode"),
     _QUEUE: ("sweepSeconds", "inputDirURI"),
 }
 """Further keys that a rule of one line looks at; two rules of one key share them."""
@@ -210,6 +211,7 @@ def _other_notes(case: Case) -> Iterable[tuple[str, bool, str]]:
     bad_rows = f"rows that cannot be read are put aside, up to {spec.max_bad_rows} of each file"
     sweep_alone = spec.notification_queue is None and "sweepSeconds" in written
     zone_alone = spec.schedule is None and "scheduleTimezone" in written
+    written_of_swap = spec.mode == "swap" and "onSpecChange" in written
     return (
         ("sensorRetries", spec.sensor_retries and spec.retries == 0, retries),
         ("clearConsistentPushState", spec.clear_state, clear),
@@ -220,6 +222,7 @@ def _other_notes(case: Case) -> Iterable[tuple[str, bool, str]]:
         ("badRowDaysToKeep", days_alone, "only counts for rows that earlier runs put aside"),
         ("onBadRow", spec.on_bad_row == "quarantine", bad_rows),
         ("sweepSeconds", sweep_alone, "has no effect without notificationQueue"),
+        ("onSpecChange", written_of_swap, "has no effect: a swap builds all files when the spec has changed"),
     )
 
 
@@ -232,6 +235,14 @@ def _refusals(case: Case) -> Iterator[tuple[RuleFinding, bool]]:
         "write segmentIngestionType: REFRESH in table.ingestionConfig.batchIngestionConfig",
     )
     yield replacing, spec.mode != "append" and not case.around.is_refresh
+    rebuilding = RuleFinding(
+        "onSpecChange",
+        "rebuild needs a REFRESH table: in other tables Pinot deletes at once what is replaced, so a revert "
+        "would be impossible",
+        "write segmentIngestionType: REFRESH in table.ingestionConfig.batchIngestionConfig, or ask",
+    )
+    rebuilds = spec.on_spec_change == "rebuild"
+    yield rebuilding, rebuilds and spec.mode == "append" and not case.around.is_refresh
     yield RuleFinding("desiredSegmentSize", "is not above 0"), spec.desired_segment_bytes == 0
     is_s3 = spec.input_dir_uri.lower().startswith(("s3:", "s3a:", "s3n:", "${"))
     of_s3 = RuleFinding(_QUEUE, "is only for buckets of S3: no other store sends to SQS", "remove it")

@@ -29,6 +29,8 @@ FEW = {"ingestionMode": "append"}
         ({"snapshotsToKeep": "30"}, "snapshots_to_keep", 30),
         ({"snapshotDaysToKeep": 14}, "snapshot_days_to_keep", 14),
         ({"emptySourceAction": "refuse"}, "empty_source_action", "REFUSE"),
+        ({}, "on_spec_change", "ask"),
+        ({"onSpecChange": "Rebuild"}, "on_spec_change", "rebuild"),
         ({"minServer": 1.5}, "min_server", "1.5"),
         ({}, "min_file_age_sec", 0),
         ({"minFileAgeSec": "30"}, "min_file_age_sec", 30),
@@ -230,6 +232,7 @@ def test_swap_is_enough_by_itself(folder):
         ),
         ({"maxBadRows": "101%"}, "maxBadRows", "is above 100%", ""),
         ({"maxBadRows": "-1"}, "maxBadRows", "neither a number of rows nor a percentage", ""),
+        ({"onSpecChange": "reload"}, "onSpecChange", "is not one of ask, rebuild", ""),
         ({"onMissingColumn": "skip"}, "onMissingColumn", "is not one of null, fail", ""),
         ({"schedule": "${CRON}"}, "schedule", "environment", ""),
         ({"scheduleTimezone": "Berlin"}, "scheduleTimezone", "not a time zone", ""),
@@ -327,7 +330,9 @@ def test_headers_that_the_readers_take(folder, block):
     assert folder.problems(block) == []
 
 
-@pytest.mark.parametrize("mode", [{"ingestionMode": "sync"}, {"consistentPushSwapEnabled": "true"}])
+@pytest.mark.parametrize(
+    "mode", [{"ingestionMode": "sync"}, {"consistentPushSwapEnabled": "true"}, {"onSpecChange": "rebuild"}]
+)
 def test_modes_that_replace_need_a_refresh_table(folder, mode):
     (problem,) = folder.problems(
         mode,
@@ -337,6 +342,11 @@ def test_modes_that_replace_need_a_refresh_table(folder, mode):
     )
     assert problem.key == f"fileIngestion.{next(iter(mode))}"
     assert "segmentIngestionType: REFRESH" in (problem.fix or "")
+
+
+def test_a_swap_has_no_use_for_on_spec_change(folder):
+    notes = folder.notes({"consistentPushSwapEnabled": "true", "onSpecChange": "rebuild"})
+    assert "a swap builds all files" in notes["fileIngestion.onSpecChange"]
 
 
 def with_functions(whole):
