@@ -53,7 +53,6 @@ MEANINGS: JsonObject = {
     "cli.commands.session:state": FileState,
     "cli.commands.tables:change": SpecChange,
     "cli.commands.tables:note": Note,
-    "cli.commands.tables:change": SpecChange,
     "cli.commands.tables:problem": Problem,
 }
 """What the source does not say by itself: which class is written, or which method is asked."""
