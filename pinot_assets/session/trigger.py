@@ -37,7 +37,7 @@ from pinot_assets.session.recover.lost_pointer import catch_up, rebuild_if_lost
 from pinot_assets.session.rollback.rollback import finish_rollback
 from pinot_assets.session.values import trouble
 from pinot_assets.session.values.outdated import waiting_words
-from pinot_assets.session.values.plan import Plan, with_receipts, without_files
+from pinot_assets.session.values.plan import Plan, RowStatus, with_receipts, without_files
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, Outcome, PushKind, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
@@ -231,10 +231,11 @@ def _build_and_stage(
     plan = without_files(with_receipts(plan, receipts), frozenset(f.uri for f in failed))
     if failed and not (plan.done or plan.removals or plan.touched):
         return report(TriggerResult.FAILED, _give_up(context, session, "every file failed"))
-    if plan.to_build:
+    live = (row for row in plan.rows if row.status is not RowStatus.GONE)
+    if lacking := [row for row in live if row.ordinal not in receipts]:
         raise SessionError(
-            f"{plural(len(plan.to_build), 'file')} of {session.id} without a valid receipt after the build",
-            why=f"first: {plan.to_build[0].uri}",
+            f"{plural(len(lacking), 'file')} of {session.id} without a valid receipt after the build",
+            why=f"first: {lacking[0].uri}",
             hint="check that the staging area keeps what is written; the next trigger builds them again",
         )
     session = strategy_of(session).stage(context, session, plan, {o: r for o, (_, r) in receipts.items()})
