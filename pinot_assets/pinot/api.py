@@ -235,16 +235,16 @@ class PinotClient(Protocol):
     def reload_segment(self, table: str, name: str) -> str:
         """Make the servers of a segment load it again, now with the stored schema and table config.
 
-        On return the servers have only been told. Queries see the segment as it was until each has loaded it.
+        On return the servers only have the message: queries see the segment as before until it is loaded.
 
-        :returns: the id of Pinot's job, for `is_reloaded`.
+        :returns: the id of Pinot's job, for `ask_if_reloaded`.
         :raises PinotNotFound: no such segment.
         """
 
-    def is_reloaded(self, job: str) -> bool:
+    def ask_if_reloaded(self, job: str) -> bool:
         """Whether every server of the job's segment has loaded it since the job was stored.
 
-        Pinot 0.11 stores a job after it has told the servers: a server that is faster never counts.
+        Pinot 0.11 stores a job after its message to the servers: a server that is faster never counts.
 
         :raises PinotNotFound: no such job; Pinot keeps the newest hundred of a table.
         """

@@ -173,8 +173,8 @@ class HttpPinotClient(Controller):
             raise PinotError(f"the answer to the reload of {name} names no job", why=answer)
         return job[1]
 
-    def is_reloaded(self, job: str) -> bool:
-        """See `PinotClient.is_reloaded`."""
+    def ask_if_reloaded(self, job: str) -> bool:
+        """See `PinotClient.ask_if_reloaded`."""
         status = self._get(f"/segments/segmentReloadStatus/{quoted(job)}")
         return bool(status["successCount"] >= status["totalSegmentCount"])
 

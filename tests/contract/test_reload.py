@@ -77,7 +77,7 @@ def test_a_reload_is_reported(answering_lab: ContractLab) -> None:
     def reported() -> bool:
         job = lab.pinot.reload_segment(lab.table, "a")
         try:
-            lab.eventually(lambda: lab.pinot.is_reloaded(job))
+            lab.eventually(lambda: lab.pinot.ask_if_reloaded(job))
         except AssertionError:
             return False
         return True
@@ -91,7 +91,7 @@ def test_what_is_not_there_is_not_reloaded(answering_lab: ContractLab) -> None:
     with pytest.raises(PinotNotFound):
         lab.pinot.reload_segment(lab.table, "nosuch")
     with pytest.raises(PinotNotFound):
-        lab.pinot.is_reloaded("nosuch")
+        lab.pinot.ask_if_reloaded("nosuch")
 
 
 def test_another_type_needs_another_schema(answering_lab: ContractLab) -> None:

@@ -74,7 +74,7 @@ def spec_changes(before: Recipe, now: Recipe, oldest_server: str = "0.11") -> tu
     :param oldest_server: the oldest server that holds the segments, `major.minor`: the spec's `minServer`.
     """
     major, minor = (whole_number(part) or 0 for part in (*oldest_server.split("."), "0")[:2])
-    tables = _Tables({**before.read, **before.write}, {**now.read, **now.write}, (major, minor))
+    tables = _TableSettings({**before.read, **before.write}, {**now.read, **now.write}, (major, minor))
     was, is_ = _columns(before), _columns(now)
     found = [*_of_table(tables)]
     for name in sorted(was.keys() | is_.keys()):
@@ -82,7 +82,7 @@ def spec_changes(before: Recipe, now: Recipe, oldest_server: str = "0.11") -> tu
     return tuple(_joined(found, len(was.keys() & is_.keys())))
 
 
-def worst(changes: Iterable[SpecChange]) -> Verdict:
+def worst_verdict(changes: Iterable[SpecChange]) -> Verdict:
     """Return the verdict that covers all changes; NOTHING without any."""
     return max((change.verdict for change in changes), key=_ORDER.index, default=Verdict.NOTHING)
 
@@ -109,7 +109,7 @@ _Reason = tuple[Verdict, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Tables:
+class _TableSettings:
     """The settings of the whole table, before and now."""
 
     before: JsonObject
@@ -132,7 +132,7 @@ class _Pair:
     name: str
     before: JsonObject | None
     now: JsonObject | None
-    tables: _Tables
+    tables: _TableSettings
 
     def both(self, setting: str) -> tuple[JsonValue, JsonValue]:
         return (self.before or {}).get(setting), (self.now or {}).get(setting)
@@ -143,7 +143,7 @@ def _columns(recipe: Recipe) -> dict[str, JsonObject]:
     return {name: {**values, **write.get(name, {})} for name, values in read.items()}
 
 
-def _of_table(tables: _Tables) -> Iterator[SpecChange]:
+def _of_table(tables: _TableSettings) -> Iterator[SpecChange]:
     for setting in _differing(tables.before, tables.now):
         before, now = tables.before.get(setting), tables.now.get(setting)
         if setting == TRANSFORM_CONFIGS:  # of columns that the schema lacks
@@ -306,16 +306,16 @@ def _without_dictionary(key: str, pair: _Pair) -> _Reason | None:
     )
 
 
-def _star_tree(tables: _Tables) -> _Reason:
+def _star_tree(tables: _TableSettings) -> _Reason:
     if tables.now.get("enableDynamicStarTreeCreation"):
         return _SERVERS
     return Verdict.REBUILD, "servers remove star-trees only while enableDynamicStarTreeCreation is on"
 
 
-def _optimize(setting: str) -> Callable[[_Tables], _Reason]:
+def _optimize(setting: str) -> Callable[[_TableSettings], _Reason]:
     """Return the rule of one switch by which values decide about dictionaries."""
 
-    def rule(tables: _Tables) -> _Reason:
+    def rule(tables: _TableSettings) -> _Reason:
         if tables.now.get(setting) or not tables.rewrites_forward:
             return _BY_VALUES
         return Verdict.RELOAD, "servers add the dictionaries that are missing when they reload the segments"
@@ -330,7 +330,7 @@ _BY_VALUES: Final = (
 
 
 _Rule = _Reason | Callable[[_Pair], _Reason]
-_TableRule = _Reason | Callable[[_Tables], _Reason]
+_TableRule = _Reason | Callable[[_TableSettings], _Reason]
 
 _COLUMN_RULES: Final[dict[str, _Rule]] = {
     "dataType": _data_type,

@@ -14,14 +14,14 @@ from typing import Final
 
 from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import MONOTONIC, Clock, Deadline
-from pinot_assets.errors import PinotError, PinotNotFound
+from pinot_assets.errors import PinotError, PinotNotFound, PinotUnreachable
 from pinot_assets.pinot.api import PinotClient
 from pinot_assets.table_spec.changes.lacking import lacking
 from pinot_assets.table_spec.changes.recipe import Recipe
 from pinot_assets.table_spec.changes.spec_changes import SpecChange, Verdict
 
 AT_A_TIME: Final = 8
-"""Number of segments that servers are told to reload at a time: a reload costs them CPU and disk."""
+"""Most segments that reload at a time: a reload costs servers CPU and disk."""
 _PAUSE: Final = 0.5
 _AGAIN_S: Final = 60.0
 """Seconds after which a segment is asked for once more: Pinot 0.11 may never report a fast reload."""
@@ -65,12 +65,15 @@ def plan_reload(table: str, recipe: Recipe, changes: Iterable[SpecChange], store
     :raises PinotError: Pinot could not be asked.
     """
     names = store.all_segments(table)
+    if not names:
+        return ReloadPlan()
     reloads = any(change.verdict is Verdict.RELOAD for change in changes)
-    if not names or not (reloads or (by_pinot := store.needs_reload(table)) is not False):
+    needed = True if reloads else _ask_if_needed(table, store)
+    if needed is False:
         return ReloadPlan(of=len(names))
     reasons = _lacking(table, recipe, names, store)
     # Servers do not report everything: a reload that Pinot or a change asks for is of all segments.
-    if reloads or (by_pinot and not reasons):
+    if reloads or (needed and not reasons):
         reasons = {name: reasons.get(name, ()) for name in sorted(names)}
     return ReloadPlan(reasons, len(names))
 
@@ -95,8 +98,8 @@ def carry_out(
     done = 0
     while waiting or running:
         for name in [waiting.popleft() for _ in range(min(len(waiting), AT_A_TIME - len(running)))]:
-            running[name], asked[name] = _told(table, name, store), deadline.waited
-        ended = [name for name, job in running.items() if _is_done(table, name, job, plan, recipe, store)]
+            running[name], asked[name] = _start(table, name, store), deadline.waited
+        ended = [name for name, job in running.items() if _ask_if_done(table, name, job, plan, recipe, store)]
         for name in ended:
             del running[name]
         done += len(ended)
@@ -112,7 +115,7 @@ def carry_out(
         else:
             deadline.pause(_PAUSE)
             for name in [name for name in running if deadline.waited - asked[name] >= _AGAIN_S]:
-                running[name], asked[name] = _told(table, name, store), deadline.waited
+                running[name], asked[name] = _start(table, name, store), deadline.waited
     if left := _lacking(table, recipe, store.all_segments(table) & plan.segments.keys(), store):
         raise PinotError(
             f"{_some(left)} of {table} were reloaded and are still not as the spec says",
@@ -121,7 +124,17 @@ def carry_out(
         )
 
 
-def _told(table: str, name: str, store: PinotClient) -> str:
+def _ask_if_needed(table: str, store: PinotClient) -> bool | None:
+    """Return what Pinot says; None from a release that does not say, or if not all servers answer it."""
+    try:
+        return store.needs_reload(table)
+    except PinotUnreachable:
+        raise
+    except PinotError:
+        return None
+
+
+def _start(table: str, name: str, store: PinotClient) -> str:
     """Start the reload of a segment; return its job, "" if the segment is gone."""
     try:
         return store.reload_segment(table, name)
@@ -129,13 +142,15 @@ def _told(table: str, name: str, store: PinotClient) -> str:
         return ""
 
 
-def _is_done(table: str, name: str, job: str, plan: ReloadPlan, recipe: Recipe, store: PinotClient) -> bool:
+def _ask_if_done(
+    table: str, name: str, job: str, plan: ReloadPlan, recipe: Recipe, store: PinotClient
+) -> bool:
     if not job:
         return True
     # Pinot 0.11 may never report a fast reload, and forgets a job if two are stored at a time. What a segment
     # lacked shows that it is reloaded, too.
     with suppress(PinotNotFound):
-        if store.is_reloaded(job):
+        if store.ask_if_reloaded(job):
             return True
     return bool(plan.segments[name]) and not _lacking(table, recipe, [name], store)
 

@@ -345,8 +345,8 @@ class FakePinot:
                 self._jobs[job] = self._reloads_slowly.pop(name, 0)
             return job
 
-    def is_reloaded(self, job: str) -> bool:
-        with self._call("is_reloaded"):
+    def ask_if_reloaded(self, job: str) -> bool:
+        with self._call("ask_if_reloaded"):
             if job not in self._jobs:
                 raise PinotNotFound(f"no job {job}")
             self._jobs[job] -= 1

@@ -10,7 +10,7 @@ import pytest
 from oracle.spec_change_kinds import KINDS, Kind
 
 from pinot_assets.table_spec.changes.recipe import Recipe
-from pinot_assets.table_spec.changes.spec_changes import SpecChange, Verdict, spec_changes, worst
+from pinot_assets.table_spec.changes.spec_changes import SpecChange, Verdict, spec_changes, worst_verdict
 from pinot_assets.table_spec.yaml.document import canonical_json
 
 
@@ -22,8 +22,8 @@ def keys(changes: tuple[SpecChange, ...]) -> list[str]:
 def test_each_kind_has_its_verdict(kind: Kind) -> None:
     changes = spec_changes(kind.before.recipe, kind.after.recipe, "1.5")
     assert sorted(keys(changes)) == sorted(kind.changes)
-    assert worst(changes) == kind.verdict
-    assert worst(spec_changes(kind.before.recipe, kind.after.recipe)) == kind.before_1_1
+    assert worst_verdict(changes) == kind.verdict
+    assert worst_verdict(spec_changes(kind.before.recipe, kind.after.recipe)) == kind.before_1_1
     for change in changes:
         assert change.before != change.now
         assert change.why

@@ -225,3 +225,13 @@ def test_a_column_that_gets_another_type_gets_another_schema(folder: Folder, pin
     assert [(one.setting, one.verdict) for one in plan.changes] == [("dataType", Verdict.REBUILD)]
     assert "replace_schema" in pinot.calls
     assert plan_apply(folder.load(change=change), pinot).changes_nothing
+
+
+def test_servers_are_compared_where_pinot_cannot_say(folder: Folder, pinot: FakePinot) -> None:
+    def fails() -> None:
+        raise PinotError("needReload was refused", why="a server did not answer")
+
+    spec = folder.load(change=index("carrier"))
+    pinot.update_table(spec.table_json)
+    pinot.before("needs_reload", fails)
+    assert len(plan_apply(spec, pinot).reload.segments) == len(MANY)
