@@ -110,7 +110,7 @@ def inspected(build_spec: BuildSpec, task: FileTask, look: Callable[[Path], None
     """
     try:
         with temporary_folder("build") as folder, closing(_heartbeat(build_spec, task)):
-            read, _ = _fetch(build_spec, task.file.uri, folder / "source")
+            read, _ = fetch(build_spec, task.file.uri, folder / "source")
             check_not_torn(task.file.uri, read.size, build_spec.input_format)
             look(folder / "source")
             return read
@@ -132,7 +132,7 @@ def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, s
         build_spec.schema, build_spec.table_config, min_server=build_spec.min_server
     )
     local = folder / "source"
-    read, sha256 = _fetch(build_spec, task.file.uri, local)
+    read, sha256 = fetch(build_spec, task.file.uri, local)
     signs.worked()
     check_not_torn(task.file.uri, read.size, build_spec.input_format)
     verdicts = _verdicts(build_spec, task, folder)
@@ -182,7 +182,7 @@ def _filtered(build_spec: BuildSpec, verdicts: BadRowPolicy, rows: int) -> int:
     return max(0, verdicts.rows - verdicts.bad_rows - rows)
 
 
-def _fetch(build_spec: BuildSpec, uri: str, local: Path) -> tuple[Fingerprint, str]:
+def fetch(build_spec: BuildSpec, uri: str, local: Path) -> tuple[Fingerprint, str]:
     """Copy one version of the file; return that version and the sha256 of the copy (edge case E1).
 
     :raises SettingError: the policy says that the file is no data, as this machine sees it.

@@ -25,7 +25,7 @@ from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import write_cluster_marker
 from pinot_assets.session.values.plan import Changes, Plan, Receipts, Row, RowStatus, segments_from
-from pinot_assets.session.values.report import notes_on
+from pinot_assets.session.values.report import WARNING, notes_on, small_files, small_published
 from pinot_assets.session.values.state import (
     Mode,
     ObjectRef,
@@ -83,6 +83,11 @@ def begin(
     )
     open_session(context, session, pointer.hold)
     context.note(f"session {session.id} ({session.mode.lower()}): {plural(len(plan.rows), 'file')} to build")
+    small = small_files(
+        (r.planned.size for r in plan.to_build), small_published(current.files) if current else 0
+    )
+    if small is not None:
+        context.note(f"{WARNING} {small}")
     if context.mode is Mode.APPEND and changes.rewritten:
         context.note(
             f"{len(changes.rewritten):,} rewritten files are added beside their older versions (append)"

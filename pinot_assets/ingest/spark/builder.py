@@ -31,6 +31,7 @@ from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, ignore_
 from pinot_assets.ingest.contract.failures import Death, death_of
 from pinot_assets.ingest.contract.task_outputs import HeartbeatReader
 from pinot_assets.ingest.spark.file_jobs import RestartedFiles, SparkFiles
+from pinot_assets.ingest.spark.java_errors import cause_of
 from pinot_assets.ingest.spark.tasks import Build, Finished, Results, build_in_worker
 from pinot_assets.ingest.task import build_alone, build_file
 from pinot_assets.snapshot.receipt import FileResult
@@ -140,13 +141,6 @@ def _outcome(job: Future[list[FileResult]], description: str) -> list[FileResult
             why=cause_of(error),
             hint="see Spark's UI or log for the executor that failed; files that are built are kept",
         ) from error
-
-
-def cause_of(error: Exception) -> str:
-    """Return the line of a Py4J error that names the cause; the rest is two stack traces."""
-    lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
-    named = [line for line in lines if line.startswith("org.apache.spark.SparkException")]
-    return (named or lines or [type(error).__name__])[0][:500]
 
 
 T = TypeVar("T")

@@ -16,8 +16,10 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from threading import Lock
 from typing import Final, TypeVar, cast
 
@@ -31,12 +33,17 @@ from pinot_assets.errors import BuildError, PinotAssetsError, SourceChanged
 from pinot_assets.ingest.contract.accepted_rows import TargetSchema
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
 from pinot_assets.ingest.contract.failures import Death, death_of, failure_of
+from pinot_assets.ingest.contract.spark_formats import SPARK_LACKS
+from pinot_assets.ingest.spark.arrow_frame import METADATA, arrow_frame, with_metadata
 from pinot_assets.ingest.spark.expression import first_line
+from pinot_assets.ingest.spark.file_checks import check_binary
 from pinot_assets.ingest.spark.jvm import exit_of_jvm, is_stopped, silent_on_pandas
+from pinot_assets.ingest.spark.own_reader import look_at_columns, read_through
 from pinot_assets.ingest.spark.query import (
     check_expressions,
     columns_read,
     missing_columns,
+    reads_all_columns,
     shaped,
     untouched_json,
 )
@@ -113,6 +120,20 @@ class SparkEnded(BuildError):
         self.code: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedFile:
+    """A file whose rows Spark SQL can take.
+
+    :ivar version: the version that a task checked.
+    :ivar frame: its rows, None if it has no columns: it is blank.
+    :ivar check: reads a local copy as the job does, and raises what is wrong with it.
+    """
+
+    version: Fingerprint
+    frame: DataFrame | None
+    check: Callable[[Path], None]
+
+
 class SparkFiles:
     """Builds files by jobs in one running Spark.
 
@@ -133,12 +154,16 @@ class SparkFiles:
         self.moved = ReadCounts(session.sparkContext, self._group).moved
         # PySpark logs the whole stack trace of every refused expression; our error already names the cause.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-        check_readers(self._session, build_spec)
+        self._open = self._open_here
+        if build_spec.input_format not in SPARK_LACKS:
+            self._open = self._open_by_spark
+            check_readers(self._session, build_spec)
         check_expressions(self._session, query, build_spec.table)
         self._columns = columns_read(self._session, query, self._target)
+        self._used = None if reads_all_columns(self._session, query) else frozenset(self._columns)
         self._texts = untouched_json(self._session, query, self._target)
-        self._look = partial(look_at_file, build_spec, frozenset(self._columns))
         self._under_way: set[int] = set()
+        self._check_binary = partial(check_binary, input_format=build_spec.input_format)
 
     def results(self, tasks: Sequence[FileTask]) -> Results:
         """Yield each file's result when it is done, None after every wait. An early exit cancels the jobs.
@@ -176,17 +201,19 @@ class SparkFiles:
     def _once(self, task: FileTask) -> FileResult:
         uri = task.file.uri
         context = self._session.sparkContext
+        opened: OpenedFile | None = None
         try:
             context.setJobGroup(self._group, f"{self._build_spec.table}: {uri}", interruptOnCancel=True)
             use_in_thread(self._session)
-            version = self._in_task(self._look, task)
-            if isinstance(version, Failure):
-                return version
-            frame = open_file(self._session, self._build_spec, uri, self._texts)
-            same_file(uri, version, size_for_spark(self._session, uri))
-            if frame is None:  # Spark cannot tell a blank file from a broken one; the direct reader can
-                return self._in_task(partial(confirm_blank, self._build_spec, version), task)
-            return self._written(task, version, frame)
+            found = self._open(task)
+            if isinstance(found, Failure):
+                return found
+            opened = found
+            if (
+                opened.frame is None
+            ):  # Spark cannot tell a blank file from a broken one; the direct reader can
+                return self._in_task(partial(confirm_blank, self._build_spec, opened.version), task)
+            return self._written(task, opened.version, opened.frame)
         except PinotAssetsError as error:
             return failure_of(self._build_spec, task, error)
         except Exception as error:
@@ -195,8 +222,33 @@ class SparkFiles:
             if (death := death_of(str(error))) is not None:
                 return death.failure(self._build_spec, task, first_line(error))
             if isinstance(error, _SPARKS):
-                return self._judged(task, first_line(error))
+                return self._judged(task, opened, first_line(error))
             return failure_of(self._build_spec, task, error)  # fails this file only
+
+    def _open_by_spark(self, task: FileTask) -> OpenedFile | Failure:
+        look = partial(look_at_file, self._build_spec, frozenset(self._columns))
+        version = self._in_task(look, task)
+        if isinstance(version, Failure):
+            return version
+        uri = task.file.uri
+        frame = open_file(self._session, self._build_spec, uri, self._texts)
+        same_file(uri, version, size_for_spark(self._session, uri))
+        return OpenedFile(version, frame, self._check_binary)
+
+    def _open_here(self, task: FileTask) -> OpenedFile | Failure:
+        look = partial(look_at_columns, self._build_spec, self._used)
+        found = self._in_task(look, task)
+        if isinstance(found, Failure):
+            return found
+        version, schema = found
+        check = partial(read_through, self._build_spec, schema)
+        if not schema.names:
+            return OpenedFile(version, None, check)
+        with _WARNINGS, silent_on_pandas():
+            frame = arrow_frame(self._session, self._build_spec, task, version, schema)
+        if METADATA in self._columns:
+            frame = with_metadata(frame, task.file.uri, version)
+        return OpenedFile(version, frame, check)
 
     def _written(self, task: FileTask, version: Fingerprint, frame: DataFrame) -> FileResult:
         missing = missing_columns(frame, self._query, self._columns)
@@ -207,10 +259,12 @@ class SparkFiles:
         [row] = job.collect()
         return cast(FileResult, pickle.loads(row[0]))
 
-    def _judged(self, task: FileTask, why: str) -> FileResult:
+    def _judged(self, task: FileTask, opened: OpenedFile | None, why: str) -> FileResult:
         """Return the failure after Spark failed. A task checks the file: Spark's error names no culprit."""
+        version = None if opened is None else opened.version
+        check = self._check_binary if opened is None else opened.check
         try:
-            return self._in_task(partial(find_fault, self._build_spec, why), task)
+            return self._in_task(partial(find_fault, self._build_spec, version, check, why), task)
         except _SPARKS as error:
             if (death := death_of(str(error))) is not None:
                 return death.failure(self._build_spec, task, first_line(error))

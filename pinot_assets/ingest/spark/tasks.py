@@ -25,11 +25,11 @@ from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchem
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.contract.failures import failure_of
+from pinot_assets.ingest.contract.spark_formats import SPARK_LACKS
 from pinot_assets.ingest.formats.binary_formats import check_values
 from pinot_assets.ingest.formats.csv_file import split_cells
 from pinot_assets.ingest.formats.read import read_batches
 from pinot_assets.ingest.spark.file_checks import (
-    check_binary,
     check_csv,
     check_json,
     check_packing,
@@ -114,11 +114,25 @@ def spark_failed(why: str) -> SparkFailed:
     return SparkFailed("Spark gave the file up", why=why, hint="see Spark's log for the rest")
 
 
-def find_fault(build_spec: BuildSpec, why: str, task: FileTask) -> Failure:
-    """Check a file that Spark gave up, and return its failure; run this in its own task."""
+def find_fault(
+    build_spec: BuildSpec,
+    version: Fingerprint | None,
+    check: Callable[[Path], None],
+    why: str,
+    task: FileTask,
+) -> Failure:
+    """Check a file that Spark gave up, and return its failure; run this in its own task.
+
+    :param version: the version that was checked before; None if Spark failed earlier.
+    :param check: reads the file as Spark's job did, and raises what is wrong with it.
+    :param why: Spark's own message.
+    """
     limit_memory(build_spec.limits.worker_bytes)
-    outcome = inspected(build_spec, task, lambda local: check_binary(local, build_spec.input_format))
-    return outcome if isinstance(outcome, Failure) else failure_of(build_spec, task, spark_failed(why))
+    outcome = inspected(build_spec, task, check)
+    if isinstance(outcome, Failure):
+        return outcome
+    changed = version is not None and outcome != version
+    return failure_of(build_spec, task, _changed(task) if changed else spark_failed(why))
 
 
 def confirm_blank(build_spec: BuildSpec, version: Fingerprint, task: FileTask) -> Receipt | Failure:
@@ -188,10 +202,14 @@ def write_file(
 
 def _same_version(task: FileTask, now: Fingerprint, version: Fingerprint) -> None:
     if now != version:
-        raise SourceChanged(
-            f"{task.file.uri} changed while Spark read it",
-            hint="wait for its writer; the next trigger reads it again",
-        )
+        raise _changed(task)
+
+
+def _changed(task: FileTask) -> SourceChanged:
+    return SourceChanged(
+        f"{task.file.uri} changed while Spark read it",
+        hint="wait for its writer; the next trigger reads it again",
+    )
 
 
 def check_content(build_spec: BuildSpec, task: FileTask, local: Path) -> None:
@@ -199,7 +217,8 @@ def check_content(build_spec: BuildSpec, task: FileTask, local: Path) -> None:
 
     :raises Unreadable: it will not.
     """
-    check_packing(local, task.file.uri, build_spec.input_format)
+    if build_spec.input_format not in SPARK_LACKS:
+        check_packing(local, task.file.uri, build_spec.input_format)
     if build_spec.input_format == "csv":
         check_csv(local, CsvSettings.from_reader(build_spec.reader), build_spec.limits)
     elif build_spec.input_format == "json":

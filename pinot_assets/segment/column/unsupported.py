@@ -84,6 +84,15 @@ class Feature(Enum):
     OLD_SERVER = ("0.11 is the oldest server that was tested", "SERVER_TOO_OLD")
 
 
+FIXES: Final = {
+    Feature.STAR_TREE_AT_BUILD.code: "write enableDynamicStarTreeCreation: true in tableIndexConfig, so that "
+    "the server builds the trees when it loads a segment",
+    Feature.TRANSFORM_OTHER.code: "write transforms and filter in fileIngestion",
+    Feature.GROOVY.code: "write transforms and filter in fileIngestion",
+}
+"""What makes the table work without the refused feature, by the code of the refusal."""
+
+
 class Findings:
     """What a schema and a table config ask for that is refused, or left to the server; for people.
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,9 @@ import pyarrow as pa
 from isal.isal_zlib import adler32
 
 from pinot_assets.errors import BuildError
+from pinot_assets.segment.column.decimals import Values
 from pinot_assets.segment.column.types import UNSAFE_VALUE, Column, DataType, Default, escaped_key, utf16_key
-from pinot_assets.segment.config.segment_spec import Indexes, SegmentSpec
+from pinot_assets.segment.config.segment_spec import Indexes, RowTimes, SegmentSpec
 from pinot_assets.segment.functions.time_format import VALID_FROM_MS, VALID_TO_MS
 from pinot_assets.segment.indexes.bitmaps import bloom_filter, inverted_index, roaring
 from pinot_assets.segment.indexes.dictionary import (
@@ -35,6 +37,7 @@ from pinot_assets.segment.values.hashing import java_texts, plain_texts
 from pinot_assets.segment.values.normalize import NOTHING, Cut, Normalized, normalize
 from pinot_assets.segment.values.ordered_values import OrderedValues, order_values, unordered_values
 from pinot_assets.segment.values.partition import partition_values
+from pinot_assets.segment.values.valid_times import require_valid_times, valid_times
 from pinot_assets.segment.write.metadata import BuiltColumn, SegmentTimes, segment_metadata
 
 _MARKER = bytes.fromhex("deadbeefdeafbead")
@@ -156,8 +159,16 @@ def build_segment(
 
 def _cleaned(table: pa.Table, spec: SegmentSpec, column: Column, now_ms: int) -> Normalized:
     data = table.column(column.name) if column.name in table.column_names else None
-    fill = _time_fill(spec, now_ms) if column.name == spec.time_column else column.default
-    return normalize(column, data, table.num_rows, fill)
+    if column.name != spec.time_column:
+        return normalize(column, data, table.num_rows, column.default)
+    return normalize(column, data, table.num_rows, _time_fill(spec, now_ms), _row_check(spec))
+
+
+def _row_check(spec: SegmentSpec) -> Callable[[Values], npt.NDArray[np.bool_]] | None:
+    if spec.row_times is RowTimes.ANY or spec.time_column is None or spec.time_format is None:
+        return None
+    check = require_valid_times if spec.row_times is RowTimes.VALID else valid_times
+    return partial(check, spec.time_column, spec.time_format)
 
 
 def row_order(keys: Sequence[Codes]) -> Order | None:

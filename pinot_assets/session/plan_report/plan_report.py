@@ -20,6 +20,7 @@ from pinot_assets.session.rollback.retention import foreseen
 from pinot_assets.session.rollback.rollback_plan import revert_until_ms
 from pinot_assets.session.stores.stored_snapshots import SnapshotHeader
 from pinot_assets.session.values.plan import Changes, Row, as_built, segments_from
+from pinot_assets.session.values.report import small_files, small_published
 from pinot_assets.session.values.state import Mode, Owner, utc_iso
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Fingerprint
@@ -102,6 +103,13 @@ class PlanReport:
     def build_bytes(self) -> int:
         """Their size."""
         return sum(row.planned.size for row in self.build)
+
+    @property
+    def small(self) -> str | None:
+        """What it costs that many of these files are small; None if they are not."""
+        current = self.decision.current
+        published = small_published(current.files) if current is not None else 0
+        return small_files((row.planned.size for row in self.build), published)
 
     @property
     def kept(self) -> int:
@@ -264,7 +272,12 @@ def plan_values(plan: PlanReport) -> JsonObject:
             "notReady": [_unready(u) for u in readiness.later] if readiness else [],
             "waiting": [_unready(u) for u in readiness.waiting] if readiness else [],
         },
-        "build": {"files": [row.uri for row in plan.build], "bytes": plan.build_bytes, "kept": plan.kept},
+        "build": {
+            "files": [row.uri for row in plan.build],
+            "bytes": plan.build_bytes,
+            "kept": plan.kept,
+            "small": plan.small,
+        },
         "segments": {
             "visible": len(planned.visible),
             "replaced": planned.segments_from,

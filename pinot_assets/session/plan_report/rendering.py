@@ -45,6 +45,8 @@ def file_counts(plan: PlanReport) -> Iterator[Line]:
         if files := plan.of_kind(kind):
             more = " (another fingerprint, the same content: not read again)" if kind == "touched" else ""
             yield Line(kind, f"{plural(len(files), 'file')}{_bytes_of(files)}{more}")
+    if (small := plan.small) is not None:
+        yield Line("small files", small, True)
     if plan.held:
         yield Line("held back", f"{plural(len(plan.held), 'file')} after a rollback, until `resume`", True)
     looked = plan.decision.looked

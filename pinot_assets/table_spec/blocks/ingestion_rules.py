@@ -18,6 +18,7 @@ from typing import Final
 
 from pinot_assets.core.installation_policy import Policy, PolicyRefusal
 from pinot_assets.errors import BuildError, SourceError, SpecError
+from pinot_assets.ingest.contract.spark_formats import SPARK_LACKS
 from pinot_assets.source import resolve_env
 from pinot_assets.source.allowed_places import (
     refused_by_spark,
@@ -107,9 +108,14 @@ class Case:
         return [key for key in sorted(self.written) if key == "filter" or key.startswith(f"{TRANSFORMS}.")]
 
     @property
-    def reads_by_spark(self) -> bool:
-        """Whether Spark's own readers read the files; SQL, and Pinot's transforms and filter, need them."""
+    def goes_through_spark(self) -> bool:
+        """Whether the rows go through Spark SQL: expressions, and Pinot's transforms and filter, need it."""
         return bool(self.sql_keys) or self.spec.engine == "spark" or self.around.has_transforms
+
+    @property
+    def reads_by_spark(self) -> bool:
+        """Whether Spark's own readers open the files. Those of formats that it lacks are read by ours."""
+        return self.goes_through_spark and self.spec.input_format not in SPARK_LACKS
 
     def is_unknown(self, text: str) -> bool:
         """Whether the text refers to a variable that is not set here, or that the spec may not read."""
@@ -272,12 +278,12 @@ def _sql_needs_spark(case: Case) -> Iterator[RuleFinding]:
             "Spark reads the files: csv, json (one object a line), parquet and orc need nothing "
             "else, s3 needs hadoop-aws"
         )
-        if case.spec.input_format == "avro":
-            text = (
-                "Spark reads the files, and the run fails unless spark-avro is on its class "
-                "path: set spark.jars.packages to org.apache.spark:spark-avro_<Scala>:<Spark>; "
-                "s3 needs hadoop-aws"
-            )
+        yield RuleFinding(needs[0] if needs else "engine", text, is_note=True)
+    elif case.goes_through_spark:
+        text = (
+            f"the rows go through Spark SQL; Spark has no reader of {case.spec.input_format}, so "
+            "pinot-assets reads the files itself: no jar is needed, s3 included"
+        )
         yield RuleFinding(needs[0] if needs else "engine", text, is_note=True)
 
 

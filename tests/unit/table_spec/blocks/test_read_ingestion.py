@@ -348,10 +348,12 @@ def with_filter(whole):
     whole["table"]["ingestionConfig"]["filterConfig"] = {"filterFunction": "distance > 5"}
 
 
-def test_avro_by_spark_fails_without_spark_avro_and_the_note_says_how_to_give_it(folder):
+def test_avro_needs_no_jar_for_sql_wherever_the_files_are(folder):
     note = folder.notes({"inputFormat": "avro"}, change=with_functions)["fileIngestion"]
-    assert "the run fails unless spark-avro" in note
-    assert "spark.jars.packages" in note
+    assert "no jar is needed" in note
+    assert "spark-avro" not in note
+    block = {"inputFormat": "avro", "inputDirURI": "gs://lake/in"}
+    assert [p for p in folder.problems(block, change=with_functions) if "not set up for" in p.reason] == []
 
 
 @pytest.mark.parametrize("change", [with_functions, with_filter])
