@@ -16,6 +16,7 @@ from pinot_assets.session.decide.next_plan import new_plan, work_of
 from pinot_assets.session.decide.run_decision import NEW_SESSION, Decision, PlannedAction
 from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
 from pinot_assets.session.plan_report.switch_cost import Estimate, Sums, SwitchCost, switch_cost_of
+from pinot_assets.session.plan_report.worker_memory import BuildEstimate, estimate_build
 from pinot_assets.session.rollback.retention import foreseen
 from pinot_assets.session.rollback.rollback_plan import revert_until_ms
 from pinot_assets.session.stores.stored_snapshots import SnapshotHeader
@@ -75,6 +76,7 @@ class PlanReport:
     :ivar retries: how many retries the open session has had, and how many it may have.
     :ivar holder: who has the lease now: a run would be refused until that lets go.
     :ivar revert_until_ms: until when a revert leads back from the present snapshot to the one before.
+    :ivar expected: segments and memory of the build; None if nothing would be built.
     """
 
     planned: PlannedRun
@@ -88,6 +90,7 @@ class PlanReport:
     holder: Owner | None
     revert_until_ms: int | None
     now_ms: int
+    expected: BuildEstimate | None = None
 
     @property
     def decision(self) -> Decision:
@@ -146,6 +149,9 @@ def make_plan_report(context: TriggerContext) -> PlanReport:
         holder=context.clients.store.holder(),
         revert_until_ms=_revert_until_ms(context, decision.current),
         now_ms=context.clients.now_ms(),
+        expected=estimate_build(
+            context.spec.ingestion, ((row.uri, row.planned.size) for row in planned.to_build)
+        ),
     )
 
 
@@ -277,6 +283,8 @@ def plan_values(plan: PlanReport) -> JsonObject:
             "bytes": plan.build_bytes,
             "kept": plan.kept,
             "small": plan.small,
+            "segmentsEstimated": plan.expected.segments if plan.expected else None,
+            "workerBytesEstimated": plan.expected.worker_bytes if plan.expected else None,
         },
         "segments": {
             "visible": len(planned.visible),

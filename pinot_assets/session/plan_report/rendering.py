@@ -47,6 +47,8 @@ def file_counts(plan: PlanReport) -> Iterator[Line]:
             yield Line(kind, f"{plural(len(files), 'file')}{_bytes_of(files)}{more}")
     if (small := plan.small) is not None:
         yield Line("small files", small, True)
+    if plan.expected is not None:
+        yield Line("worker", plan.expected.text, plan.expected.is_large)
     if plan.held:
         yield Line("held back", f"{plural(len(plan.held), 'file')} after a rollback, until `resume`", True)
     looked = plan.decision.looked
