@@ -51,7 +51,7 @@ def take_memory_from_arrow() -> None:
     """Let Arrow in this process use its own allocator again; for a process that reads text.
 
     Text becomes many aligned buffers that live as long as a segment, between those of each block. glibc's
-    allocator finds no place for such a buffer in the memory that another one left: 200 MB of rows took 850 MB.
+    allocator finds no place for such a buffer in what another one left: 200 MB of rows took 850 MB.
     """
     import pyarrow as pa
 
