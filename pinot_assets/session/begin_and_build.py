@@ -247,7 +247,7 @@ def _spec(context: TriggerContext, session: Session, plan: Plan) -> BuildSpec:
         max_rows_per_segment=ingestion.max_rows_per_segment,
         min_server=ingestion.min_server,
         policy=context.spec.policy,
-        desired_segment_bytes=ingestion.desired_segment_bytes,
+        desired_segment_bytes=ingestion.segment_bytes,
         max_bad_rows=ingestion.bad_row_limit,
         missing_column=ingestion.on_missing_column,
         query=query_of(ingestion, context.spec.table_json),

@@ -16,6 +16,7 @@ from pinot_assets.session.decide.next_plan import new_plan, work_of
 from pinot_assets.session.decide.run_decision import NEW_SESSION, Decision, PlannedAction
 from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
 from pinot_assets.session.plan_report.switch_cost import Estimate, Sums, SwitchCost, switch_cost_of
+from pinot_assets.session.plan_report.worker_memory import BuildEstimate, estimate_build
 from pinot_assets.session.rollback.retention import foreseen
 from pinot_assets.session.rollback.rollback_plan import revert_until_ms
 from pinot_assets.session.stores.stored_snapshots import SnapshotHeader
@@ -85,6 +86,7 @@ class PlanReport:
     :ivar revert_until_ms: until when a revert leads back from the present snapshot to the one before.
     :ivar spec_changes: what was changed in the table spec since published files were built.
     :ivar rebuild: the files that the run is asked to build again, None if it is not asked.
+    :ivar expected: segments and memory of the build; None if nothing would be built.
     """
 
     planned: PlannedRun
@@ -100,6 +102,7 @@ class PlanReport:
     now_ms: int
     spec_changes: tuple[SpecChange, ...] = ()
     rebuild: RebuildRequest | None = None
+    expected: BuildEstimate | None = None
 
     @property
     def decision(self) -> Decision:
@@ -171,6 +174,9 @@ def make_plan_report(context: TriggerContext) -> PlanReport:
         now_ms=context.clients.now_ms(),
         spec_changes=spec_changes_since(context.spec, decision.current),
         rebuild=context.rebuild,
+        expected=estimate_build(
+            context.spec.ingestion, ((row.uri, row.planned.size) for row in planned.to_build)
+        ),
     )
 
 
@@ -304,6 +310,8 @@ def plan_values(plan: PlanReport) -> JsonObject:
             "bytes": plan.build_bytes,
             "kept": plan.kept,
             "small": plan.small,
+            "segmentsEstimated": plan.expected.segments if plan.expected else None,
+            "workerBytesEstimated": plan.expected.worker_bytes if plan.expected else None,
         },
         "tableSpec": {
             "changes": [change_values(change) for change in plan.spec_changes],

@@ -63,6 +63,8 @@ def file_counts(plan: PlanReport) -> Iterator[Line]:
         )
     if (small := plan.small) is not None:
         yield Line("small files", small, True)
+    if plan.expected is not None:
+        yield Line("worker", plan.expected.text, plan.expected.is_large)
     if plan.held:
         yield Line("held back", f"{plural(len(plan.held), 'file')} after a rollback, until `resume`", True)
     looked = plan.decision.looked

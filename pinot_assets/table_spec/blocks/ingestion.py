@@ -44,6 +44,10 @@ PushKind = Literal["consistent", "atomic", "plain"]
 DEFAULT_MAX_ROWS: Final = 5_000_000
 """Pinot's own default for `maxNumRecordsPerSegment` in its segment processing framework."""
 
+DEFAULT_SEGMENT_BYTES: Final = 128 << 20
+"""Most memory of a segment's rows if the table spec says neither rows nor bytes: a worker then stays below
+1.0 GB, whatever the number of columns (`make bench-memory`)."""
+
 INPUT_PROP: Final = "input.fs.prop"
 OUTPUT_PROP: Final = "output.fs.prop"
 READER_PROP: Final = "recordReader.prop"
@@ -142,9 +146,9 @@ class FileIngestion(BaseModel):
     skip_unreadable: Annotated[Flag, Field(alias="skipFileIfFailToInitReader")] = False
     """Publish without files that cannot be read. StarTree has this on; here only an explicit true counts."""
     max_rows_per_segment: Annotated[Positive, Field(alias="maxNumRecordsPerSegment")] = DEFAULT_MAX_ROWS
-    """A file with more rows becomes several segments."""
+    """A file with more rows becomes several segments. If set, it replaces desiredSegmentSize's default."""
     desired_segment_size: Annotated[Size | None, Field(alias="desiredSegmentSize")] = None
-    """About how much memory a segment's rows may need; a larger file becomes several segments."""
+    """About how much memory a segment's rows may need; default: 128m, none with maxNumRecordsPerSegment."""
     reader: Annotated[dict[str, str], Field(alias=READER_PROP)] = {}
     """Settings of the csv reader: delimiter, header, skipHeader, nullStringValue, …"""
     on_bad_row: Annotated[Literal["fail", "quarantine"], AnyCase(), Field(alias="onBadRow")] = "fail"
@@ -219,6 +223,17 @@ class FileIngestion(BaseModel):
     def desired_segment_bytes(self) -> int | None:
         """`desiredSegmentSize` in bytes."""
         return None if self.desired_segment_size is None else size_bytes(self.desired_segment_size)
+
+    @property
+    def segment_bytes(self) -> int | None:
+        """Return about how many bytes of memory a segment's rows may need; None for as many as they do.
+
+        Not part of a table's fingerprint: a new default is no change of the table spec, and must not make a
+        swap build its table again. It counts for segments that are built from now on.
+        """
+        if self.desired_segment_size is None and "max_rows_per_segment" not in self.model_fields_set:
+            return DEFAULT_SEGMENT_BYTES
+        return self.desired_segment_bytes
 
     @property
     def bad_row_limit(self) -> str | None:

@@ -10,6 +10,7 @@ import pytest
 
 from pinot_assets.errors import BuildError
 from pinot_assets.segment import SegmentSpec, build_segment
+from pinot_assets.segment.write.segment import build_and_release
 
 # Recorded from Pinot 1.5.1's SegmentIndexCreationDriverImpl on JDK 25, custom map {"file": "a b"}.
 PINOTS = {
@@ -160,3 +161,18 @@ def test_a_dictionary_beyond_2_gib_is_refused_by_name(golden: Any) -> None:
     table = pa.table({"s": [*map(str, range(2200)), "x" * 1_000_000]})
     with pytest.raises(BuildError, match="dictionary of column s is too large"):
         build_segment(table, spec, name="t", table_name="t", creation_time_ms=0, now_ms=0)
+
+
+def test_columns_are_released_as_they_are_built_and_the_bytes_are_the_same(golden: Any) -> None:
+    columns = dict(zip(golden.table.column_names, golden.table.columns, strict=True))
+    released = build_and_release(
+        columns,
+        golden.table.num_rows,
+        SegmentSpec.from_pinot(golden.schema, golden.table_config, min_server="1.5"),
+        name="t_0",
+        table_name="t",
+        creation_time_ms=golden.created,
+        now_ms=golden.created,
+    )
+    assert released.files == golden.build().files
+    assert list(columns) == ["not in the schema"]

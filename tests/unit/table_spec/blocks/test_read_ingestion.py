@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pinot_assets.ingest.formats.read import check_reader
-from pinot_assets.table_spec.blocks.ingestion import SINGLE_CHARACTER
+from pinot_assets.table_spec.blocks.ingestion import DEFAULT_SEGMENT_BYTES, SINGLE_CHARACTER
 
 FEW = {"ingestionMode": "append"}
 
@@ -47,6 +47,11 @@ FEW = {"ingestionMode": "append"}
         ({"partitionGroup": "hash:100000"}, "partition_group", "hash:100000"),
         ({"partitionGroup": "regex:/(?:y|d)=([0-9]+)/"}, "partition_group", "regex:/(?:y|d)=([0-9]+)/"),
         ({"maxNumRecordsPerSegment": "1000"}, "max_rows_per_segment", 1000),
+        ({}, "segment_bytes", DEFAULT_SEGMENT_BYTES),
+        ({"maxNumRecordsPerSegment": "5000000"}, "segment_bytes", None),
+        ({"maxNumRecordsPerSegment": "9", "desiredSegmentSize": "1g"}, "segment_bytes", 1 << 30),
+        ({"desiredSegmentSize": "1g"}, "segment_bytes", 1 << 30),
+        ({}, "desired_segment_bytes", None),
         ({"desiredSegmentSize": "1.5m"}, "desired_segment_bytes", 1572864),
         ({"desiredSegmentSize": "500"}, "desired_segment_bytes", 500),
         ({"desiredSegmentSize": "1GB"}, "desired_segment_bytes", 1 << 30),
