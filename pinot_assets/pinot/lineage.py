@@ -53,6 +53,7 @@ class LineageEntry:
     :ivar segments_from: sources, hidden once COMPLETED.
     :ivar segments_to: outputs, hidden unless COMPLETED.
     :ivar timestamp_ms: time of the last write of the state (there is no heartbeat).
+    :ivar completes_itself: a controller may complete it as soon as its outputs are online (after 1.5.1).
     """
 
     id: str
@@ -60,6 +61,7 @@ class LineageEntry:
     segments_to: frozenset[str]
     state: LineageState
     timestamp_ms: int
+    completes_itself: bool = False
 
     @property
     def hidden(self) -> frozenset[str]:
@@ -95,6 +97,7 @@ class Lineage:
                     segments_to=frozenset(entry["segmentsTo"]),
                     state=LineageState(entry["state"]),
                     timestamp_ms=int(entry["timestamp"]),
+                    completes_itself=entry.get("autoCompleteLineageEntry") is True,
                 )
                 for entry_id, entry in value["lineageEntries"].items()
             ]
@@ -116,6 +119,10 @@ class Lineage:
     def in_state(self, state: LineageState) -> tuple[LineageEntry, ...]:
         """Return the entries in that state, oldest first."""
         return tuple(entry for entry in self.entries if entry.state is state)
+
+    def open_and_self_completing(self) -> tuple[LineageEntry, ...]:
+        """Return the IN_PROGRESS entries that a controller may complete by itself, oldest first."""
+        return tuple(e for e in self.in_state(LineageState.IN_PROGRESS) if e.completes_itself)
 
     def visible(self, segments: Iterable[str]) -> set[str]:
         """Return those of `segments` that no entry hides; a name that is in no entry is visible."""

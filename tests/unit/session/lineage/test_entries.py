@@ -52,9 +52,11 @@ class SwitchedTable:
     def push(self, *names: str) -> None:
         self.pinot.push("t", [Output(name, 1, 1, "", 1, "", "") for name in names], staged=EMPTY)
 
-    def put(self, entry: str, segments_from: set[str], segments_to: set[str]) -> None:
+    def put(
+        self, entry: str, segments_from: set[str], segments_to: set[str], *, completes_itself: bool = False
+    ) -> None:
         names = frozenset(segments_from), frozenset(segments_to)
-        self.pinot.put_entry("t", LineageEntry(entry, *names, LineageState.IN_PROGRESS, 0))
+        self.pinot.put_entry("t", LineageEntry(entry, *names, LineageState.IN_PROGRESS, 0, completes_itself))
 
 
 @pytest.fixture
@@ -72,6 +74,29 @@ def test_r02_a_revert_that_lands_while_its_owner_is_waited_out_is_seen_before_th
     with pytest.raises(SwitchConflict, match=r"is lost: it is REVERTED"):
         switcher.end(entry)
     assert "end_replace_segments" not in table.pinot.calls
+    assert table.pinot.visible_segments("t") == {"a"}
+
+
+@pytest.mark.parametrize("names", [({"x"}, {"y"}), ({"a"}, {"b"})], ids=["of others", "with our names"])
+def test_nothing_is_started_while_an_open_entry_completes_itself(
+    table: SwitchedTable, names: tuple[set[str], set[str]]
+) -> None:
+    table.push("a", "x")
+    table.put("self", *names, completes_itself=True)
+    with pytest.raises(SwitchConflict, match=r"t is paused: .* completes itself") as refusal:
+        table.switcher().open_entry(SWITCH, "")
+    assert "self" in (refusal.value.why or "")
+    assert "without autoComplete" in (refusal.value.hint or "")
+    assert "start_replace_segments" not in table.pinot.calls
+
+
+def test_an_entry_that_completes_itself_keeps_an_end_from_being_sent(table: SwitchedTable) -> None:
+    table.push("a")
+    entry = table.pinot.start_replace_segments("t", ["a"], ["b"])
+    table.push("b")
+    table.put("self", set(), {"y"}, completes_itself=True)
+    with pytest.raises(SwitchConflict, match="completes itself"):
+        table.switcher().end(entry)
     assert table.pinot.visible_segments("t") == {"a"}
 
 
