@@ -68,6 +68,13 @@ class LineageEntry:
         """Return the names that this entry hides."""
         return self.segments_from if self.state is LineageState.COMPLETED else self.segments_to
 
+    @property
+    def locked(self) -> frozenset[str]:
+        """Return the names that exclusive delete keeps from being deleted while the entry is as it is."""
+        if self.state is LineageState.IN_PROGRESS:
+            return self.segments_from | self.segments_to
+        return self.segments_from if self.state is LineageState.COMPLETED else frozenset()
+
     def has_names(self, segments_from: Collection[str], segments_to: Collection[str]) -> bool:
         """Whether the entry has exactly these names."""
         return self.segments_from == frozenset(segments_from) and self.segments_to == frozenset(segments_to)
@@ -123,6 +130,10 @@ class Lineage:
     def open_and_self_completing(self) -> tuple[LineageEntry, ...]:
         """Return the IN_PROGRESS entries that a controller may complete by itself, oldest first."""
         return tuple(e for e in self.in_state(LineageState.IN_PROGRESS) if e.completes_itself)
+
+    def locked(self) -> frozenset[str]:
+        """Return the names that exclusive delete keeps (docs/design/lineage.md#exclusive-delete)."""
+        return frozenset[str]().union(*(entry.locked for entry in self.entries))
 
     def visible(self, segments: Iterable[str]) -> set[str]:
         """Return those of `segments` that no entry hides; a name that is in no entry is visible."""
