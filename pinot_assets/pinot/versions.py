@@ -213,7 +213,8 @@ TRAITS: Final = (
     Trait(
         "deleting segments of an open replacement",
         f"refuses it ({EXCLUSIVE_DELETE}), and an end whose sources are missing",
-        "our own deletes come after the revert, when nothing is locked; the sources are read before the end",
+        "our own deletes come after the revert, when nothing is locked; if others lock a name, the rest is "
+        "deleted without it; the sources are read before the end",
         since=_LATER,
     ),
     Trait(

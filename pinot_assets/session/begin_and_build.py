@@ -21,6 +21,7 @@ from pinot_assets.session.close import ask_if_lost, load_switch
 from pinot_assets.session.context.context import TriggerContext, next_seq
 from pinot_assets.session.decide.next_plan import returned, revoked, with_spent_names
 from pinot_assets.session.decide.retries import Next, Opened
+from pinot_assets.session.lineage.entries import why_self_completing
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import write_cluster_marker
@@ -118,7 +119,10 @@ def refuse_too_many(context: TriggerContext, plan: Plan, current: Snapshot | Non
     """Check, before anything is built, that one switch can publish the whole plan.
 
     :raises PushRefused: it cannot, however the files are built.
+    :raises SwitchConflict: an open lineage entry completes itself.
     """
+    if (paused := why_self_completing(context.table, context.switcher().fetch())) is not None:
+        raise paused
     if context.push is not PushKind.PLAIN:
         visible = context.pinot.visible_segments(context.table)
         require_plan_fits(context.table, plan, segments_from(plan, current, visible))

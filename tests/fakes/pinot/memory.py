@@ -444,6 +444,9 @@ class FakePinot:
         if not names:
             raise ValueError("the list of segments to delete is empty")
         with self._call("delete_segments"):
+            locked = self._table(table).lineage.locked().intersection(names)
+            if locked and self._dialect.locks_deletes:
+                raise PinotError("the delete was refused", why=f"{sorted(locked)} are in a live entry")
             self._delete(table, names)
 
     # --- lineage ---------------------------------------------------------------------------------

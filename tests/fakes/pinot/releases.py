@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pinot_assets.pinot.versions import release
+from pinot_assets.pinot.versions import honours_lineage_settings, release
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,7 @@ class Dialect:
     :ivar takes_batches: whether that one upload is all.
     :ivar tells_what_to_reload: whether it says that a segment needs a reload.
     :ivar fixed_in_schemas: what may not change in a field of a schema.
+    :ivar locks_deletes: whether it refuses a whole delete if a lineage entry locks one of its names.
     """
 
     version: str
@@ -28,6 +29,7 @@ class Dialect:
     takes_batches: bool
     tells_what_to_reload: bool
     fixed_in_schemas: tuple[str, ...]
+    locks_deletes: bool = False
 
     def uploads(self, segments: int) -> int:
         """Uploads that a push of so many new segments takes: one shows that Pinot can copy from the staging
@@ -53,8 +55,10 @@ PINOT_1_5 = Dialect(
     tells_what_to_reload=True,
     fixed_in_schemas=("dataType", "singleValueField"),
 )
+PINOT_1_6 = replace(PINOT_1_5, version="1.6.0", locks_deletes=True)
 
 
 def dialect_of(version: str) -> Dialect:
-    """What a release speaks, as far as it was seen."""
-    return replace(PINOT_0_11 if release(version) < release("1.0") else PINOT_1_5, version=version)
+    """What a release speaks, as far as it was seen. A snapshot of a release counts as that release."""
+    known = PINOT_0_11 if release(version) < release("1.0") else PINOT_1_5
+    return replace(PINOT_1_6 if honours_lineage_settings(version) else known, version=version)
