@@ -15,26 +15,19 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.resources import files as package_files
 from pathlib import Path
 
 from measure import CONSOLE, head, machine, median_ratio, rounds, row, spread
-from pinot_builder import CREATED_MS, HEAP, HERE
+from pinot_builder import HEAP, HERE
+from small_build import CORES
 from small_tables import SMALL_FILES, SMALL_ROWS, WIDE_FILES, WIDE_ROWS, Case, cases
 
-from pinot_assets.core.installation_policy import UNLIMITED
-from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.this_machine import find_java
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
-from pinot_assets.ingest.spark.builder import SparkBuilder
-from pinot_assets.ingest.spark.jvm import local_context, local_session
 from pinot_assets.local.jars import resolve_jars
-from pinot_assets.snapshot.receipt import FileResult, Receipt, SourceFile
-from pinot_assets.source import open_store
 
 ROUNDS = 3
-CORES = 2
 GOALS = {"transforms": 1 / 0.6, "plain": 1 / 0.5, "wide": 1 / 0.4}
 _WHOLE_TREE = HERE / "whole_tree.py"
 _RUNNER = "org.apache.pinot.plugin.ingestion.batch.standalone.SegmentGenerationJobRunner"
@@ -48,31 +41,12 @@ Facts = list[tuple[str, ...]]
 """Of each segment, sorted: its rows, then each column with its number of different values."""
 
 
-def ours(job: JsonObject) -> None:
-    """Build all files with the product's own builder, in this process."""
-    root = Path(job["out"]).as_uri()
-    query = Query.of("", {}, job["tableConfig"])
-    spec = BuildSpec(
-        table="bench", session="cp1-000000", attempt=1, creation_time_ms=CREATED_MS, schema=job["schema"],
-        table_config=job["tableConfig"], input_format=job["format"], reader={},
-        source_uri=Path(job["in"]).as_uri(), source_props={}, staging_uri=f"{root}/session",
-        segments_uri=f"{root}/segments", staging_props={}, max_rows_per_segment=1 << 40,
-        min_server="0.11", policy=UNLIMITED, query=query if query.expressions else None,
-    )  # fmt: skip
-    listed = open_store(spec.source_uri, {}, UNLIMITED).list()
-    tasks = [FileTask(SourceFile(info.uri, info.fingerprint), n) for n, info in enumerate(listed)]
-    done: list[FileResult] = []
-    spark = SparkBuilder(lambda: local_session("bench", CORES), lambda: local_context("bench", CORES))
-    spark.build(spec, tasks, done.append)
-    assert all(isinstance(one, Receipt) for one in done), done
-
-
 def our_command(case: Case, out: Path) -> list[str]:
-    """A new Python process that builds the case."""
+    """A new Python process that builds the case (`small_build`)."""
     values = {"in": str(case.source), "out": str(out), "format": case.input_format}
     job = out / "job.json"
     job.write_text(json.dumps({**values, "schema": case.schema, "tableConfig": case.table_config}))
-    return [sys.executable, str(Path(__file__).resolve()), "ours", str(job)]
+    return [sys.executable, str(HERE / "small_build.py"), str(job)]
 
 
 def pinots_command(case: Case, out: Path) -> list[str]:
@@ -156,16 +130,13 @@ def bench(case: Case, count: int, folder: Path) -> float:
     return ratio
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Measure; or be our side."""
-    if arguments[:1] == ["ours"]:
-        ours(json.loads(Path(arguments[1]).read_text()))
-        return
+def main() -> None:
+    """Measure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--rows", type=int, default=WIDE_ROWS, help="of each wide file")
     parser.add_argument("--only", choices=[*GOALS], help="one of the cases")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     machine("pyspark", "pyarrow", "fastavro")
     small, wide = f"{SMALL_FILES} Avro of {SMALL_ROWS} rows", f"{WIDE_FILES} csv of {options.rows:,} rows"
     CONSOLE.print(f"{small}, {wide}; {CORES} files at a time, -Xmx{HEAP} for Pinot\n")
@@ -182,4 +153,4 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
