@@ -14,7 +14,11 @@ ON_PINOT := $(if $(filter command,$(firstword $(origin PINOT))),--pinot '$(PINOT
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
+<<<<<<< HEAD
 .PHONY: help install demo realtime-demo audit-demo evolve-demo test test-all oracle ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster bench-cli bench-location bench-memory simulate-demo docs check dev down lock audit-deps smoke smoke-lowest sbom release clean
+=======
+.PHONY: help install demo realtime-demo audit-demo test test-all oracle ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-small bench-push bench-dagster bench-cli bench-location simulate-demo docs check dev down lock audit-deps smoke smoke-lowest sbom release clean
+>>>>>>> 340005f7cad12e579a95d3cba484929bd29f30f4
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -111,6 +115,9 @@ bench-sensor: $(DONE) ## Measure a sweep of the files sensor over a million obje
 
 bench-spark: $(DONE) ## Measure a Spark job of ten million rows against one with Pinot's builder (ten minutes, needs javac)
 	@$(BIN)/python -W ignore benchmarks/spark_ingest.py
+
+bench-small: $(DONE) ## Measure builds of small files, and of wide ones, against Pinot's standalone job (ten minutes; ARGS="--only plain")
+	@$(BIN)/python -W ignore benchmarks/small_runs.py $(ARGS)
 
 bench-push: $(DONE) ## Measure a push in batches against one upload a segment, on a controller of Pinot 1.5.1
 	@PYTHONPATH=tests $(BIN)/python -W ignore benchmarks/segment_push.py
