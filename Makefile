@@ -14,11 +14,7 @@ ON_PINOT := $(if $(filter command,$(firstword $(origin PINOT))),--pinot '$(PINOT
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-<<<<<<< HEAD
-.PHONY: help install demo realtime-demo audit-demo evolve-demo test test-all oracle ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster bench-cli bench-location bench-memory simulate-demo docs check dev down lock audit-deps smoke smoke-lowest sbom release clean
-=======
-.PHONY: help install demo realtime-demo audit-demo test test-all oracle ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-small bench-push bench-dagster bench-cli bench-location simulate-demo docs check dev down lock audit-deps smoke smoke-lowest sbom release clean
->>>>>>> 340005f7cad12e579a95d3cba484929bd29f30f4
+.PHONY: help install demo realtime-demo audit-demo evolve-demo test test-all oracle ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster bench-cli bench-location bench-memory bench-small simulate-demo docs check dev down lock audit-deps smoke smoke-lowest sbom release clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
