@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 from urllib.parse import unquote
@@ -12,7 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
-from pinot_assets.ingest.spark.own_reader import read_file
+from pinot_assets.ingest.spark.own_reader import CheckedFile, read_file, read_in_partition
+from pinot_assets.ingest.spark.tasks import CORRUPT
 from pinot_assets.snapshot.receipt import Fingerprint
 
 SOURCES: Final = frozenset(("MapInArrow", "PythonMapInArrow"))
@@ -31,6 +33,20 @@ def arrow_frame(
     read = partial(read_file, build_spec, task, version, schema)
     start = session.range(0, 1, 1, 1)  # one row in one partition: one task reads the file
     return start.mapInArrow(read, from_arrow_schema(schema))
+
+
+def frame_of_files(
+    session: SparkSession, build_spec: BuildSpec, files: Sequence[CheckedFile], schema: pa.Schema
+) -> DataFrame:
+    """Return the rows of files with the same columns, a partition each, in their order.
+
+    The column `CORRUPT` is null, except in the last row of each file: there it has the file's URI.
+
+    :param schema: as in `arrow_frame`.
+    """
+    read = partial(read_in_partition, build_spec, files, schema)
+    start = session.range(0, len(files), 1, len(files))
+    return start.mapInArrow(read, from_arrow_schema(schema.append(pa.field(CORRUPT, pa.string()))))
 
 
 def with_metadata(frame: DataFrame, uri: str, version: Fingerprint) -> DataFrame:

@@ -1,4 +1,7 @@
-"""Files that Spark reads itself: one job per file, so that an error in one file fails only that file.
+"""Files with SQL: one job per file, so that an error in one file fails only that file.
+
+Before that, files that the package reads itself are built together (`shared_jobs`); what has no receipt then
+gets its own job.
 
 A JVM that dies, usually for lack of memory, ends the jobs of all files, because one process has one JVM.
 Then this module starts Spark again and builds the files that were under way one by one. If Spark ends again
@@ -13,9 +16,9 @@ from __future__ import annotations
 import logging
 import pickle
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -54,6 +57,7 @@ from pinot_assets.ingest.spark.reader import (
     size_for_spark,
     use_in_thread,
 )
+from pinot_assets.ingest.spark.shared_jobs import SharedJobs
 from pinot_assets.ingest.spark.tasks import (
     RESULT,
     Results,
@@ -150,7 +154,7 @@ class SparkFiles:
                 build_spec.schema, build_spec.table_config, min_server=build_spec.min_server
             )
         )
-        self._group = f"{build_spec.session}-{build_spec.attempt}-{uuid.uuid4().hex[:8]}"
+        self._group = group = f"{build_spec.session}-{build_spec.attempt}-{uuid.uuid4().hex[:8]}"
         self.moved = ReadCounts(session.sparkContext, self._group).moved
         # PySpark logs the whole stack trace of every refused expression; our error already names the cause.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -162,8 +166,24 @@ class SparkFiles:
         self._columns = columns_read(self._session, query, self._target)
         self._used = None if reads_all_columns(self._session, query) else frozenset(self._columns)
         self._texts = untouched_json(self._session, query, self._target)
+        self._shared: SharedJobs | None = None
+        # `_metadata` has other values for each file, and `struct(*)` would read the column with the mark.
+        if build_spec.input_format in SPARK_LACKS and self._used is not None and METADATA not in self._used:
+            self._shared = SharedJobs(
+                self._session, build_spec, query, self._target, self._columns, self._used, group
+            )
         self._under_way: set[int] = set()
         self._check_binary = partial(check_binary, input_format=build_spec.input_format)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether Spark takes no more jobs."""
+        return is_stopped(self._session.sparkContext)
+
+    def shared(self, tasks: Sequence[FileTask]) -> Results:
+        """Yield receipts of files that jobs build together; none if each file needs a job of its own."""
+        if self._shared is not None and len(tasks) > 1:
+            yield from self._shared.receipts(tasks)
 
     def results(self, tasks: Sequence[FileTask]) -> Results:
         """Yield each file's result when it is done, None after every wait. An early exit cancels the jobs.
@@ -341,6 +361,7 @@ class RestartedFiles:
     ) -> None:
         self._start, self._build_spec, self._tasks = start, build_spec, tasks
         self._files: SparkFiles | None = start()
+        self._has_shared = False
 
     def results(self) -> Results:
         """Yield each file's result when it is done, None after every wait. An early exit cancels the jobs.
@@ -356,12 +377,31 @@ class RestartedFiles:
     def _run(self, tasks: Sequence[FileTask]) -> Results:
         if self._files is None:
             self._files = self._start()
+        if not self._has_shared:
+            self._has_shared = True
+            tasks = yield from self._together(self._files, tasks)
+        if self._files.has_ended:  # under many files at once: no file is suspected
+            exit_of_jvm()
+            self._files = self._start()
         try:
-            yield from self._files.results(tasks)
+            if tasks:
+                yield from self._files.results(tasks)
         except SparkEnded as ended:
             self._files = None
             ended.code = exit_of_jvm()
             raise
+
+    def _together(
+        self, files: SparkFiles, tasks: Sequence[FileTask]
+    ) -> Generator[FileResult | None, None, list[FileTask]]:
+        """Build files by shared jobs; return those that have no receipt then."""
+        left = {task.ordinal: task for task in tasks}
+        with closing(files.shared(tasks)) as results:
+            for result in results:
+                if result is not None:
+                    left.pop(result.ordinal, None)
+                yield result
+        return [*left.values()]
 
 
 def in_spite_of_ends(

@@ -7,12 +7,14 @@ Spark SQL nor its driver side.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.types as pt
+from pyspark import TaskContext
 
 from pinot_assets.core.file_errors import Unreadable, one_line
 from pinot_assets.core.files import temporary_folder
@@ -29,6 +31,9 @@ from pinot_assets.snapshot.receipt import Failure, Fingerprint
 
 Columns = tuple[Fingerprint, pa.Schema]
 """The version of a file, and its columns in types that Spark SQL has; none if the file is blank."""
+
+CheckedFile = tuple[FileTask, Fingerprint]
+"""A file, and its version that `look_at_columns` checked."""
 
 _MOMENT: Final = pa.timestamp("us", "UTC")
 _LOCAL_MOMENT: Final = pa.timestamp("us")
@@ -55,6 +60,7 @@ _OTHERS: Final = (
     (pt.is_time32, pa.int32()),  # the numbers in the file, as spark-avro reads them
     (pt.is_time64, pa.int64()),
 )
+_URI: Final = "uri"
 _BATCH_ROWS: Final = 1 << 14
 _BATCH_BYTES: Final = 8 << 20
 """About how many bytes of rows Spark's JVM gets at a time; it holds several batches."""
@@ -141,6 +147,35 @@ def read_file(
         if read != version:
             raise SourceChanged(f"{task.file.uri} changed before its rows were read")
         yield from _rows(folder / "source", build_spec, schema)
+
+
+def file_of_partition(files: Sequence[CheckedFile]) -> CheckedFile:
+    """Return the file of this Spark task: the n-th one for the n-th partition."""
+    context = TaskContext.get()
+    assert context is not None, "only a task of Spark has a partition"
+    return files[context.partitionId()]
+
+
+def read_in_partition(
+    build_spec: BuildSpec,
+    files: Sequence[CheckedFile],
+    schema: pa.Schema,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of this partition's file, and its mark: a last row with the file's URI.
+
+    If the file cannot be read, the mark is missing: an error would end the job of the other files, too.
+
+    :param schema: the columns of the rows; one more column of text has the URI, null in the rows.
+    """
+    task, version = file_of_partition(files)
+    marked = schema.append(pa.field(_URI, pa.string()))
+    with suppress(Exception):
+        for batch in read_file(build_spec, task, version, schema, batches):
+            columns = [*batch.columns, pa.nulls(batch.num_rows, pa.string())]
+            yield pa.record_batch(columns, schema=marked)
+        nulls = [pa.nulls(1, field.type) for field in schema]
+        yield pa.record_batch([*nulls, pa.array([task.file.uri])], schema=marked)
 
 
 def read_through(build_spec: BuildSpec, schema: pa.Schema, local: Path) -> None:

@@ -239,17 +239,35 @@ def shaped(frame: DataFrame, query: Query, missing: Iterable[str], target: Targe
 
     :raises ExpressionFailed: an expression is wrong for this file, or gives another value each time.
     """
-    try:
-        _check(_query(frame, F.lit(0), query, missing, target))
-        rows = _query(frame, F.monotonically_increasing_id(), query, missing, target)
-    except PySparkException as error:
-        raise ExpressionFailed(
-            "an expression cannot be applied to the file", why=first_line(error)
-        ) from error
+    rows = _checked(frame, query, missing, target)
     mark = frame.sparkSession.range(1).select(
         *[F.lit(None).cast(field.dataType).alias(field.name) for field in rows.schema], F.lit(True).alias(END)
     )
     return rows.withColumn(END, F.lit(False)).union(mark).coalesce(1)
+
+
+def shaped_with_marks(
+    frame: DataFrame, query: Query, missing: Iterable[str], target: TargetSchema
+) -> DataFrame:
+    """Return the same columns for a frame of `frame_of_files`: a partition a file, with its mark at the end.
+
+    As a row that cannot be parsed, the mark passes every filter, and no expression is applied to it.
+
+    :raises ExpressionFailed: as `shaped`.
+    """
+    rows = _checked(frame, query, missing, target)
+    is_mark = F.col(spark_name(CORRUPT)).isNotNull()
+    return rows.withColumns({ROW: F.when(~is_mark, F.col(spark_name(ROW))), END: is_mark})
+
+
+def _checked(frame: DataFrame, query: Query, missing: Iterable[str], target: TargetSchema) -> DataFrame:
+    try:
+        _check(_query(frame, F.lit(0), query, missing, target))
+        return _query(frame, F.monotonically_increasing_id(), query, missing, target)
+    except PySparkException as error:
+        raise ExpressionFailed(
+            "an expression cannot be applied to the file", why=first_line(error)
+        ) from error
 
 
 def _query(

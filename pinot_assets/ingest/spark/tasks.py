@@ -8,7 +8,7 @@ driver appends a mark as the last row. If it is missing, the file fails, and no 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +36,7 @@ from pinot_assets.ingest.spark.file_checks import (
     check_sizes,
     footer_rows,
 )
+from pinot_assets.ingest.spark.own_reader import CheckedFile, file_of_partition
 from pinot_assets.ingest.task import build_from, inspected, version_of
 from pinot_assets.snapshot.receipt import Failure, FileResult, Fingerprint, Receipt
 from pinot_assets.source.factory import open_store
@@ -198,6 +199,38 @@ def write_file(
 
     result = build_from(build_spec, task, rows)
     yield pa.record_batch([pa.array([pickle.dumps(result)], pa.binary())], names=[RESULT.split()[0]])
+
+
+def write_in_partition(
+    build_spec: BuildSpec,
+    files: Sequence[CheckedFile],
+    missing: tuple[str, ...],
+    columns: tuple[str, ...],
+    finished: Accumulator[list[FileResult]],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Write the rows of this partition's file, one of several in a job; see `write_file`.
+
+    :param finished: reports a receipt to the driver while the job still builds other files.
+    """
+    task, version = file_of_partition(files)
+    rows = _rows_of(task, batches, columns)
+    for written in write_file(build_spec, task, version, missing, columns, rows):
+        result = pickle.loads(written.column(0)[0].as_py())
+        if isinstance(result, Receipt):
+            finished.add([result])
+        yield written
+
+
+def _rows_of(
+    task: FileTask, batches: Iterator[pa.RecordBatch], columns: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
+    """Yield all batches; raise if the mark, which has the URI of its file, is another file's."""
+    for batch in batches:
+        marks = batch.column(columns.index(CORRUPT)).drop_null().to_pylist()
+        if any(uri != task.file.uri for uri in marks):
+            raise BuildError(f"Spark gave the task of {task.file.uri} rows of {marks[0]}")
+        yield batch
 
 
 def _same_version(task: FileTask, now: Fingerprint, version: Fingerprint) -> None:
