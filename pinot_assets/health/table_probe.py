@@ -28,6 +28,7 @@ from pinot_assets.health.readings import (
 )
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PinotClient, ServerDisk
+from pinot_assets.pinot.client.http import NoRights
 from pinot_assets.pinot.http_client import HttpPinotClient
 from pinot_assets.pinot.lineage import Lineage, Replicas
 from pinot_assets.session.detect.observe import Observation, judge_listing, list_source, observe
@@ -403,7 +404,12 @@ class TableProbe:
         answers = self._answering().crcs_on_servers(self.spec.name, self.servers())
         return Loaded(
             crcs={s: a for s, a in answers.items() if not isinstance(a, PinotError)},
-            silent={s: a.why or a.what for s, a in answers.items() if isinstance(a, PinotError)},
+            silent={
+                # A refusal is mended by its own hint.
+                s: a.in_one_line if isinstance(a, NoRights) else a.why or a.what
+                for s, a in answers.items()
+                if isinstance(a, PinotError)
+            },
         )
 
     @read_once

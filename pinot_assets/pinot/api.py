@@ -376,6 +376,16 @@ class PinotClient(Protocol):
     def get_realtime_config(self, table: str) -> JsonObject | None:
         """Return the config of the REALTIME table of that name; None if there is none (not hybrid)."""
 
+    def fixed_time_boundary_ms(self, table: str) -> int | None:
+        """Return the time boundary that somebody set for a hybrid table by hand (`POST
+        /tables/{table}/timeBoundary`, since 0.12), in epoch ms; None if brokers follow the visible segments.
+
+        It is in the ideal state. pinot-assets never sets it: Pinot takes the largest time of *all* OFFLINE
+        segments, those of an open session included.
+
+        :raises PinotError: the ideal state cannot be read.
+        """
+
     def create_table(self, config: JsonMapping) -> None:
         """Create the table.
 

@@ -19,7 +19,7 @@ from pinot_assets.pinot.client.broker_answer import BrokerAnswer
 from pinot_assets.pinot.client.client_pool import LeadControllers
 from pinot_assets.pinot.client.controller import Controller
 from pinot_assets.pinot.client.data_table import DataTable
-from pinot_assets.pinot.client.http import CallKind, HttpCall, NoConnection, quoted
+from pinot_assets.pinot.client.http import CallKind, HttpCall, NoConnection, admin_of_server, quoted
 from pinot_assets.pinot.held_segment import HeldSegment
 from pinot_assets.pinot.push.upload import Uploader
 from pinot_assets.pinot.push.upload_loop import UploadLoop
@@ -133,7 +133,7 @@ class HttpPinotClient(Controller):
 
         def answer(pair: tuple[str, str]) -> T | None:
             name, server = pair
-            with suppress(PinotNotFound):
+            with suppress(PinotNotFound), admin_of_server():
                 path = f"/tables/{quoted(table)}_OFFLINE/segments/{quoted(name)}/metadata"
                 return ask(addresses[server], path)
             return None
@@ -227,7 +227,8 @@ class HttpPinotClient(Controller):
         except PinotNotFound as error:
             # Not to be confused with a server's 404 for a table that it does not have.
             raise PinotError(f"Pinot knows no server {server}", why=error.why) from None
-        return self._clients.at(address).get_fields(path)
+        with admin_of_server():
+            return self._clients.at(address).get_fields(path)
 
     def brokers(self, table: str) -> tuple[str, ...]:
         """See `PinotClient.brokers`. Assumes the controller's scheme (http or https) for brokers, unless

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pinot_assets.core.text import counted, plural
-from pinot_assets.errors import SnapshotIncomplete, SwitchConflict, SwitchStateUnknown
+from pinot_assets.errors import PinotError, SnapshotIncomplete, SwitchConflict, SwitchStateUnknown
 from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.table_config import time_boundary_ms
@@ -309,7 +309,8 @@ def ask_if_placeholder_needed(context: TriggerContext, switch: Switch) -> bool:
 def _note_time_boundary(context: TriggerContext, current: Snapshot | None, switch: Switch) -> None:
     """Note where the time boundary will be, if the table is hybrid and the switch moves it.
 
-    It is computed from this project's segments; segments that others pushed do not count here.
+    It is computed from this project's segments; segments that others pushed do not count here. A boundary
+    that somebody set by hand does not move. If that cannot be known, nothing is said.
     """
     if context.pinot.get_realtime_config(context.table) is None:
         return
@@ -320,11 +321,22 @@ def _note_time_boundary(context: TriggerContext, current: Snapshot | None, switc
     old, new = (
         time_boundary_ms(context.read_table_config(), (o.end_ms for o in s.values())) for s in (before, after)
     )
-    if old != new:
+    if old == new:
+        return
+    try:
+        fixed = context.pinot.fixed_time_boundary_ms(context.table)
+    except PinotError:
+        return
+    if fixed is not None:
         context.note(
-            f"hybrid table: rows up to {_border_of(old)} came from files and the later ones from "
-            f"the stream; after the switch the time boundary is {_border_of(new)}"
+            f"hybrid table: its time boundary was set by hand to {utc_text(fixed)} and does not move with "
+            f"this switch; to let it follow the files, send DELETE /tables/{context.table}/timeBoundary"
         )
+        return
+    context.note(
+        f"hybrid table: rows up to {_border_of(old)} came from files and the later ones from "
+        f"the stream; after the switch the time boundary is {_border_of(new)}"
+    )
 
 
 def _border_of(boundary_ms: int | None) -> str:

@@ -151,7 +151,8 @@ def _schema_shape(schema: DocumentNode) -> Iterator[Problem]:
         if specs is not None and not isinstance(specs, list):
             yield schema.at(group).problem("is not a list")
     if "timeFieldSpec" in schema.mapping:
-        yield schema.at("timeFieldSpec").problem("is deprecated in Pinot", "write a dateTimeFieldSpecs entry")
+        reason = "is an old form that pinot-assets does not write, and Pinot after 1.5.1 refuses the schema"
+        yield schema.at("timeFieldSpec").problem(reason, "write a dateTimeFieldSpecs entry")
     if not any(True for _ in field_specs(schema)):
         yield schema.problem("has no columns", "write dimensionFieldSpecs")
 

@@ -35,6 +35,7 @@ class FakeTable:
     :ivar routing: broker → what it routes to.
     :ivar held: segment → what its servers hold of it.
     :ivar stuck: segments that no server reloads.
+    :ivar fixed_boundary_ms: the time boundary that somebody set by hand.
     """
 
     config: JsonObject
@@ -48,6 +49,7 @@ class FakeTable:
     routing: dict[str, frozenset[str]] = field(default_factory=dict)
     held: dict[str, HeldSegment] = field(default_factory=dict)
     stuck: set[str] = field(default_factory=set)
+    fixed_boundary_ms: int | None = None
 
     @property
     def lineage(self) -> Lineage:

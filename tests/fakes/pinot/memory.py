@@ -210,6 +210,10 @@ class FakePinot:
         self._table(table).entries[entry.id] = entry
         self._table(table).has_node = True
 
+    def fix_time_boundary(self, table: str, boundary_ms: int) -> None:
+        """Set the time boundary by hand, as `POST /tables/{table}/timeBoundary` does."""
+        self._table(table).fixed_boundary_ms = boundary_ms
+
     def age_entry(self, table: str, entry_id: str, hours: float) -> None:
         """Make the last write of an entry's state so much longer ago."""
         entry = self._table(table).entries[entry_id]
@@ -573,6 +577,10 @@ class FakePinot:
     def get_realtime_config(self, table: str) -> JsonObject | None:
         with self._call("get_realtime_config"):
             return self.realtime.get(table)
+
+    def fixed_time_boundary_ms(self, table: str) -> int | None:
+        with self._call("fixed_time_boundary_ms"):
+            return self._table(table).fixed_boundary_ms
 
     def create_table(self, config: JsonMapping) -> None:
         with self._call("create_table"):
