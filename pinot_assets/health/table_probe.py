@@ -28,7 +28,7 @@ from pinot_assets.health.readings import (
 )
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PinotClient, ServerDisk
-from pinot_assets.pinot.client.http import NoRights
+from pinot_assets.pinot.client.user_rights import NoRights
 from pinot_assets.pinot.http_client import HttpPinotClient
 from pinot_assets.pinot.lineage import Lineage, Replicas
 from pinot_assets.session.detect.observe import Observation, judge_listing, list_source, observe

@@ -19,7 +19,8 @@ from pinot_assets.pinot.client.broker_answer import BrokerAnswer
 from pinot_assets.pinot.client.client_pool import LeadControllers
 from pinot_assets.pinot.client.controller import Controller
 from pinot_assets.pinot.client.data_table import DataTable
-from pinot_assets.pinot.client.http import CallKind, HttpCall, NoConnection, admin_of_server, quoted
+from pinot_assets.pinot.client.http import CallKind, HttpCall, NoConnection, quoted
+from pinot_assets.pinot.client.user_rights import admin_of_server
 from pinot_assets.pinot.held_segment import HeldSegment
 from pinot_assets.pinot.push.upload import Uploader
 from pinot_assets.pinot.push.upload_loop import UploadLoop

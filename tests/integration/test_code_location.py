@@ -73,7 +73,7 @@ def test_the_ui_comes_up_with_the_tables_and_goes(home: Path, monkeypatch: pytes
     assert "flights_ingest" in {job["name"] for job in repository["jobs"]}
     sensors = {sensor["name"] for sensor in repository["sensors"]}
     assert sensors >= {"flights_files", "pinot_sessions", "pinot_tables"}
-    assert len(repository["assetNodes"]) == 5, "the overview of all tables, too"
+    assert len(repository["assetNodes"]) == 6, "the overview of all tables, too"
     assert {c.laddr.ip for p in running(home) for c in p.net_connections("tcp") if c.status == "LISTEN"} == {
         "127.0.0.1"
     }

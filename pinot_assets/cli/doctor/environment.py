@@ -28,7 +28,7 @@ from pinot_assets.core.untrusted import ANSWER, OBJECT, RECEIPT, RECEIPTS, REPLY
 from pinot_assets.errors import PinotAssetsError, SpecError
 from pinot_assets.health.serving import owned
 from pinot_assets.pinot import HttpPinotClient, Timeouts, versions
-from pinot_assets.pinot.client.http import NoRights
+from pinot_assets.pinot.client.user_rights import NoRights
 from pinot_assets.pinot.lineage import LineageEntry, LineageState
 from pinot_assets.session.values.state import seq_of
 from pinot_assets.settings.environment import (

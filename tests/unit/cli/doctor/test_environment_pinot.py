@@ -12,7 +12,7 @@ from rich.console import Console
 from pinot_assets.cli.doctor import environment as pinot
 from pinot_assets.errors import PinotAssetsError, PinotError, PinotUnreachable, SpecError
 from pinot_assets.pinot import PinotConnection
-from pinot_assets.pinot.client.http import NoRights
+from pinot_assets.pinot.client.user_rights import NoRights
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.pinot.versions import traits_of
 from pinot_assets.settings.environment import Settings

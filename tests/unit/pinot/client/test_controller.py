@@ -11,7 +11,7 @@ import pytest
 
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import HttpPinotClient, Lineage, PinotConnection, Timeouts, http_client
-from pinot_assets.pinot.client.http import NoRights
+from pinot_assets.pinot.client.user_rights import NoRights
 
 URL = "http://127.0.0.1:9000"
 GENERIC = {"code": 500, "error": "Failed to update the segment lineage during startReplaceSegments."}

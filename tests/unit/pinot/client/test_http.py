@@ -28,11 +28,11 @@ from pinot_assets.pinot.client.http import (
     HttpCall,
     HttpClient,
     NoConnection,
-    NoRights,
     NotReady,
     UploadFailed,
     error_text,
 )
+from pinot_assets.pinot.client.user_rights import NoRights
 
 URL = "http://127.0.0.1:9000"
 WRITES = (CallKind.WRITE, CallKind.UPLOAD, CallKind.LINEAGE)
