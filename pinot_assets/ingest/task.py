@@ -128,9 +128,7 @@ def _heartbeat(build_spec: BuildSpec, task: FileTask) -> Heartbeat:
 
 def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, signs: Heartbeat) -> Receipt:
     started = time.monotonic()
-    spec = SegmentSpec.from_pinot(
-        build_spec.schema, build_spec.table_config, min_server=build_spec.min_server
-    )
+    spec = SegmentSpec.from_pinot(build_spec.schema, build_spec.table_config, write_for=build_spec.write_for)
     local = folder / "source"
     read, sha256 = _fetch(build_spec, task.file.uri, local)
     signs.worked()

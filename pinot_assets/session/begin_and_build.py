@@ -239,7 +239,7 @@ def _spec(context: TriggerContext, session: Session, plan: Plan) -> BuildSpec:
         segments_uri=staging.store.uri_of("segments"),
         staging_props=ingestion.output_props,
         max_rows_per_segment=ingestion.max_rows_per_segment,
-        min_server=ingestion.min_server,
+        write_for=ingestion.write_for,
         policy=context.spec.policy,
         desired_segment_bytes=ingestion.desired_segment_bytes,
         max_bad_rows=ingestion.bad_row_limit,

@@ -54,7 +54,7 @@ class Case:
             "metadata": {},
             "fieldConfigList": fields or [],
         }
-        spec = SegmentSpec.from_pinot(sections, config)
+        spec = SegmentSpec.from_pinot(sections, config, write_for=self.oracle.write_for)
         arrow = spec.arrow_schema()
         count = max(len(values) for _, values in data.values())
         table = pa.table(

@@ -489,7 +489,7 @@ def has_many_nulls(table: GeneratedTable) -> bool:
 
 
 def check(table: GeneratedTable, oracle: Any) -> None:
-    spec = SegmentSpec.from_pinot(table.schema, table.table_config)
+    spec = SegmentSpec.from_pinot(table.schema, table.table_config, write_for=oracle.write_for)
     data = pa.table({column.name: column.arrow() for column in table.columns})
     ours = build_segment(
         data,
@@ -611,7 +611,7 @@ ASCII_NAMES = [name for name in NAMES if name.isascii()]
 def test_tables_for_an_old_server(table: GeneratedTable, oracle: Any, old_server: Any) -> None:
     """Built for 0.11, they are read alike by 0.11 and 1.5.1; Pinot's builder of 1.5.1 makes others."""
     try:
-        spec = SegmentSpec.from_pinot(table.schema, table.table_config, min_server="0.11")
+        spec = SegmentSpec.from_pinot(table.schema, table.table_config, write_for="0.11")
     except UnsupportedFeature as error:
         if "SERVER_TOO_OLD" not in str(error) and "Murmur3" not in str(error):
             raise

@@ -169,11 +169,11 @@ def _why_not(field: Field, column: SampledColumn) -> str:
         part = DocumentNode(document, ("schema",))
         problems = [*problems, *schema_problems(part)]
         if not problems:
-            problems = writer_findings(part, DocumentNode(document, ("table",)), _MIN_SERVER)[0]
+            problems = writer_findings(part, DocumentNode(document, ("table",)), _WRITE_FOR)[0]
     return "; ".join(problem.reason for problem in problems)
 
 
-_MIN_SERVER: Final[str] = FileIngestion.model_fields["min_server"].default
+_WRITE_FOR: Final[str] = FileIngestion.model_fields["write_for"].default
 
 
 def _field(name: str, source: str, column: SampledColumn) -> Field:

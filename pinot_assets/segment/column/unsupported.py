@@ -81,6 +81,10 @@ class Feature(Enum):
     INGESTION = ("it changes rows while they are read", "INGESTION_TRANSFORM_NEEDS_JVM")
     UPSERT = ("the segments of such a table are not files that can be replaced", "UPSERT_UNSUPPORTED")
     CONFIG_SHAPE = ("Pinot does not accept it", "CONFIG_INVALID")
+    NULL_BACKFILL = (
+        "a reload would make null of each value that equals the column's default: write for 1.6 (writeFor)",
+        "NULL_BACKFILL_LOSES_VALUES",
+    )
     OLD_SERVER = ("0.11 is the oldest server that was tested", "SERVER_TOO_OLD")
 
 

@@ -177,7 +177,7 @@ class FileIngestion(BaseModel):
         Literal["APPLY", "REFUSE"], AnyCase(), Field(alias="emptySourceAction")
     ] = "APPLY"
     """What to do when the source has no file any more: empty the table, or refuse."""
-    min_server: Annotated[Server, Field(alias="minServer")] = "0.11"
+    write_for: Annotated[Server, Field(alias="minServer")] = "0.11"
     """The oldest Pinot server that must be able to read the segments."""
     min_file_age_sec: Annotated[Count, Field(alias="minFileAgeSec")] = 0
     """Files younger than this are not ready, and a rewritten one makes the whole trigger wait."""

@@ -286,7 +286,7 @@ def transform_problems(block: DocumentNode, schema: DocumentNode, transforms: It
 
 
 def writer_findings(
-    schema: DocumentNode, table: DocumentNode, min_server: str
+    schema: DocumentNode, table: DocumentNode, write_for: str
 ) -> tuple[list[Problem], list[Note]]:
     """Return what the segment writer refuses, and what it leaves to the server, at the column's line.
 
@@ -300,7 +300,7 @@ def writer_findings(
         return places.get(column.group(1), table) if column else _expression_place(table, text)
 
     try:
-        spec = SegmentSpec.from_pinot(schema.mapping, table.mapping, min_server=min_server)
+        spec = SegmentSpec.from_pinot(schema.mapping, table.mapping, write_for=write_for)
     except UnsupportedFeature as refused:
         reasons = (refused.why or refused.what).split("; ")
         fix = "the segment writer cannot do this yet; remove it"

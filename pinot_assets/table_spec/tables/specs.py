@@ -152,7 +152,7 @@ class TableSpec(TableFile):
             "badRows": self.ingestion.bad_row_limit,
             "missingColumn": self.ingestion.on_missing_column,
             "sql": [self.ingestion.engine, self.ingestion.filter, self.ingestion.transforms],
-            "minServer": self.ingestion.min_server,
+            "minServer": self.ingestion.write_for,
             "schema": self.schema_json,
             "timeColumn": [segments.get("timeColumnName"), segments.get("timeType")],
             "table": {key: self.table_json.get(key) for key in _SHAPING_CONFIG}

@@ -26,7 +26,7 @@ def encodings(
     indexing: JsonObject | None = None, *fields: JsonObject, server: str = "1.5"
 ) -> dict[str, Encoding]:
     config = {"tableIndexConfig": indexing or {}, "fieldConfigList": list(fields)}
-    spec = SegmentSpec.from_pinot(SCHEMA, config, min_server=server)
+    spec = SegmentSpec.from_pinot(SCHEMA, config, write_for=server)
     return {column.name: column.encoding for column in spec.columns}
 
 

@@ -145,7 +145,7 @@ def test_custom_entries_that_would_not_come_back_are_refused(golden: Any, custom
 
 
 def test_trap32_an_old_server_gets_no_protected_bounds(golden: Any) -> None:
-    new, old = (golden.build(min_server=version).files["metadata.properties"] for version in ("1.5", "0.11"))
+    new, old = (golden.build(write_for=version).files["metadata.properties"] for version in ("1.5", "0.11"))
     dropped = set(new.decode().splitlines()) - set(old.decode().splitlines())
     assert dropped == {
         "column.s.minValue = \\u0000 \\u00E9",

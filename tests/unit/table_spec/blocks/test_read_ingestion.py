@@ -29,7 +29,7 @@ FEW = {"ingestionMode": "append"}
         ({"snapshotsToKeep": "30"}, "snapshots_to_keep", 30),
         ({"snapshotDaysToKeep": 14}, "snapshot_days_to_keep", 14),
         ({"emptySourceAction": "refuse"}, "empty_source_action", "REFUSE"),
-        ({"minServer": 1.5}, "min_server", "1.5"),
+        ({"minServer": 1.5}, "write_for", "1.5"),
         ({}, "min_file_age_sec", 0),
         ({"minFileAgeSec": "30"}, "min_file_age_sec", 30),
         ({"settleSeconds": "90"}, "settle_seconds", 90),
@@ -75,7 +75,7 @@ def test_keys_and_their_values(folder, block, attribute, value):
 def test_a_version_keeps_its_digits(folder):
     file = folder.spec()
     file.write_text(file.read_text() + "  minServer: 0.110\n")
-    assert folder.check()[0][0].ingestion.min_server == "0.110"
+    assert folder.check()[0][0].ingestion.write_for == "0.110"
 
 
 @pytest.mark.parametrize(
