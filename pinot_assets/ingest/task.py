@@ -263,6 +263,7 @@ def _stage(
             "pinotAssets.file": task.file.uri,
             "pinotAssets.session": build_spec.session,
             "pinotAssets.version": version_text(read),
+            "pinotAssets.writtenFor": spec.target.release,
         },
     )
     signs.worked()

@@ -159,6 +159,23 @@ class Oracle:
         finally:
             loaded.destroy()
 
+    def nulls_after_load(
+        self, segment: Path, schema: JsonMapping, table_config: JsonMapping, column: str
+    ) -> list[int]:
+        """The rows of a column that are null once a server has loaded the segment."""
+        pinot = self.jvm.org.apache.pinot
+        local = pinot.segment.local
+        config = local.segment.index.loader.IndexLoadingConfig(
+            None, self._table_config(table_config), pinot.spi.data.Schema.fromString(json.dumps(schema))
+        )
+        loader = local.indexsegment.immutable.ImmutableSegmentLoader
+        loaded = loader.load(self.jvm.java.io.File(str(segment)), config)
+        try:
+            vector = loaded.getDataSourceNullable(column).getNullValueVector()
+            return [] if vector is None else self._numbers(vector.getNullBitmap().toArray())
+        finally:
+            loaded.destroy()
+
     def untar(self, tar: Path, folder: Path) -> list[str]:
         """The paths that Pinot's `TarCompressionUtils` unpacks, in the order of the archive."""
         utils = self.jvm.org.apache.pinot.common.utils.TarCompressionUtils
