@@ -1,4 +1,4 @@
-# Everything a new machine needs is Python 3.11 to 3.13, Java 17 or newer, and Maven.
+# Everything a new machine needs is Python 3.11 to 3.13, Java 17 or newer (docs/local-stack.md#java), and Maven.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -7,11 +7,14 @@ HELM   := $(VENV)/helm-3.22.0/helm
 # tests/lanes.py says what stays together. Two cores, four workers: most of them wait for servers.
 SPREAD := --numprocesses=4 --no-loadscope-reorder
 
+# Of the command line only: a variable PINOT of the environment may be something else.
+ON_PINOT := $(if $(filter command,$(firstword $(origin PINOT))),--pinot '$(PINOT)')
+
 # The tests start hundreds of processes: without stored bytecode each would compile the program anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo realtime-demo audit-demo test test-all oracle oracle-1.6 ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster bench-cli bench-location simulate-demo docs check dev down lock audit-deps smoke smoke-lowest sbom release clean
+.PHONY: help install demo realtime-demo audit-demo evolve-demo test test-all oracle oracle-1.6 ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster bench-cli bench-location bench-memory bench-small simulate-demo docs check dev down lock audit-deps smoke smoke-lowest sbom release clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,14 +33,17 @@ $(DONE): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(DONE) ## Run the main job on real data, on a local Pinot of its own, and show what happened
-	@$(BIN)/python -m demos
+demo: $(DONE) ## Run the main job on real data, on a local Pinot of its own, and show what happened (PINOT=1.5.1: on that release)
+	@$(BIN)/python -m demos story $(ON_PINOT)
 
 realtime-demo: $(DONE) ## Take the deep store, then a server, from a REALTIME table on Kafka, and show what happened (six minutes)
 	@$(BIN)/python -m demos realtime
 
 audit-demo: $(DONE) ## Lose half of a file's rows in three ways; each tier of the audit stops one of them (three minutes)
-	@$(BIN)/python -m demos audit
+	@$(BIN)/python -m demos audit $(ON_PINOT)
+
+evolve-demo: $(DONE) ## Change a published table in five ways under query load: index, column, filter, type, and back (four minutes)
+	@$(BIN)/python -m demos evolve $(ON_PINOT)
 
 test: check ## Run all tests, integration included, after the static checks
 	@$(BIN)/pytest $(SPREAD) --maxfail=20
@@ -97,6 +103,9 @@ soak: $(DONE) ## Change files and kill processes for 20 minutes while queries ru
 bench-build: $(DONE) ## Measure building a segment against Pinot's own builder (ten minutes, needs javac)
 	@$(BIN)/python -W ignore benchmarks/segment_build.py
 
+bench-memory: $(DONE) ## Measure the memory of a worker over csv files of 13, 79 and 300 columns (three minutes; ARGS="--megabytes 100")
+	@$(BIN)/python -W ignore benchmarks/worker_memory.py $(ARGS)
+
 bench-plan: $(DONE) ## Measure what it costs to know what changed among a million objects (a few minutes)
 	@$(BIN)/python -W ignore benchmarks/plan_listing.py
 
@@ -105,6 +114,9 @@ bench-sensor: $(DONE) ## Measure a sweep of the files sensor over a million obje
 
 bench-spark: $(DONE) ## Measure a Spark job of ten million rows against one with Pinot's builder (ten minutes, needs javac)
 	@$(BIN)/python -W ignore benchmarks/spark_ingest.py
+
+bench-small: $(DONE) ## Measure builds of small files, and of wide ones, against Pinot's standalone job (ten minutes; ARGS="--only plain")
+	@$(BIN)/python -W ignore benchmarks/small_runs.py $(ARGS)
 
 bench-push: $(DONE) ## Measure a push in batches against one upload a segment, on a controller of Pinot 1.5.1
 	@PYTHONPATH=tests $(BIN)/python -W ignore benchmarks/segment_push.py

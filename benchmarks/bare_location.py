@@ -14,7 +14,7 @@ JOBS = 6
 
 
 def table(name: str) -> dg.Definitions:
-    """Four assets with a gate and eleven checks, a job and a sensor."""
+    """Five assets with a gate and eleven checks, a job and a sensor."""
     files_of = dg.DynamicPartitionsDefinition(name=f"{name}_files")
 
     @dg.observable_source_asset(key=[name, "source_files"], partitions_def=files_of, group_name=name)
@@ -24,11 +24,17 @@ def table(name: str) -> dg.Definitions:
     @dg.asset(key=[name, "segments"], deps=[[name, "source_files"]], partitions_def=files_of, group_name=name)
     def segments() -> None: ...
 
+    waiting = dg.AssetSpec(
+        [name, "waiting"],
+        partitions_def=dg.DynamicPartitionsDefinition(name=f"{name}_waiting"),
+        group_name=name,
+    )
+
     @dg.multi_asset(
         name=f"{name}__snapshot",
         specs=[
             dg.AssetSpec([name, "snapshot"], deps=[[name, "segments"]], group_name=name),
-            dg.AssetSpec([name], deps=[[name, "snapshot"]], group_name=name),
+            dg.AssetSpec([name], deps=[[name, "snapshot"], [name, "waiting"]], group_name=name),
         ],
         can_subset=True,
     )
@@ -59,7 +65,10 @@ def table(name: str) -> dg.Definitions:
         return dg.SkipReason("nothing")
 
     return dg.Definitions(
-        assets=[source_files, segments, snapshot], asset_checks=[gate, health], jobs=[job], sensors=[files]
+        assets=[source_files, segments, snapshot, waiting],
+        asset_checks=[gate, health],
+        jobs=[job],
+        sensors=[files],
     )
 
 

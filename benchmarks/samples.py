@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,6 +105,31 @@ def mixed(count: int, seed: int = 2) -> Sample:
     ]
     raw = {"nullHandlingEnabled": True, "noDictionaryColumns": ["rawLong", "rawDouble", "rawText"]}
     return Sample(pa.table(rows), _schema(dimensions), _table_config(raw))
+
+
+def wide(columns: int, count: int, start: int) -> Sample:
+    """Rows `start` to `start + count` of a table of so many columns: seven kinds in turn, and a time.
+
+    The kinds are those of `events`; texts are half of the bytes or more.
+    """
+    random = np.random.default_rng(start)
+    pick = _Picker(random, count)
+    cities = [f"city {i}" for i in range(400)]
+    pages = [f"https://example.com/p/{i}?ref={i * 7}" for i in range(50_000)]
+    kinds: list[tuple[str, Callable[[], pa.Array]]] = [
+        ("LONG", lambda: pa.array(random.integers(0, 10**12, count))),
+        ("INT", lambda: pa.array(random.integers(0, 1000, count, dtype=np.int32))),
+        ("DOUBLE", lambda: pa.array(np.round(random.random(count) * 1000, 2))),
+        ("STRING", lambda: pick(cities)),
+        ("STRING", lambda: pick(pages)),
+        ("STRING", lambda: pa.array([f"visitor-{i}" for i in random.integers(0, 10**6, count)])),
+        ("INT", lambda: pa.array(random.integers(0, 90, count, dtype=np.int32))),
+    ]
+    chosen = {f"c{number:03d}": kinds[number % len(kinds)] for number in range(columns - 1)}
+    rows = {name: values() for name, (_, values) in chosen.items()}
+    rows["at"] = pa.array(_START_MS + (start + np.arange(count)) * 40)
+    dimensions: list[JsonObject] = [{"name": n, "dataType": kind} for n, (kind, _) in chosen.items()]
+    return Sample(pa.table(rows), _schema(dimensions), _table_config())
 
 
 def slices(table: pa.Table, count: int) -> Iterator[pa.Table]:

@@ -1,7 +1,11 @@
-"""`python -m demos [audit | realtime]`: run the demo of `make demo`, `audit-demo` or `realtime-demo`."""
+"""`python -m demos [audit | evolve | realtime]`: run the demo of `make demo`, `audit-demo`, ….
+
+`--pinot RELEASE` runs it on that release of Pinot, as `pinot-assets local up --pinot` starts it.
+"""
 
 from __future__ import annotations
 
+import argparse
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -10,7 +14,12 @@ from pinot_assets.cli.terminal import Terminal
 from pinot_assets.core.interrupts import SAID, end_at_once_from_now_on, take_signals
 from pinot_assets.errors import PinotAssetsError
 
-FOLDERS = {"story": "demo", "audit": "audit-demo", "realtime": "realtime-demo"}
+FOLDERS = {
+    "story": "demo",
+    "audit": "audit-demo",
+    "evolve": "evolve-demo",
+    "realtime": "realtime-demo",
+}
 """The folder of each demo's stack, below `.pinot-assets`; each demo is a module with a function `tell`."""
 
 
@@ -20,15 +29,20 @@ def main() -> int:
     :returns: the exit code: 0 if the demo showed what it promises, 1 if not or after an error, 130 after
         Ctrl-C, after which nothing keeps running, either.
     """
-    name = sys.argv[1] if len(sys.argv) > 1 else "story"
-    if name not in FOLDERS:
-        sys.exit(f"there is no demo {name!r}; there are {', '.join(FOLDERS)}")
+    words = argparse.ArgumentParser(prog="python -m demos")
+    words.add_argument("demo", nargs="?", choices=FOLDERS, default="story")
+    words.add_argument("--pinot", metavar="RELEASE", help="a release of Apache Pinot, such as 1.5.1")
+    typed = words.parse_args()
+    name: str = typed.demo
+    if typed.pinot and name == "realtime":
+        words.error("its table names the Kafka plug-in of 0.11.0, so this demo has no --pinot")
     # A log has no width. This one has room for the table at the end.
     console = Terminal(width=None if sys.stdout.isatty() else 120, soft_wrap=name == "realtime")
     take_signals()
     try:
         folder = Path(".pinot-assets", FOLDERS[name]).resolve()
-        return 0 if import_module(f"demos.{name}").tell(folder, console) else 1
+        chosen = {"release": typed.pinot} if typed.pinot else {}
+        return 0 if import_module(f"demos.{name}").tell(folder, console, **chosen) else 1
     except PinotAssetsError as error:
         console.print(f"[red]error[/]: {error}", highlight=False, soft_wrap=True)
         return 1

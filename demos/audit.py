@@ -102,14 +102,15 @@ def verdict(steps: Sequence[AuditLine], report: LoadReport) -> StorySummary:
     return StorySummary(len(stopped), report.mixed, report.errors, report.queries - report.errors)
 
 
-def tell(home: Path, console: Console) -> bool:
+def tell(home: Path, console: Console, release: str | None = None) -> bool:
     """Start a stack for the demo, run all steps on it, stop and purge it.
 
     :param home: folder for stack, files and tables; removed before and after.
+    :param release: a release of Apache Pinot; None for that of a new local stack.
     :returns: whether each tier stopped its case, and no query saw any of the bad data.
     :raises PinotAssetsError: a step did not do what it promises.
     """
-    with flights_under_load(home, console) as (pinot, load):
+    with flights_under_load(home, console, release) as (pinot, load):
         steps = AuditStory(home, console, pinot, load).tell()
     return show(console, steps, load.report())
 

@@ -37,7 +37,9 @@ rm -rf -- "$2"
 
 
 @contextmanager
-def own_stack(home: Path, console: Console, *, realtime: bool = False) -> Iterator[tuple[Stack, StackState]]:
+def own_stack(
+    home: Path, console: Console, *, realtime: bool = False, release: str | None = None
+) -> Iterator[tuple[Stack, StackState]]:
     """Start a stack, and make this process and the commands that it starts use it.
 
     Only one demo at a time uses the folder around `home`; a second one waits until the first has ended and
@@ -45,9 +47,10 @@ def own_stack(home: Path, console: Console, *, realtime: bool = False) -> Iterat
 
     :param home: folder for the stack and all other files of the demo; removed before and after.
     :param realtime: with Kafka, and with servers that copy committed segments to the deep store themselves.
+    :param release: a release of Apache Pinot; None for that of a new local stack.
     """
     with _turn(home.parent, console) as lock:
-        yield from _run_stack(home, console, lock, is_realtime=realtime)
+        yield from _run_stack(home, console, lock, is_realtime=realtime, release=release)
 
 
 @contextmanager
@@ -67,10 +70,12 @@ def _turn(folder: Path, console: Console) -> Iterator[int]:
 
 
 def _run_stack(
-    home: Path, console: Console, lock: int, *, is_realtime: bool
+    home: Path, console: Console, lock: int, *, is_realtime: bool, release: str | None
 ) -> Iterator[tuple[Stack, StackState]]:
     os.environ["PINOT_ASSETS_HOME"] = str(home / "stack")
-    stack = Stack(home / "stack", progress=StartProgress(done=lambda text: console.print(text, style="dim")))
+    spinner = console.status("")
+    progress = StartProgress(spinner.update, lambda text: console.print(text, style="dim"))
+    stack = Stack(home / "stack", progress=progress)
     stack.purge()
     shutil.rmtree(home, ignore_errors=True)
     afterwards = deaf_shell(_AFTERWARDS, sys.executable, str(home), held=(lock,))
@@ -78,7 +83,8 @@ def _run_stack(
     try:
         parts = "ZooKeeper, controller, 2 brokers, 2 servers" + (", Kafka" if is_realtime else "")
         console.print(f"starting the local stack: {parts}")
-        state = stack.up(kafka=is_realtime, segment_store=is_realtime)
+        with spinner:
+            state = stack.up(kafka=is_realtime, segment_store=is_realtime, pinot=release)
         for name in ("PINOT_BROKER_URLS", "PINOT_CA_BUNDLE", "PINOT_TOKEN", "PINOT_USER", "PINOT_PASSWORD"):
             os.environ.pop(name, None)
         os.environ["PINOT_CONTROLLER_URL"] = state.controller_url

@@ -7,7 +7,7 @@ without any code of the project's readers.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
@@ -36,14 +36,17 @@ class StoryBroken(PinotAssetsError):
 
 
 @contextmanager
-def flights_under_load(home: Path, console: Console) -> Iterator[tuple[HttpPinotClient, QueryLoad]]:
+def flights_under_load(
+    home: Path, console: Console, release: str | None = None
+) -> Iterator[tuple[HttpPinotClient, QueryLoad]]:
     """Start a stack for the demo and query its flights from four threads; stop and purge it at the end.
 
     :param home: folder for stack, files and tables; removed before and after.
+    :param release: a release of Apache Pinot; None for that of a new local stack.
     """
     os.environ["PINOT_ASSETS_DATA"] = str(home / "data")
     os.environ["PINOT_ASSETS_STAGING"] = str(home / "staging")
-    with own_stack(home, console) as (_, state):
+    with own_stack(home, console, release=release) as (_, state):
         (home / "tables").mkdir()
         with (
             HttpPinotClient(load_settings().pinot) as pinot,
@@ -152,9 +155,12 @@ class World:
         for day in days:
             self.add(day)
 
-    def answer(self) -> QueryAnswer:
-        """Return the answer of the load's query for a table that has exactly these files."""
-        counted = totals(row for rows in self._present.values() for row in rows)
+    def answer(self, keeps: Callable[[Flight], bool] = lambda _: True) -> QueryAnswer:
+        """Return the answer of the load's query for a table that has exactly these files.
+
+        :param keeps: whether the table has a row of its file.
+        """
+        counted = totals(row for rows in self._present.values() for row in rows if keeps(row))
         return answer((carrier, *figures) for carrier, figures in counted.items())
 
     def _put(self, day: date, rows: Sequence[Flight]) -> None:

@@ -159,14 +159,15 @@ class StoryLine:
     rows: int
 
 
-def tell(home: Path, console: Console) -> bool:
+def tell(home: Path, console: Console, release: str | None = None) -> bool:
     """Start a stack for the demo, run all steps on it, stop and purge it.
 
     :param home: folder for stack, files, tables and Dagster; removed before and after.
+    :param release: a release of Apache Pinot; None for that of a new local stack.
     :returns: whether no query saw a mixed answer, and the control did.
     :raises PinotAssetsError: a step did not do what it promises.
     """
-    with flights_under_load(home, console) as (pinot, load):
+    with flights_under_load(home, console, release) as (pinot, load):
         shutil.copy(tables_directory() / f"{TABLE}.yaml", home / "tables")
         (home / "dagster").mkdir()
         with dg.DagsterInstance.local_temp(

@@ -28,6 +28,7 @@ from pinot_assets.assets.realtime import realtime_asset, realtime_health, realti
 from pinot_assets.assets.runs import table_job
 from pinot_assets.assets.segments import consistent_push_check, segments_asset, source_files_asset
 from pinot_assets.assets.snapshot import snapshot_asset
+from pinot_assets.assets.waiting import waiting_asset
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.printable import visible
 from pinot_assets.resources import with_object_store
@@ -57,7 +58,7 @@ def build_table_definitions(spec: TableSpec) -> dg.Definitions:
     """
     schedule = table_schedule(spec)
     return dg.Definitions(
-        assets=[source_files_asset(spec), segments_asset(spec), snapshot_asset(spec)],
+        assets=[source_files_asset(spec), segments_asset(spec), snapshot_asset(spec), waiting_asset(spec)],
         asset_checks=[consistent_push_check(spec), table_health(spec)],
         jobs=[table_job(spec)],
         sensors=[files_sensor(spec)],

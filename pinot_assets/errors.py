@@ -184,6 +184,10 @@ class RollbackRefused(SessionError):
     """No safe rollback is possible; the text says why."""
 
 
+class RebuildRefused(SessionError):
+    """Published files of the table cannot be built again; the text says why."""
+
+
 # --- the local stack -----------------------------------------------------------------------------
 
 

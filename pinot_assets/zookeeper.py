@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from kazoo import exceptions
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
@@ -109,9 +110,29 @@ def answered() -> Iterator[None]:
     except KazooException as error:
         raise SessionError(
             "ZooKeeper does not answer",
-            why=type(error).__name__,
+            why=zookeeper_words(error),
             hint="is it up? What is stored is kept: run the table again when ZooKeeper is up",
         ) from error
+
+
+_WORDS: Final = (
+    (exceptions.NoNodeError, "the node is gone: the ZooKeeper session ended, or somebody deleted the node"),
+    (exceptions.BadVersionError, "another run has written the node since"),
+    (exceptions.NodeExistsError, "another run has made the node meanwhile"),
+    (exceptions.NoAuthError, "the node belongs to another user of ZooKeeper"),
+    (exceptions.AuthFailedError, "ZooKeeper does not accept this user"),
+    (exceptions.ConnectionClosedError, "the connection to ZooKeeper is closed"),
+    (exceptions.SessionExpiredError, "the ZooKeeper session ended"),
+    (exceptions.SessionMovedError, "the ZooKeeper session moved to another server"),
+    (exceptions.ConnectionLoss, "the connection to ZooKeeper was lost"),
+    (exceptions.OperationTimeoutError, "ZooKeeper did not answer in time"),
+)
+
+
+def zookeeper_words(error: BaseException) -> str:
+    """Return what an error of kazoo says, which mostly has no text: its class is what it says."""
+    known = next((words for kind, words in _WORDS if isinstance(error, kind)), None)
+    return known or f"ZooKeeper's error is {type(error).__name__}" + (f": {error}" if str(error) else "")
 
 
 def _client(hosts: str, access: ZooKeeperAccess, session_s: float) -> KazooClient:

@@ -1,4 +1,4 @@
-"""Read and write the events of a table's partitions in Dagster's event log; no other module does.
+"""Read and write the events of a table's file partitions in Dagster's event log; no other module does.
 
 Each materialization points at an observation. Dagster shows a partition as stale if a newer observation has
 another version (dagster/_core/definitions/data_version.py). The event of a published segment points at the

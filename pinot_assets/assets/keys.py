@@ -28,22 +28,25 @@ class TableKeys:
     :ivar source_files: the observed files; one partition per file or group of files.
     :ivar segments: the segments of those files, with the same partitions.
     :ivar snapshot: the switch.
+    :ivar waiting: has a partition while the table is not up to date (`waiting`).
     :ivar table: the Pinot table as queries see it; downstream assets depend on it.
     """
 
     source_files: dg.AssetKey
     segments: dg.AssetKey
     snapshot: dg.AssetKey
+    waiting: dg.AssetKey
     table: dg.AssetKey
 
 
 def keys_of(spec: TableSpec) -> TableKeys:
-    """Return the keys `<table>/source_files`, `<table>/segments`, `<table>/snapshot` and `<table>`."""
+    """Return the keys `<table>/source_files`, `…/segments`, `…/snapshot`, `…/waiting` and `<table>`."""
     name = spec.asset_name
     return TableKeys(
         source_files=dg.AssetKey([name, "source_files"]),
         segments=dg.AssetKey([name, "segments"]),
         snapshot=dg.AssetKey([name, "snapshot"]),
+        waiting=dg.AssetKey([name, "waiting"]),
         table=table_key(spec),
     )
 

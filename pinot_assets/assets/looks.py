@@ -15,7 +15,7 @@ from pinot_assets.assets.health import AssetEvent, evaluations, health_checks, w
 from pinot_assets.assets.location_jobs import TableChoice, location_job
 from pinot_assets.assets.realtime import observations
 from pinot_assets.assets.snapshot import Publication, data_version_of, publication
-from pinot_assets.assets.status import gate_of_session, status_evaluation
+from pinot_assets.assets.status import gate_of_session, status_events
 from pinot_assets.core.check_result import CheckResult, unknown
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health import CHECKS, summary
@@ -107,7 +107,7 @@ def recorded(instance: dg.DagsterInstance, spec: AnyTableSpec, view: AnyView) ->
         yield from evaluations(instance, spec, view.answers)
         return
     assert isinstance(view, OfflineView)
-    yield status_evaluation(instance, spec, view.status)
+    yield from status_events(instance, spec, view.status)
     yield from evaluations(instance, spec, with_lasting(instance, spec, view.answers))
     if view.observation is not None:
         gate = gate_of_session(instance, spec, view.observation)

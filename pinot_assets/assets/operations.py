@@ -19,7 +19,7 @@ from pinot_assets.assets.location_jobs import TableChoice, claim, location_job, 
 from pinot_assets.assets.metadata import Metadata, cell, md_table
 from pinot_assets.assets.runs import RunLog, driver_of
 from pinot_assets.assets.snapshot import publication_by
-from pinot_assets.assets.status import status_after, status_evaluation
+from pinot_assets.assets.status import status_after, status_events
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
 from pinot_assets.gc.collect import collect, lines
@@ -178,7 +178,7 @@ def _job(tables: TableChoice[TableSpec], operation: _JobWork) -> dg.JobDefinitio
             yield from shown.events(history).publications(history)
             yield shown.event(keys_of(spec).snapshot)
             yield shown.event(keys_of(spec).table)
-        yield status_evaluation(context.instance, spec, status_after(driver))
+        yield from status_events(context.instance, spec, status_after(driver))
 
     return writing_job(operation.name, operation.description, tables, act, operation.config)
 

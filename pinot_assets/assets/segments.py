@@ -31,7 +31,7 @@ from pinot_assets.assets.keys import (
 from pinot_assets.assets.metadata import of_findings, of_report, served
 from pinot_assets.assets.partition_events import Event, PartitionEvents
 from pinot_assets.assets.runs import RunLog, ask_if_alone, driver_of, job_name, trigger_once
-from pinot_assets.assets.status import of_gate, status_after, status_evaluation
+from pinot_assets.assets.status import of_gate, status_after, status_events
 from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.text import plural
@@ -137,7 +137,7 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
             yield from _events(TableHistory(context.instance, spec), spec, driver, report)
             waiting = report.result in (TriggerResult.STAGED, TriggerResult.FAILED)
             if not waiting:
-                yield status_evaluation(context.instance, spec, status_after(driver))
+                yield from status_events(context.instance, spec, status_after(driver))
         # Dagster skips the gate and the switch if there is no output: then they have nothing to do.
         if waiting:
             yield from _output_without_event(context)
@@ -179,7 +179,8 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
         if not result.passed:  # else the switch follows, and says what the table is then
             with suppress(PinotAssetsError):  # the sensor of all tables looks after the run, too
                 status = status_after(driver_of(context, spec, push))
-                context.instance.report_runless_asset_event(status_evaluation(context.instance, spec, status))
+                for event in status_events(context.instance, spec, status):
+                    context.instance.report_runless_asset_event(event)
         return result
 
     def judge(context: dg.AssetCheckExecutionContext, push: ConsistentPushResource) -> dg.AssetCheckResult:

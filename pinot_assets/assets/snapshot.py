@@ -6,7 +6,7 @@ Dagster gets the same events about a published snapshot, whether Dagster or some
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,7 +20,8 @@ from pinot_assets.assets.metadata import Metadata, of_checks, of_snapshot
 from pinot_assets.assets.partition_events import Event, PartitionEvents
 from pinot_assets.assets.partitions import digest
 from pinot_assets.assets.runs import ask_if_alone, driver_of
-from pinot_assets.assets.status import status_after, status_evaluation
+from pinot_assets.assets.status import status_after, status_events
+from pinot_assets.assets.waiting import provenance_of_table
 from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
@@ -58,9 +59,15 @@ class Publication:
 
     def event(self, key: dg.AssetKey) -> dg.AssetMaterialization:
         """Return the event of the Pinot table, or of a switch that the asset's own step did not make."""
+        provenance = self.table_provenance if key == keys_of(self.spec).table else {}
         return dg.AssetMaterialization(
-            key, metadata=self.metadata, tags={DATA_VERSION_TAG: self.data_version}
+            key, metadata=self.metadata, tags={DATA_VERSION_TAG: self.data_version, **provenance}
         )
+
+    @property
+    def table_provenance(self) -> Mapping[str, str]:
+        """The result of `provenance_of_table`, for the Pinot table's own event."""
+        return provenance_of_table(self.spec, self.data_version)
 
 
 def publication(
@@ -134,8 +141,8 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
             name: dg.AssetOut.from_spec(one, dagster_type=dg.Nothing, is_required=False)
             for name, one in (("switch", switch), ("pinot_table", table_asset(spec)))
         },
-        deps=[keys.segments],
-        internal_asset_deps={"switch": {keys.segments}, "pinot_table": {keys.snapshot}},
+        deps=[keys.segments, keys.waiting],
+        internal_asset_deps={"switch": {keys.segments}, "pinot_table": {keys.snapshot, keys.waiting}},
         pool=pool_of(spec),
         can_subset=True,  # whoever picks the switch alone gets it; the table's event then comes beside it
     )
@@ -153,7 +160,7 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
         if ask_if_alone(context.instance, spec, context.run.run_id):
             events.forget_gone(history)
         yield gate_again(context.instance, shown, len(driver.last_failures()))
-        for key, tags in ((keys.snapshot, history.switched_tags()), (keys.table, {})):
+        for key, tags in ((keys.snapshot, history.switched_tags()), (keys.table, shown.table_provenance)):
             if key not in context.selected_asset_keys:
                 yield shown.event(key)
                 continue
@@ -163,7 +170,7 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
                 data_version=dg.DataVersion(shown.data_version),
                 tags=tags,
             )
-        yield status_evaluation(context.instance, spec, status_after(driver))
+        yield from status_events(context.instance, spec, status_after(driver))
 
     return snapshot
 

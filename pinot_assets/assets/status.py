@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import dagster as dg
 
@@ -16,22 +16,27 @@ from pinot_assets.assets.health import check_evaluation
 from pinot_assets.assets.history import checked_materialization, newest_evaluation
 from pinot_assets.assets.keys import GATE, keys_of
 from pinot_assets.assets.metadata import Metadata, of_checks, of_session, served
+from pinot_assets.assets.waiting import waiting_events
 from pinot_assets.core.text import plural
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.detect.table_status import NO_CHANGES, StatusReport, facts_of, table_status
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.values.outdated import need_of_listing
 from pinot_assets.session.values.state import Session
 from pinot_assets.table_spec import TableSpec
 
 DOCS_VARIABLE = "PINOT_ASSETS_DOCS_URL"
 
+StatusEvent = dg.AssetCheckEvaluation | dg.AssetObservation
 
-def status_evaluation(
+
+def status_events(
     instance: dg.DagsterInstance, spec: TableSpec, status: StatusReport
-) -> dg.AssetCheckEvaluation:
-    """Return the status as an evaluation of the check `status`."""
+) -> Iterator[StatusEvent]:
+    """Yield the status as an evaluation of the check `status`, and as what the asset `waiting` has of it."""
     target = checked_materialization(instance, keys_of(spec).table)
-    return check_evaluation(spec, status.check_result(), of_status(status, os.environ), target)
+    yield check_evaluation(spec, status.check_result(), of_status(status, os.environ), target)
+    yield from waiting_events(instance, spec, status)
 
 
 def of_status(status: StatusReport, environ: Mapping[str, str]) -> Metadata:
@@ -54,7 +59,9 @@ def of_status(status: StatusReport, environ: Mapping[str, str]) -> Metadata:
 def status_after(driver: Driver) -> StatusReport:
     """Return the status at the end of a run, which has just compared the source: no change waits by then."""
     newest = driver.clients.store.newest_session()
-    facts = facts_of(driver.spec, driver.observe(), newest, NO_CHANGES)
+    seen = driver.observe()
+    need = need_of_listing(driver.spec, seen.snapshot, seen.hold, (), ())
+    facts = facts_of(driver.spec, seen, newest, NO_CHANGES, need)
     return table_status(facts, time.time_ns() // 1_000_000)
 
 

@@ -197,30 +197,40 @@ Lost = Mapping[str, Mapping[str, Cut]]
 """Values that were cut, by the URI of the file and the name of the column."""
 
 _REASONS: Final = (
-    ("cut_at_nul", "error", "contained a NUL and lost what follows it", "the files"),
+    ("cut_at_nul", "at_nul", "error", "contained a NUL and lost what follows it", "the files"),
     (
         "cut_at_max_length",
+        "at_length",
         "warn",
         "were longer than maxLength and were cut to it or replaced",
         "maxLength in the schema",
     ),
+    (
+        "times_replaced",
+        "out_of_time",
+        "warn",
+        "were times before 1971 or after 2071 and became the column's default or the time of the build",
+        "the files",
+    ),
 )
-"""The check, its severity unless the table spec has another, what happened, and what to repair."""
+"""The check, its count in `Cut`, its severity unless the table spec has another, what happened, and what to
+repair."""
 
 
 def cut_values(lost: Lost, bounds: Collection[CutCheck]) -> Iterator[Finding]:
-    """Yield one finding for each reason for which values were cut.
+    """Yield one finding for each reason for which values were cut or replaced.
 
     A NUL shuts the gate, because its writer did not expect to lose the rest of the value. The schema sets the
-    maximum length, so that finding only warns. The table spec can change both severities.
+    maximum length, and the table config asks for the replaced times, so these findings only warn. The table
+    spec can change all severities.
 
     :param bounds: the checks of the table spec.
     """
     said: dict[str, str] = {bound.check: bound.severity for bound in bounds}
     cuts = [(base_name(uri), name, cut) for uri, columns in lost.items() for name, cut in columns.items()]
-    for check, usual, how, what in _REASONS:
-        counts = [
-            (file, name, cut.at_nul if check == "cut_at_nul" else cut.at_length) for file, name, cut in cuts
+    for check, count_of, usual, how, what in _REASONS:
+        counts: list[tuple[str, str, int]] = [
+            (file, name, getattr(cut, count_of)) for file, name, cut in cuts
         ]
         columns_cut = [f"{file}: {name} {plural(count, 'value')}" for file, name, count in counts if count]
         if not columns_cut:

@@ -18,7 +18,7 @@ from typing import Final
 
 from pinot_assets.core.check_result import CheckResult, Severity, base_name, some
 from pinot_assets.core.text import counted, plural
-from pinot_assets.errors import PinotError
+from pinot_assets.errors import PinotError, PinotUnreachable
 from pinot_assets.pinot.lineage import Replicas
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.table_spec.blocks.audit import Loss, LossName, RowChange
@@ -114,8 +114,13 @@ def servers_answered(servers: Collection[str], away: Mapping[str, PinotError]) -
 
     :param away: the error of each server that did not answer.
     """
-    bad = [f"{server} did not answer: {error.reason}" for server, error in sorted(away.items())]
+    bad = [f"{server} did not answer: {_why_away(error)}" for server, error in sorted(away.items())]
     return finding_of("servers_answered", len(servers), bad, "servers say what they have loaded")
+
+
+def _why_away(error: PinotError) -> str:
+    """Return why a server did not answer; of a refusal, also what to do. One that is down says enough."""
+    return error.reason if isinstance(error, PinotUnreachable) else error.in_one_line
 
 
 def crc_on_servers(

@@ -44,6 +44,10 @@ PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
             "commands.run:run",
             "Publish the files of TABLE: build what changed, audit it, and switch to it at one instant.",
         ),
+        "rebuild": Entry(
+            "commands.rebuild:rebuild",
+            "Build published files of TABLE again that its changed spec would build otherwise.",
+        ),
         "watch": Entry(
             "commands.watch:watch",
             "Look at tables again and again, and run those whose files have changed and are ready.",

@@ -21,6 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from pathlib import PurePath
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -193,8 +194,9 @@ def run_program(app: typer.Typer) -> None:
 
     :raises SystemExit: always.
     """
-    # Py4J logs Ctrl-C with a traceback before it raises it.
-    logging.getLogger().addFilter(lambda record: "KeyboardInterrupt" not in str(record.msg))
+    # Py4J logs an interrupted call, or one whose JVM is gone, with a traceback before it raises, partly in
+    # the root logger. Our own error, or the line of the interruption, says it once.
+    logging.getLogger().addFilter(is_not_of_py4j)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     # Kazoo logs each failed attempt; our own error reports it once, when all have failed.
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)
@@ -211,6 +213,11 @@ def run_program(app: typer.Typer) -> None:
         else:
             code = print_error(of_system(error), words)
     sys.exit(code)
+
+
+def is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Whether a record of the root logger comes from elsewhere than Py4J."""
+    return "py4j" not in PurePath(record.pathname).parts
 
 
 def print_error(error: PinotAssetsError, words: Sequence[str]) -> ExitCode:

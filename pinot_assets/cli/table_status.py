@@ -29,6 +29,13 @@ from pinot_assets.session.detect.table_status import (
 )
 from pinot_assets.session.stores.clients import open_source, open_staging
 from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.values.outdated import (
+    NO_NEED,
+    RebuildNeed,
+    need_of_listing,
+    outdated_values,
+    waiting_words,
+)
 from pinot_assets.session.values.state import Session, utc_iso, utc_text
 from pinot_assets.session.values.trouble import again_ms, has_lasted, since_ms
 from pinot_assets.source.readiness import unready_words
@@ -52,6 +59,7 @@ class TableStatus:
 
     :ivar behind_since_ms: since when a change waits, epoch milliseconds; None if none waits.
     :ivar report: the status in a sentence, and what to do; as Dagster's check `status` has it.
+    :ivar need: published files that the table spec would build otherwise.
     """
 
     spec: TableSpec
@@ -59,6 +67,7 @@ class TableStatus:
     listing: ListingComparison
     behind_since_ms: int | None
     report: StatusReport
+    need: RebuildNeed = NO_NEED
 
     @property
     def state(self) -> TableCondition:
@@ -99,8 +108,10 @@ def status_of(
         deleted=len(listing.deleted) if spec.mode != "append" else 0,
         since_ms=since_ms or 0,
     )
-    facts = facts_of(spec, observation, newest, changes, len(observation.hold.files))
-    return TableStatus(spec, observation, listing, since_ms, table_status(facts, now_ms))
+    rewritten = (*listing.rewritten, *(unready.uri for unready in listing.waiting))
+    need = need_of_listing(spec, observation.snapshot, observation.hold, rewritten, listing.deleted)
+    facts = facts_of(spec, observation, newest, changes, need, len(observation.hold.files))
+    return TableStatus(spec, observation, listing, since_ms, table_status(facts, now_ms), need)
 
 
 def status_values(status: TableStatus, rows: FirstQuery) -> JsonObject:
@@ -148,7 +159,15 @@ def status_values(status: TableStatus, rows: FirstQuery) -> JsonObject:
             "troubleSince": utc_iso(since_ms(session)) if observation.passing else None,
             "triedAgainAt": utc_iso(again_ms(session)) if observation.passing else None,
         },
-        "heldBack": {"files": len(observation.hold.files), "removals": len(observation.hold.removals)},
+        "heldBack": {
+            "files": len(observation.hold.files),
+            "removals": len(observation.hold.removals),
+            "rebuilds": observation.hold.rebuilds,
+        },
+        "tableSpec": {
+            "outdated": outdated_values(status.need.possible),
+            "sourceGone": outdated_values(status.need.gone),
+        },
         "leaseHolder": str(observation.holder) if observation.holder else None,
         "nextStep": status.report.do or None,
         "nextCommand": status.report.command or None,
@@ -184,6 +203,8 @@ def status_lines(status: TableStatus, rows: FirstQuery, now_ms: int) -> Iterator
     yield "source", f"{plural(listing.listed, 'file')} listed: {listing}"
     for unready in filter(None, (listing.waiting, listing.later)):
         yield "", escape(unready_words(unready))
+    for text in waiting_words(spec.name, status.need):
+        yield "spec", escape(text)
     if session is None:
         yield "session", "none open"
     else:
@@ -203,6 +224,8 @@ def status_lines(status: TableStatus, rows: FirstQuery, now_ms: int) -> Iterator
     if observation.pointer.hold is not None:
         hold = observation.hold
         held = f"{plural(len(hold.files), 'file version')}, {plural(len(hold.removals), 'removal')}"
+        if hold.rebuilds:
+            held += ", a rebuild"
         if hold.is_empty:  # a swap table is held as a whole (rule R23)
             held = "the whole table"
         yield "held back", f"{held} after a rollback; `pinot-assets resume {spec.name}` ends the hold"

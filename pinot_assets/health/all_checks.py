@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from pinot_assets.core.check_result import CheckResult
-from pinot_assets.health import capacity, leftovers, serving, session, source
+from pinot_assets.health import capacity, leftovers, serving, session, source, table_spec
 from pinot_assets.health.table_probe import TableProbe, open_table_probe
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import TableSpec
@@ -28,6 +28,7 @@ CHECKS = (
     serving.rollback_window,
     source.freshness,
     source.failing_files,
+    table_spec.built_as_specified,
 )
 """In the order in which a dashboard shows them."""
 
@@ -62,7 +63,7 @@ def look_at(
 
 
 def summary(answers: tuple[CheckResult, ...]) -> str:
-    """Return a line such as `10 checks, 2 failed: orphans, freshness`."""
+    """Return a line such as `11 checks, 2 failed: orphans, freshness`."""
     failed = [a.name if a.known else f"{a.name} (not known)" for a in answers if not a.passed]
     return f"{len(answers):,} checks, " + (
         f"{len(failed):,} failed: {', '.join(failed)}" if failed else "all passed"

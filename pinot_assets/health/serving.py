@@ -115,6 +115,7 @@ def lineage_clean(probe: TableProbe) -> CheckResult:
     old = [e for e in open_entries if now_ms - e.timestamp_ms > renewed_ms]
     kept_too_long = [e for e in old if e not in foreign and e not in stray]
     waits_h = hours(now_ms - kept_too_long[0].timestamp_ms) if kept_too_long else 0.0
+    self_completing = [*lineage.open_and_self_completing()]
     hidden = sorted(set(published) & set(segments) - lineage.visible(segments))
     hiding = [e for e in lineage if not e.hidden.isdisjoint(hidden)]
     return result_of(
@@ -130,6 +131,12 @@ def lineage_clean(probe: TableProbe) -> CheckResult:
                 if any(e.state is LineageState.COMPLETED for e in hiding)
                 else f"run {table}: the next trigger ends the entry again without deleting them",
                 Severity.ERROR,
+            ),
+            *problem_if(
+                self_completing,
+                f"{len(self_completing):,} open entries that complete themselves (autoCompleteLineageEntry): "
+                f"{_tell(table, self_completing, now_ms)}",
+                f"no session of {table} switches until they are completed, or their owner reverts them",
             ),
             *problem_if(
                 foreign,
@@ -151,7 +158,7 @@ def lineage_clean(probe: TableProbe) -> CheckResult:
             ),
         ],
         expected=0,
-        found=len({e.id for e in (*foreign, *stray, *kept_too_long)}) + len(hidden),
+        found=len({e.id for e in (*self_completing, *foreign, *stray, *kept_too_long)}) + len(hidden),
         good=f"{len(lineage.entries):,} entries, {len(open_entries):,} of them open for the open session",
         numbers={
             "entries": len(lineage.entries),

@@ -23,7 +23,12 @@ def status_from(probe: TableProbe) -> StatusReport:
     try:
         newest = None if probe.observation().session else probe.newest_session()
         facts = facts_of(
-            probe.spec, probe.observation(), newest, source_changes(probe), probe.difference().held
+            probe.spec,
+            probe.observation(),
+            newest,
+            source_changes(probe),
+            probe.rebuild_need(),
+            probe.difference().held,
         )
     except PinotAssetsError as error:
         return unknown_status(probe.spec.name, error.reason, error.hint or "look again when it answers")

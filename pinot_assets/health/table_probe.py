@@ -28,6 +28,7 @@ from pinot_assets.health.readings import (
 )
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PinotClient, ServerDisk
+from pinot_assets.pinot.client.http import NoRights
 from pinot_assets.pinot.http_client import HttpPinotClient
 from pinot_assets.pinot.lineage import Lineage, Replicas
 from pinot_assets.session.detect.observe import Observation, judge_listing, list_source, observe
@@ -38,6 +39,7 @@ from pinot_assets.session.stores.session_store import KEPT_SESSIONS, SessionStor
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.session.stores.stored_snapshots import before, revertible, snapshot_headers
 from pinot_assets.session.values.hold import NO_HOLD, Hold
+from pinot_assets.session.values.outdated import RebuildNeed, need_of_listing, outdated
 from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Owner, Pointer, PushKind, Session
 from pinot_assets.settings.environment import Settings
 from pinot_assets.snapshot.manifest import Snapshot
@@ -190,6 +192,16 @@ class TableProbe:
         ledger = snapshot.ledger if snapshot else {}
         published = {uri: file.fingerprint for uri, file in ledger.items()}
         return difference(published, self.listing(), self.hold())
+
+    @read_once
+    def rebuild_need(self) -> RebuildNeed:
+        """The published files that the table spec would build otherwise."""
+        if not outdated(self.spec, self.snapshot()).older:
+            return RebuildNeed()
+        difference = self.difference()
+        unready = {u.uri for u in (*self.listing().later, *self.listing().waiting)}
+        rewritten = (*difference.stale, *unready)
+        return need_of_listing(self.spec, self.snapshot(), self.hold(), rewritten, difference.extra)
 
     @read_once
     def unready_since_ms(self) -> Mapping[str, int]:
@@ -392,7 +404,12 @@ class TableProbe:
         answers = self._answering().crcs_on_servers(self.spec.name, self.servers())
         return Loaded(
             crcs={s: a for s, a in answers.items() if not isinstance(a, PinotError)},
-            silent={s: a.why or a.what for s, a in answers.items() if isinstance(a, PinotError)},
+            silent={
+                # A refusal is mended by its own hint.
+                s: a.in_one_line if isinstance(a, NoRights) else a.why or a.what
+                for s, a in answers.items()
+                if isinstance(a, PinotError)
+            },
         )
 
     @read_once

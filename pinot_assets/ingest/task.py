@@ -27,7 +27,12 @@ import pyarrow as pa
 
 from pinot_assets.core.file_errors import one_line
 from pinot_assets.core.files import temporary_folder
-from pinot_assets.core.this_machine import keep_freed_memory, limit_memory, take_memory_from_system
+from pinot_assets.core.this_machine import (
+    keep_freed_memory,
+    limit_memory,
+    take_memory_from_arrow,
+    take_memory_from_system,
+)
 from pinot_assets.core.untrusted import RECEIPT
 from pinot_assets.errors import BuildError, SourceChanged, SourceError, StoreConflict
 from pinot_assets.ingest.contract.accepted_rows import (
@@ -49,10 +54,10 @@ from pinot_assets.ingest.contract.task_outputs import (
     version_text,
 )
 from pinot_assets.ingest.formats.content import check_not_torn
-from pinot_assets.ingest.formats.read import read_batches
-from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
+from pinot_assets.ingest.formats.read import FIRST_ROWS, read_batches
+from pinot_assets.segment import SegmentSpec, metadata_tar, write_tar
 from pinot_assets.segment.write.metadata import read_facts
-from pinot_assets.segment.write.segment import ColumnStats
+from pinot_assets.segment.write.segment import ColumnStats, build_and_release
 from pinot_assets.snapshot.receipt import WORKER_DIED, Failure, Fingerprint, Output, Receipt, SegmentFacts
 from pinot_assets.source.allowed_places import require_data
 from pinot_assets.source.factory import open_store
@@ -92,7 +97,11 @@ def build_from(build_spec: BuildSpec, task: FileTask, rows: Rows) -> Receipt | F
     :returns: the receipt in the staging area. If another run of this task wrote a receipt for the same
         version first, that receipt (rule R13).
     """
-    take_memory_from_system()
+    # A worker of Spark builds files of several tables, one after the other.
+    if build_spec.input_format in FIRST_ROWS:
+        take_memory_from_system()
+    else:
+        take_memory_from_arrow()
     keep_freed_memory()
     try:
         with temporary_folder("build") as folder, closing(_heartbeat(build_spec, task)) as signs:
@@ -110,7 +119,7 @@ def inspected(build_spec: BuildSpec, task: FileTask, look: Callable[[Path], None
     """
     try:
         with temporary_folder("build") as folder, closing(_heartbeat(build_spec, task)):
-            read, _ = _fetch(build_spec, task.file.uri, folder / "source")
+            read, _ = fetch(build_spec, task.file.uri, folder / "source")
             check_not_torn(task.file.uri, read.size, build_spec.input_format)
             look(folder / "source")
             return read
@@ -130,7 +139,7 @@ def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, s
     started = time.monotonic()
     spec = SegmentSpec.from_pinot(build_spec.schema, build_spec.table_config, write_for=build_spec.write_for)
     local = folder / "source"
-    read, sha256 = _fetch(build_spec, task.file.uri, local)
+    read, sha256 = fetch(build_spec, task.file.uri, local)
     signs.worked()
     check_not_torn(task.file.uri, read.size, build_spec.input_format)
     verdicts = _verdicts(build_spec, task, folder)
@@ -138,11 +147,10 @@ def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, s
     values = EmptyColumns(target.schema.names)
     tables = values.watched(rows_of(local, read, target, verdicts))
     segments = open_store(build_spec.segments_uri, build_spec.staging_props, build_spec.policy)
+    cuts = cut(signs.counted(tables), build_spec.max_rows_per_segment, build_spec.desired_segment_bytes)
     staged = [
-        _stage(build_spec, task, spec, segments, rows, k, read, folder, signs)
-        for k, rows in enumerate(
-            cut(signs.counted(tables), build_spec.max_rows_per_segment, build_spec.desired_segment_bytes)
-        )
+        _stage(build_spec, task, spec, segments, columns, k, read, folder, signs)
+        for k, columns in enumerate(map(_columns, cuts))
     ]
     outputs = tuple(output for output, _, _ in staged)
     rows = sum(output.rows for output in outputs)
@@ -180,7 +188,7 @@ def _filtered(build_spec: BuildSpec, verdicts: BadRowPolicy, rows: int) -> int:
     return max(0, verdicts.rows - verdicts.bad_rows - rows)
 
 
-def _fetch(build_spec: BuildSpec, uri: str, local: Path) -> tuple[Fingerprint, str]:
+def fetch(build_spec: BuildSpec, uri: str, local: Path) -> tuple[Fingerprint, str]:
     """Copy one version of the file; return that version and the sha256 of the copy (edge case E1).
 
     :raises SettingError: the policy says that the file is no data, as this machine sees it.
@@ -238,21 +246,30 @@ def _put_bad_rows(build_spec: BuildSpec, task: FileTask, read: Fingerprint, fold
     return staging.uri_of(key)
 
 
+def _columns(rows: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """Return the columns by name, for `build_and_release`: it empties them for all who hold them."""
+    return dict(zip(rows.column_names, rows.columns, strict=True))
+
+
 def _stage(
     build_spec: BuildSpec,
     task: FileTask,
     spec: SegmentSpec,
     segments: ObjectStore,
-    rows: pa.Table,
+    columns: dict[str, pa.ChunkedArray],
     k: int,
     read: Fingerprint,
     folder: Path,
     signs: Heartbeat,
 ) -> tuple[Output, SegmentFacts, tuple[ColumnStats, ...]]:
-    """Build one segment, put its two tars; return the output, the facts of its metadata and its columns."""
+    """Build one segment, put its two tars; return the output, the facts of its metadata and its columns.
+
+    :param columns: the rows; emptied as they are built.
+    """
     name = segment_name(build_spec.table, build_spec.session, build_spec.attempt, task.ordinal, k)
-    segment = build_segment(
-        rows,
+    segment = build_and_release(
+        columns,
+        len(next(iter(columns.values()))),
         spec,
         name=name,
         table_name=build_spec.table,

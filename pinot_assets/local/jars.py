@@ -1,4 +1,4 @@
-"""Find the jars of the local stack's parts: in an unpacked Pinot, or fetched by Maven once per user.
+"""Find the jars of the local stack's parts: in a Pinot distribution, or fetched by Maven once per user.
 
 A pom with pinned versions lists the jars. The user's cache has a folder for each pom, named by the pom's
 hash, so a changed pom gets a new folder and a complete folder never changes. A rename creates the folder when
@@ -7,24 +7,28 @@ it has all jars. A file lock makes a second process wait for the first one inste
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pinot_assets.core.files import temporary_folder
 from pinot_assets.core.this_machine import child, find_java, run_child
 from pinot_assets.errors import LocalStackError
+from pinot_assets.local import apache
+from pinot_assets.local.cache import fill_once, require_room
+from pinot_assets.local.pinot_build import PinotBuild, jars_of, read_build
 from pinot_assets.settings.local_stack import default_cache
 
 MINIMUM_FREE_BYTES = 1_000_000_000
 """An empty cache grows to about 300 MB here, and Maven's own repository by the same amount."""
 
-_SPI = re.compile(r"(?:\d{3}-)?pinot-(?:spi|all)-(\d[\w.]*?)(?:-jar-with-dependencies|-shaded)?\.jar")
+MAVENS_PINOT = "0.11.0"
+"""The newest Pinot whose server and broker are on Maven Central: the one of `pinot.xml`."""
+
 _GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath"
 _TIME_OUTS = (  # in ms; the first two are read by Maven 3.8 and older, the others by 3.9 and newer
     "-Dmaven.wagon.http.connectionTimeout=20000",
@@ -46,31 +50,55 @@ def class_path(
 
     :raises LocalStackError: they cannot be resolved, or `PINOT_HOME` is not a Pinot distribution.
     """
-    if jars == "pinot" and (pinot_home := os.environ.get("PINOT_HOME")):
-        return _distribution(Path(pinot_home))
+    if jars == "pinot":
+        return [*find_pinot(cache=cache, progress=progress).jars]
     return resolve_jars(pom(jars), cache=cache, progress=progress)
 
 
-def is_at_hand(jars: str, *, cache: Path | None = None) -> bool:
-    """Whether `class_path` works without Maven."""
-    return (jars == "pinot" and bool(os.environ.get("PINOT_HOME"))) or is_resolved(pom(jars), cache=cache)
+def find_pinot(
+    release: str = "",
+    *,
+    cache: Path | None = None,
+    progress: Callable[[str], None] | None = None,
+    sites: Sequence[str] = apache.SITES,
+) -> PinotBuild:
+    """Return the Pinot to start: the one that `PINOT_HOME` names, else the release, else Maven's.
 
-
-def pinot_version(jars: list[Path]) -> str:
-    """Return the version of the Pinot on a class path, from the names of its jars; else `unknown`."""
-    matches = (_SPI.fullmatch(jar.name) for jar in jars)
-    return next((match.group(1) for match in matches if match), "unknown")
-
-
-def _distribution(home: Path) -> list[Path]:
-    jars = [*sorted((home / "lib").glob("*.jar")), *sorted((home / "plugins").rglob("*.jar"))]
-    if pinot_version(jars) == "unknown":
-        raise LocalStackError(
+    :param release: a release of Apache's sites, empty for Maven's `MAVENS_PINOT`.
+    :param sites: where to fetch the release.
+    :raises LocalStackError: it cannot be fetched, or it is no Pinot.
+    """
+    if home := os.environ.get("PINOT_HOME"):
+        return _build_of(
+            jars_of(Path(home)),
             f"PINOT_HOME is {home}, which has no Apache Pinot",
-            why="no pinot-all or pinot-spi jar is in its lib folder",
-            hint="set PINOT_HOME to an unpacked Pinot distribution, or unset it to use Maven's",
+            "set PINOT_HOME to an unpacked Pinot distribution, or unset it to use Maven's",
         )
-    return jars
+    if release:
+        folder = apache.distribution(release, cache=cache, progress=progress or (lambda _: None), sites=sites)
+        jars = jars_of(folder)
+    else:
+        jars = resolve_jars(pom("pinot"), cache=cache, progress=progress)
+        folder = jars[0].parent if jars else _folder(pom("pinot"), cache)
+    return _build_of(
+        jars, f"{folder} has no Apache Pinot", "delete that folder, then try again: it is fetched once more"
+    )
+
+
+def _build_of(jars: Sequence[Path], otherwise: str, hint: str) -> PinotBuild:
+    try:
+        return read_build(jars)
+    except (ValueError, OSError) as error:
+        raise LocalStackError(otherwise, why=str(error), hint=hint) from error
+
+
+def is_at_hand(jars: str, release: str = "", *, cache: Path | None = None) -> bool:
+    """Whether nothing has to be fetched for `pinot` (see `find_pinot`), `kafka` or `s3`."""
+    if jars == "pinot" and os.environ.get("PINOT_HOME"):
+        return True
+    if jars == "pinot" and release:
+        return apache.is_fetched(release, cache=cache)
+    return is_resolved(pom(jars), cache=cache)
 
 
 def resolve_jars(
@@ -83,21 +111,12 @@ def resolve_jars(
     :param progress: called with one short line whenever there is something new to show.
     :raises LocalStackError: no Maven, no usable Java, a failed download, a full disk; names Maven's log.
     """
-    jars = _folder(pom, cache)
-    if not jars.is_dir():
-        try:
-            jars.parent.mkdir(parents=True, exist_ok=True)
-            with jars.with_name(f"{jars.name}.lock").open("w") as lock:
-                # The kernel releases the lock when the process ends, in whatever way.
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                if not jars.is_dir():
-                    _fetch(pom, jars, progress or (lambda _: None))
-        except OSError as error:
-            raise LocalStackError(
-                f"the cache {jars.parent} could not be written",
-                why=str(error),
-                hint="free some disk space, or set PINOT_ASSETS_CACHE to a folder with enough space",
-            ) from error
+    jars, show = _folder(pom, cache), progress or (lambda _: None)
+    fill_once(
+        jars,
+        lambda: _fetch(pom, jars, show),
+        lambda: show(f"{pom.stem}: another process fetches the jars; waiting for it"),
+    )
     return sorted(jars.iterdir())
 
 
@@ -141,17 +160,6 @@ def check_reachable() -> None:
         if answer.returncode != 0:
             why, way_out = _reason(log)
             raise LocalStackError("Maven cannot fetch from its repository", why=why, hint=way_out)
-
-
-def require_room(folder: Path, needed: int, what_for: str, variable: str) -> None:
-    """:raises LocalStackError: fewer bytes are free than needed; `variable` can name another disk."""
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise LocalStackError(
-            f"there is too little disk space {what_for}",
-            why=f"{free // 10**6} MB are free at {folder}, {needed // 10**6} MB are needed",
-            hint=f"free some disk space, or set {variable} to a folder with enough space",
-        )
 
 
 def _folder(pom: Path, cache: Path | None) -> Path:

@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 
 from pinot_assets.core.untrusted import fields_of_json, listed
+from pinot_assets.local.pinot_build import MAIN_CLASS
 from pinot_assets.local.processes import owner_of
 from pinot_assets.settings.local_stack import BROKERS, CLUSTER, LOOPBACK, SERVERS, Record
 
@@ -133,7 +134,7 @@ def _pinot_arguments(command: str, config: str) -> list[str]:
         *SMALL_JVM,
         *_OPENS,
         _LOG4J,
-        "org.apache.pinot.tools.admin.PinotAdministrator",
+        MAIN_CLASS,
         command,
         "-configFileName",
         config,

@@ -10,8 +10,9 @@ from __future__ import annotations
 import fcntl
 import math
 import operator
+import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +23,10 @@ import psutil
 from pinot_assets.core.this_machine import Java, find_java
 from pinot_assets.core.waiting import MONOTONIC, Deadline, poll_until
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local import jars, parts, processes
+from pinot_assets.local import apache, jars, parts, processes
+from pinot_assets.local.cache import require_room
 from pinot_assets.local.parts import Site, StackPart
+from pinot_assets.local.pinot_build import PinotBuild
 from pinot_assets.local.processes import forget_instance
 from pinot_assets.settings.local_stack import (
     BROKERS,
@@ -80,27 +83,45 @@ class Stack:
 
     :param home: folder of `state.json`, `conf/`, `logs/` and `data/`.
     :param cache: folder of the jars, `default_cache()` if None.
+    :param sites: where to fetch a release of Pinot; tests have one of their own.
     """
 
     def __init__(
-        self, home: Path, *, cache: Path | None = None, progress: StartProgress | None = None
+        self,
+        home: Path,
+        *,
+        cache: Path | None = None,
+        progress: StartProgress | None = None,
+        sites: Sequence[str] = apache.SITES,
     ) -> None:
         self.home = home.resolve()
         self._cache = cache
+        self._sites = sites
         self._progress = progress or StartProgress()
 
-    def up(self, kafka: bool = False, s3: bool = False, segment_store: bool = False) -> StackState:
+    def up(
+        self,
+        kafka: bool = False,
+        s3: bool = False,
+        segment_store: bool = False,
+        pinot: str | None = None,
+    ) -> StackState:
         """Start the parts that do not run, and wait until all parts are ready.
 
         This also restarts parts, including optional ones, that an earlier `up` started and that died.
 
         :param segment_store: let the servers copy the segments that they commit into the deep store
             themselves, as bypass needs it. The setting stays until the data are deleted.
+        :param pinot: the release of Pinot to start, fetched from Apache's sites. It stays until the data are
+            deleted or another one is named. None: what `PINOT_HOME` names, else the release that was named
+            last, else Maven's.
         :raises LocalStackError: a part cannot start; the started parts keep running and are recorded.
         """
         with self._locked():
             record = load_record(self.home) or Record()
             running = self._running(record)
+            if pinot is not None:
+                _choose_release(record, running, pinot)
             needed = [*parts.PINOT]
             needed += [parts.KAFKA] if kafka or "kafka" in record.processes else []
             needed += [parts.S3] if s3 or "s3" in record.processes else []
@@ -181,20 +202,13 @@ class Stack:
         """Check and fetch everything that starting needs; return the function that starts one part."""
         java = find_java()
         self.home.mkdir(parents=True, exist_ok=True)
-        jars.require_room(self.home, MINIMUM_FREE_BYTES, "for the local stack", "PINOT_ASSETS_HOME")
+        require_room(self.home, MINIMUM_FREE_BYTES, "for the local stack", "PINOT_ASSETS_HOME")
         class_paths = {
-            name: jars.class_path(name, cache=self._cache, progress=self._progress.doing)
+            name: self._find_pinot(record, running, java).jars
+            if name == "pinot"
+            else jars.class_path(name, cache=self._cache, progress=self._progress.doing)
             for name in sorted({part.jars for part in to_start})
         }
-        if "pinot" in class_paths:
-            version = jars.pinot_version(class_paths["pinot"])
-            if record.pinot_version not in ("", version) and any(p.name in running for p in parts.PINOT):
-                raise LocalStackError(
-                    f"the stack that runs here is Pinot {record.pinot_version}, not {version}",
-                    why="its dead parts cannot be repaired with another version",
-                    hint="stop it first with `pinot-assets local down`, or set PINOT_HOME as before",
-                )
-            record.pinot_version = version
         _assign_ports(record)
         for name, class_path in class_paths.items():
             file = self._class_path_file(name)  # an argument file keeps process lists readable
@@ -203,6 +217,22 @@ class Stack:
             file.write_text(f'-cp "{joined}"\n')
         save_record(self.home, record)
         return lambda part: self._start(part, record, java)
+
+    def _find_pinot(self, record: Record, running: dict[str, psutil.Process], java: Java) -> PinotBuild:
+        """Return the Pinot to start, and note in the record which one it is."""
+        release = "" if os.environ.get("PINOT_HOME") else record.pinot_release
+        if release and not jars.is_at_hand("pinot", release, cache=self._cache):
+            self._progress.done(f"fetching Pinot {release} from Apache's sites (about 1 GB, once per user)")
+        pinot = jars.find_pinot(release, cache=self._cache, progress=self._progress.doing, sites=self._sites)
+        pinot.require(java)
+        if record.pinot_version not in ("", pinot.version) and _runs_pinot(running):
+            raise LocalStackError(
+                f"the stack that runs here is Pinot {record.pinot_version}, not {pinot.version}",
+                why="its dead parts cannot be repaired with another version",
+                hint="stop it first with `pinot-assets local down`, or set PINOT_HOME as before",
+            )
+        record.pinot_version, record.pinot_release = pinot.version, release
+        return pinot
 
     def _start(self, part: StackPart, record: Record, java: Java) -> None:
         self._check_ports(part, record)
@@ -333,6 +363,31 @@ class Stack:
 
 def _marker(record: Record, part: StackPart) -> str:
     return f"-Dpinot.assets.part={record.stack}/{part.name}"
+
+
+def _runs_pinot(running: dict[str, psutil.Process]) -> bool:
+    return any(part.name in running for part in parts.PINOT)
+
+
+def _choose_release(record: Record, running: dict[str, psutil.Process], release: str) -> None:
+    """Note in the record the release that the user names.
+
+    :raises LocalStackError: it is no release, or another Pinot is named or runs.
+    """
+    apache.require_release(release)
+    if home := os.environ.get("PINOT_HOME"):
+        raise LocalStackError(
+            f"--pinot {release} and PINOT_HOME name two Pinots",
+            why=f"PINOT_HOME is {home}",
+            hint="unset PINOT_HOME, or leave --pinot out",
+        )
+    if release != record.pinot_release and _runs_pinot(running):
+        raise LocalStackError(
+            f"the stack that runs here is Pinot {record.pinot_version}, and not of --pinot {release}",
+            why="a running stack keeps its version",
+            hint="stop it first with `pinot-assets local down`",
+        )
+    record.pinot_release = release
 
 
 def _assign_ports(record: Record) -> None:

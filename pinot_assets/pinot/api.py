@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError
+from pinot_assets.pinot.held_segment import HeldSegment
 from pinot_assets.pinot.lineage import Lineage, Replicas, SegmentMetadata
 from pinot_assets.snapshot.receipt import Output
 
@@ -150,6 +151,18 @@ class PinotClient(Protocol):
         segment is left out of the answer: compare with `online_replicas`.
         """
 
+    def held_segments(
+        self, table: str, names: Collection[str], servers: Collection[str]
+    ) -> Mapping[str, Mapping[str, HeldSegment]]:
+        """Return what each of these servers holds of each name: segment → instance → columns and indexes.
+
+        As `rows_on_servers`, but a server that does not answer is left out, too.
+        """
+
+    def needs_reload(self, table: str) -> bool | None:
+        """Whether a server would change a segment if it loaded it again, by its own account; None from a
+        release before 1.3, which has no such call."""
+
     def query_server(self, server: str, sql: str, segments: Sequence[str]) -> DataTable:
         """Return one server's answer about these of its segments, hidden ones included.
 
@@ -224,6 +237,23 @@ class PinotClient(Protocol):
 
         :raises ValueError: `names` is empty (Pinot would delete *every* segment:
             docs/design/push.md#deleting-segments).
+        """
+
+    def reload_segment(self, table: str, name: str) -> str:
+        """Make the servers of a segment load it again, now with the stored schema and table config.
+
+        On return the servers only have the message: queries see the segment as before until it is loaded.
+
+        :returns: the id of Pinot's job, for `ask_if_reloaded`.
+        :raises PinotNotFound: no such segment.
+        """
+
+    def ask_if_reloaded(self, job: str) -> bool:
+        """Whether every server of the job's segment has loaded it since the job was stored.
+
+        Pinot 0.11 stores a job after its message to the servers: a server that is faster never counts.
+
+        :raises PinotNotFound: no such job; Pinot keeps the newest hundred of a table.
         """
 
     # --- lineage ---------------------------------------------------------------------------------
@@ -323,6 +353,15 @@ class PinotClient(Protocol):
         :raises PinotError: the change is not backward compatible, or the schema is malformed.
         """
 
+    def replace_schema(self, schema: JsonMapping) -> None:
+        """Put another schema in the place of one, also if it is not backward compatible.
+
+        The caller makes sure that queries can live with segments of both. Before 1.0 Pinot has no call for
+        it: the schema is deleted, and for a moment there is none.
+
+        :raises PinotError: the new schema is malformed, or a REALTIME table uses the schema (before 1.0).
+        """
+
     def delete_schema(self, name: str) -> None:
         """Delete a schema. The caller makes sure that no table uses it: 0.11.0 deletes it all the same.
 
@@ -343,6 +382,16 @@ class PinotClient(Protocol):
 
     def get_realtime_config(self, table: str) -> JsonObject | None:
         """Return the config of the REALTIME table of that name; None if there is none (not hybrid)."""
+
+    def fixed_time_boundary_ms(self, table: str) -> int | None:
+        """Return the time boundary that somebody set for a hybrid table by hand (`POST
+        /tables/{table}/timeBoundary`, since 0.12), in epoch ms; None if brokers follow the visible segments.
+
+        It is in the ideal state. pinot-assets never sets it: Pinot takes the largest time of *all* OFFLINE
+        segments, those of an open session included.
+
+        :raises PinotError: the ideal state cannot be read.
+        """
 
     def create_table(self, config: JsonMapping) -> None:
         """Create the table.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TypeVar
 
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.waiting import MONOTONIC, Deadline, in_threads, poll_until
-from pinot_assets.errors import PinotError, PinotNotFound
+from pinot_assets.errors import PinotError, PinotNotFound, PinotUnreachable
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PushMode, PushReport, ServerDisk, StagedObjects
 from pinot_assets.pinot.client.broker import Broker, QueryResult
@@ -18,7 +19,8 @@ from pinot_assets.pinot.client.broker_answer import BrokerAnswer
 from pinot_assets.pinot.client.client_pool import LeadControllers
 from pinot_assets.pinot.client.controller import Controller
 from pinot_assets.pinot.client.data_table import DataTable
-from pinot_assets.pinot.client.http import NoConnection, quoted
+from pinot_assets.pinot.client.http import CallKind, HttpCall, NoConnection, admin_of_server, quoted
+from pinot_assets.pinot.held_segment import HeldSegment
 from pinot_assets.pinot.push.upload import Uploader
 from pinot_assets.pinot.push.upload_loop import UploadLoop
 from pinot_assets.snapshot.receipt import Output
@@ -96,24 +98,85 @@ class HttpPinotClient(Controller):
         self, table: str, names: Collection[str], servers: Collection[str]
     ) -> dict[str, dict[str, int]]:
         """See `PinotClient.rows_on_servers`."""
+
+        def ask(address: str, path: str) -> int:
+            return int(self._clients.at(address).get_fields(path)["totalDocs"])
+
+        return self._each_replica(table, names, servers, ask)
+
+    def held_segments(
+        self, table: str, names: Collection[str], servers: Collection[str]
+    ) -> dict[str, dict[str, HeldSegment]]:
+        """See `PinotClient.held_segments`."""
+
+        def ask(address: str, path: str) -> HeldSegment | None:
+            with suppress(PinotUnreachable), _readable(path):
+                return HeldSegment.from_json(self._clients.at(address).get_fields(path, columns="*"))
+            return None
+
+        return self._each_replica(table, names, servers, ask)
+
+    def _each_replica(
+        self,
+        table: str,
+        names: Collection[str],
+        servers: Collection[str],
+        ask: Callable[[str, str], T | None],
+    ) -> dict[str, dict[str, T]]:
+        """Return what each server says of each name: segment → instance → answer, without those of None.
+
+        :param ask: takes a server's address and the path of the segment's metadata there.
+        """
         ideal = self.ideal_state(table)
         asked = [(name, server) for name in names for server in ideal.get(name, ()) if server in servers]
         addresses = {server: self._admin_url(server) for server in {server for _, server in asked}}
 
-        def ask(pair: tuple[str, str]) -> int | None:
+        def answer(pair: tuple[str, str]) -> T | None:
             name, server = pair
-            path = f"/tables/{quoted(table)}_OFFLINE/segments/{quoted(name)}/metadata"
-            try:
-                return int(self._clients.at(addresses[server]).get_fields(path)["totalDocs"])
-            except PinotNotFound:
-                return None
+            with suppress(PinotNotFound), admin_of_server():
+                path = f"/tables/{quoted(table)}_OFFLINE/segments/{quoted(name)}/metadata"
+                return ask(addresses[server], path)
+            return None
 
-        rows = in_threads(ask, asked, THREADS, "rows")
-        counts: dict[str, dict[str, int]] = {name: {} for name in names}
-        for (name, server), count in zip(asked, rows, strict=True):
-            if count is not None:
-                counts[name][server] = count
-        return counts
+        answers: dict[str, dict[str, T]] = {name: {} for name in names}
+        for (name, server), said in zip(asked, in_threads(answer, asked, THREADS, "replicas"), strict=True):
+            if said is not None:
+                answers[name][server] = said
+        return answers
+
+    def replace_schema(self, schema: JsonMapping) -> None:
+        """See `PinotClient.replace_schema`."""
+        if versions.forces_schemas(self._read_release()):
+            self._write("POST", "/schemas", body=dict(schema), override="true", force="true")
+            return
+        name = str(schema["schemaName"])
+        before = self.get_schema(name)
+        self.delete_schema(name)
+        try:
+            self.put_schema(schema)
+        except PinotError:
+            with suppress(PinotError):
+                self.put_schema(before or schema)
+            raise
+
+    def needs_reload(self, table: str) -> bool | None:
+        """See `PinotClient.needs_reload`."""
+        if not versions.tells_what_to_reload(self._read_release()):
+            return None
+        return bool(self._get(f"/segments/{quoted(table)}_OFFLINE/needReload")["needReload"])
+
+    def reload_segment(self, table: str, name: str) -> str:
+        """See `PinotClient.reload_segment`."""
+        path = f"/segments/{quoted(table)}_OFFLINE/{quoted(name)}/reload"
+        answer = str(self._client.send_fields(HttpCall("POST", path, CallKind.WRITE)).get("status"))
+        if (job := re.search(r"job id: ([^,\s]+)", answer)) is None:
+            raise PinotError(f"the answer to the reload of {name} names no job", why=answer)
+        return job[1]
+
+    def ask_if_reloaded(self, job: str) -> bool:
+        """See `PinotClient.ask_if_reloaded`."""
+        status = self._get(f"/segments/segmentReloadStatus/{quoted(job)}")
+        return bool(status["successCount"] >= status["totalSegmentCount"])
 
     def _admin_url(self, server: str) -> str:
         instance = self.instance(server)
@@ -174,7 +237,8 @@ class HttpPinotClient(Controller):
         except PinotNotFound as error:
             # Not to be confused with a server's 404 for a table that it does not have.
             raise PinotError(f"Pinot knows no server {server}", why=error.why) from None
-        return self._clients.at(address).get_fields(path)
+        with admin_of_server():
+            return self._clients.at(address).get_fields(path)
 
     def brokers(self, table: str) -> tuple[str, ...]:
         """See `PinotClient.brokers`. Assumes the controller's scheme (http or https) for brokers, unless
@@ -228,6 +292,14 @@ class HttpPinotClient(Controller):
         for broker in self.brokers(table):
             with suppress(PinotError):
                 self.rebuild_routing(broker, table)
+
+
+@contextmanager
+def _readable(path: str) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise PinotError(f"the answer to {path} cannot be read", why=str(error)) from error
 
 
 def _host(instance: JsonMapping) -> str:

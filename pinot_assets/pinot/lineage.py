@@ -53,6 +53,7 @@ class LineageEntry:
     :ivar segments_from: sources, hidden once COMPLETED.
     :ivar segments_to: outputs, hidden unless COMPLETED.
     :ivar timestamp_ms: time of the last write of the state (there is no heartbeat).
+    :ivar completes_itself: a controller may complete it as soon as its outputs are online (after 1.5.1).
     """
 
     id: str
@@ -60,11 +61,19 @@ class LineageEntry:
     segments_to: frozenset[str]
     state: LineageState
     timestamp_ms: int
+    completes_itself: bool = False
 
     @property
     def hidden(self) -> frozenset[str]:
         """Return the names that this entry hides."""
         return self.segments_from if self.state is LineageState.COMPLETED else self.segments_to
+
+    @property
+    def locked(self) -> frozenset[str]:
+        """Return the names that exclusive delete keeps from being deleted while the entry is as it is."""
+        if self.state is LineageState.IN_PROGRESS:
+            return self.segments_from | self.segments_to
+        return self.segments_from if self.state is LineageState.COMPLETED else frozenset()
 
     def has_names(self, segments_from: Collection[str], segments_to: Collection[str]) -> bool:
         """Whether the entry has exactly these names."""
@@ -95,6 +104,7 @@ class Lineage:
                     segments_to=frozenset(entry["segmentsTo"]),
                     state=LineageState(entry["state"]),
                     timestamp_ms=int(entry["timestamp"]),
+                    completes_itself=entry.get("autoCompleteLineageEntry") is True,
                 )
                 for entry_id, entry in value["lineageEntries"].items()
             ]
@@ -116,6 +126,14 @@ class Lineage:
     def in_state(self, state: LineageState) -> tuple[LineageEntry, ...]:
         """Return the entries in that state, oldest first."""
         return tuple(entry for entry in self.entries if entry.state is state)
+
+    def open_and_self_completing(self) -> tuple[LineageEntry, ...]:
+        """Return the IN_PROGRESS entries that a controller may complete by itself, oldest first."""
+        return tuple(e for e in self.in_state(LineageState.IN_PROGRESS) if e.completes_itself)
+
+    def locked(self) -> frozenset[str]:
+        """Return the names that exclusive delete keeps (docs/design/lineage.md#exclusive-delete)."""
+        return frozenset[str]().union(*(entry.locked for entry in self.entries))
 
     def visible(self, segments: Iterable[str]) -> set[str]:
         """Return those of `segments` that no entry hides; a name that is in no entry is visible."""

@@ -35,6 +35,7 @@ RENEWAL_MS: Final = 20 * HOUR_MS
 _V1: Final = Version("1.0")
 _ALL_GROUPS: Final = Version("1.1")
 _BATCHES: Final = Version("1.3")
+_NEED_RELOAD: Final = Version("1.3")
 _HALF_UPLOADS: Final = Version("0.12")
 _SERVERS_NAMED: Final = Version("1.4")
 _NEW_SEGMENTS: Final = Version("1.6.dev0")
@@ -107,6 +108,16 @@ def takes_over_half_uploads(version: str) -> bool:
     """Whether an upload that finds the metadata of a failed one starts afresh. Otherwise Pinot treats it as a
     refresh of a segment that is not there."""
     return release(version) >= _HALF_UPLOADS
+
+
+def forces_schemas(version: str) -> bool:
+    """Whether a schema may be replaced by one that is not backward compatible (`force`)."""
+    return release(version) >= _V1
+
+
+def tells_what_to_reload(version: str) -> bool:
+    """Whether this Pinot says if its servers have to reload a segment of a table (`needReload`)."""
+    return release(version) >= _NEED_RELOAD
 
 
 def honours_lineage_settings(version: str) -> bool:
@@ -240,7 +251,8 @@ TRAITS: Final = (
     Trait(
         "deleting segments of an open replacement",
         f"refuses it ({EXCLUSIVE_DELETE}), and an end whose sources are missing",
-        "our own deletes come after the revert, when nothing is locked; the sources are read before the end",
+        "our own deletes come after the revert, when nothing is locked; if others lock a name, the rest is "
+        "deleted without it; the sources are read before the end",
         since=_LATER,
     ),
     Trait(
@@ -274,6 +286,24 @@ TRAITS: Final = (
         "puts the segment back into the table, visible",
         "names contain session and attempt; lease and entry are checked before every batch; "
         "strays are deleted",
+    ),
+    Trait(
+        "another type of a column",
+        "does not take a schema with another type, default null value or length of a column",
+        "the schema is deleted and made anew; until then the table has none",
+        before=_V1,
+    ),
+    Trait(
+        "reloads after a change",
+        "does not say which segments need one",
+        "the columns and indexes of every segment are read from its servers and compared with the spec",
+        before=_NEED_RELOAD,
+    ),
+    Trait(
+        "reloads after a change",
+        "says whether a segment of the table needs one",
+        "if none does, no segment is read",
+        since=_NEED_RELOAD,
     ),
     Trait(
         "parallel starts and ends",

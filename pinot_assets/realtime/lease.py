@@ -27,7 +27,7 @@ from pinot_assets.session.stores.nodes import ask_if_lease_is_ours, first_error,
 from pinot_assets.session.values.state import Owner
 from pinot_assets.session.values.znrecord import fields_of
 from pinot_assets.settings.environment import Settings
-from pinot_assets.zookeeper import answered, cluster_client, require_cluster
+from pinot_assets.zookeeper import answered, cluster_client, require_cluster, zookeeper_words
 
 TASK: Final = "RealtimeOperations"
 
@@ -196,7 +196,9 @@ class OperationsLease(OperationsStore):
     def _lost(self, cause: BaseException | None) -> LeaseLost:
         return LeaseLost(
             f"this run no longer holds the lease of {self.table}; nothing more was changed",
-            why=repr(cause) if cause else "its ZooKeeper session ended, or another run took the lease",
+            why=zookeeper_words(cause)
+            if cause
+            else "its ZooKeeper session ended, or another run took the lease",
             hint="run it again: it continues from the state that the table then has",
         )
 

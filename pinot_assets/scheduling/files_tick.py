@@ -258,7 +258,11 @@ def _stays_out(
         if diff.new or diff.rewritten or (diff.deleted and spec.mode != "append") or diff.restored:
             return None
         if not hold.is_empty:
-            kinds = ((len(hold.files), "file version"), (len(hold.removals), "removal"))
+            kinds = (
+                (len(hold.files), "file version"),
+                (len(hold.removals), "removal"),
+                (int(hold.rebuilds), "rebuild"),
+            )
             held = " and ".join(plural(count, what) for count, what in kinds if count)
             return Reason(f"{held} held after a rollback until `pinot-assets resume {spec.name}`; {diff}")
         return Reason(f"{diff} of {plural(diff.listed, 'file')} listed")

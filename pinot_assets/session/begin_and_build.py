@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.core.stored_format import NEWEST
+from pinot_assets.core.stored_format import FIRST, NEWEST
 from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import in_threads
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query, segment_name
@@ -22,11 +22,12 @@ from pinot_assets.session.close import ask_if_lost, load_switch
 from pinot_assets.session.context.context import TriggerContext, next_seq
 from pinot_assets.session.decide.next_plan import returned, revoked, with_spent_names
 from pinot_assets.session.decide.retries import Next, Opened
+from pinot_assets.session.lineage.entries import why_self_completing
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import write_cluster_marker
 from pinot_assets.session.values.plan import Changes, Plan, Receipts, Row, RowStatus, segments_from
-from pinot_assets.session.values.report import notes_on
+from pinot_assets.session.values.report import WARNING, notes_on, small_files, small_published
 from pinot_assets.session.values.state import (
     Mode,
     ObjectRef,
@@ -60,9 +61,10 @@ def begin(
     seq, pointer = next_seq(context), context.lease.pointer
     # A new table begins in the newest format; for any other table, only `state upgrade` changes the format.
     number = NEWEST if is_fresh(pointer) else pointer.format
-    plan = replace(plan, session=new_session_id(seq), format=number)
+    target = segment_target(context)  # what it refuses opens no session
+    recipe = None if number == FIRST else replace(context.recipe, target=target)
+    plan = replace(plan, session=new_session_id(seq), format=number, recipe=recipe)
     refuse_too_many(context, plan, current)
-    segment_target(context)  # what it refuses opens no session
     if current is None:
         # Check before the first session, while nothing is stored yet (R28).
         require_staging_reachable(
@@ -85,6 +87,11 @@ def begin(
     )
     open_session(context, session, pointer.hold)
     context.note(f"session {session.id} ({session.mode.lower()}): {plural(len(plan.rows), 'file')} to build")
+    small = small_files(
+        (r.planned.size for r in plan.to_build), small_published(current.files) if current else 0
+    )
+    if small is not None:
+        context.note(f"{WARNING} {small}")
     if context.mode is Mode.APPEND and changes.rewritten:
         context.note(
             f"{len(changes.rewritten):,} rewritten files are added beside their older versions (append)"
@@ -114,7 +121,10 @@ def refuse_too_many(context: TriggerContext, plan: Plan, current: Snapshot | Non
     """Check, before anything is built, that one switch can publish the whole plan.
 
     :raises PushRefused: it cannot, however the files are built.
+    :raises SwitchConflict: an open lineage entry completes itself.
     """
+    if (paused := why_self_completing(context.table, context.switcher().fetch())) is not None:
+        raise paused
     if context.push is not PushKind.PLAIN:
         visible = context.pinot.visible_segments(context.table)
         require_plan_fits(context.table, plan, segments_from(plan, current, visible))
@@ -243,7 +253,7 @@ def _spec(context: TriggerContext, session: Session, plan: Plan) -> BuildSpec:
         max_rows_per_segment=ingestion.max_rows_per_segment,
         write_for=segment_target(context),
         policy=context.spec.policy,
-        desired_segment_bytes=ingestion.desired_segment_bytes,
+        desired_segment_bytes=ingestion.segment_bytes,
         max_bad_rows=ingestion.bad_row_limit,
         missing_column=ingestion.on_missing_column,
         query=query_of(ingestion, context.spec.table_json),

@@ -19,6 +19,7 @@ from pinot_assets.session.values.plan import Plan, published_files
 from pinot_assets.session.values.state import Mode, Outcome, Pointer, Session, State, ended
 from pinot_assets.session.values.trouble import STALLS
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.snapshot.recipes import in_use, with_recipe
 
 
 def finalize(context: TriggerContext, session: Session) -> Snapshot:
@@ -73,7 +74,10 @@ def snapshot_of(
     :param entry_id: the lineage entry whose revert leads back to `parent`, "" if there is none.
     """
     receipts = context.staging.accepted_receipts(plan)
-    files = published_files(plan, receipts, context.current_snapshot())
+    current = context.current_snapshot()
+    known = current.recipes if current is not None else ()
+    recipes, revision = with_recipe(known, plan.recipe if plan.done else None)
+    files = published_files(plan, receipts, current, revision)
     switch = load_switch(context, session) if session.switch_object is not None else None
     if switch is not None and switch.carried:
         old, (new,) = switch.carried, switch.segments_to  # the placeholder's old name, and its output
@@ -95,6 +99,7 @@ def snapshot_of(
         owner=context.clients.store.owner(),
         format=session.format,
         asked_by=session.asked_by,
+        recipes=in_use(recipes, {file.revision for file in files}),
     )
 
 

@@ -34,10 +34,12 @@ from pinot_assets.session.recover.lost_pointer import catch_up, rebuild
 from pinot_assets.session.rollback.retention import expire
 from pinot_assets.session.rollback.rollback import clear_rollback, rollback
 from pinot_assets.session.rollback.rollback_plan import RollbackPlan, rollback_plan, rollback_plans
+from pinot_assets.session.rollback.spec_of_target import apply_recipe
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.formats import require_known
 from pinot_assets.session.trigger import trigger, trigger_planned, trigger_without_retry
 from pinot_assets.session.values.outcome import RunOutcome, StepRecord
+from pinot_assets.session.values.outdated import RebuildRequest
 from pinot_assets.session.values.progress import Progress, Quiet, RunPhase
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import (
@@ -52,7 +54,9 @@ from pinot_assets.session.values.state import (
 )
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure
+from pinot_assets.snapshot.recipes import StoredRecipe
 from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.tables.apply import ApplyPlan
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -199,12 +203,16 @@ class Driver:
         return trigger(context)
 
     @_watched
-    def trigger_planned(self, context: TriggerContext, plan_hash: str) -> TriggerReport:
+    def trigger_planned(
+        self, context: TriggerContext, plan_hash: str, rebuild: RebuildRequest | None = None
+    ) -> TriggerReport:
         """Run a trigger if it would still do what a plan report showed.
 
         :param plan_hash: the plan hash, or its first digits.
+        :param rebuild: what the plan was to build again, None if it was the plan of an ordinary run.
         :raises PlanOutdated: it would do something else; nothing was done.
         """
+        context.rebuild = rebuild
         return trigger_planned(context, plan_hash)
 
     @_watched
@@ -273,13 +281,16 @@ class Driver:
         """Read the table's present state from ZooKeeper and the staging area; needs no lease."""
         return observe(self.clients.store, self.clients.staging)
 
-    def plan(self) -> PlanReport:
+    def plan(self, rebuild: RebuildRequest | None = None) -> PlanReport:
         """Return what a run would do now; needs no lease and changes nothing.
 
+        :param rebuild: the published files that the run is asked to build again, None if it is not asked.
+        :raises RebuildRefused: the table cannot have a rebuild.
         :raises PinotAssetsError: a run would fail before it decides anything.
         """
         self.require_known()
-        return make_plan_report(read_only_context(self.spec, self.clients, self._progress))
+        context = read_only_context(self.spec, self.clients, self._progress, rebuild)
+        return make_plan_report(context)
 
     def rollback_plans(self, newest: int) -> tuple[RollbackPlan, ...]:
         """Return the `newest` kept snapshots, each with the rollback that leads to it; needs no lease."""
@@ -303,6 +314,15 @@ class Driver:
         :raises RollbackRefused: there is no safe way back.
         """
         return rollback(context, to, shown)
+
+    @_watched
+    def apply_recipe(self, context: TriggerContext, recipe: StoredRecipe) -> ApplyPlan:
+        """Set Pinot's schema and table config to those of a recipe.
+
+        :raises PinotError: Pinot refuses them.
+        """
+        context.before_pinot_write()
+        return apply_recipe(self.spec, recipe, context.pinot)
 
     def count(self, snapshot: Snapshot) -> tuple[RowCount, ...]:
         """Count the rows of the table at every broker, to compare them with the snapshot's rows."""

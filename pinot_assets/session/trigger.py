@@ -36,7 +36,8 @@ from pinot_assets.session.recover.interrupted import delete_strays, forget_forme
 from pinot_assets.session.recover.lost_pointer import catch_up, rebuild_if_lost
 from pinot_assets.session.rollback.rollback import finish_rollback
 from pinot_assets.session.values import trouble
-from pinot_assets.session.values.plan import Plan, with_receipts, without_files
+from pinot_assets.session.values.outdated import waiting_words
+from pinot_assets.session.values.plan import Plan, RowStatus, with_receipts, without_files
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, Outcome, PushKind, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
@@ -78,7 +79,8 @@ def trigger_planned(context: TriggerContext, plan_hash: str) -> TriggerReport:
     :returns: SETTLED if the plan was to finish interrupted work.
     :raises PlanOutdated: the basis of the plan has changed; nothing was done.
     """
-    planned = plan_run(read_only_context(context.spec, context.clients, context.progress))
+    looking = read_only_context(context.spec, context.clients, context.progress, context.rebuild)
+    planned = plan_run(looking)
     planned.plan_basis.require(context.table, plan_hash)
     if planned.decision.step is PlannedAction.FINISH:
         session = _finish(context)
@@ -153,6 +155,7 @@ def _clear(context: TriggerContext, session: Session | None) -> Session | None:
 
 def _execute(context: TriggerContext, decision: Decision) -> TriggerReport:
     _remember(context, decision)
+    _note_outdated(context, decision)
     step, session, current = decision.step, decision.session, decision.current
     if session is not None and step is PlannedAction.END:
         # The switch may complete at any moment: end it again now; the next trigger lists the source.
@@ -187,6 +190,15 @@ def _leave_alone(context: TriggerContext, decision: Decision) -> TriggerReport:
     return replace(_report(context, with_held, TriggerResult.PAUSED, session), paused=paused)
 
 
+def _note_outdated(context: TriggerContext, decision: Decision) -> None:
+    """Note published files that the table spec would build otherwise, and that this run leaves as is."""
+    if decision.looked is None:
+        return
+    building = {file.uri for file in decision.free.rebuilds} if decision.free is not None else set()
+    for text in waiting_words(context.table, decision.looked.need, building):
+        context.note(text)
+
+
 def _remember(context: TriggerContext, decision: Decision) -> None:
     """Store the hold as the listing changed it, now: perhaps no session follows that would store it."""
     if decision.looked is None:
@@ -219,10 +231,11 @@ def _build_and_stage(
     plan = without_files(with_receipts(plan, receipts), frozenset(f.uri for f in failed))
     if failed and not (plan.done or plan.removals or plan.touched):
         return report(TriggerResult.FAILED, _give_up(context, session, "every file failed"))
-    if plan.to_build:
+    live = (row for row in plan.rows if row.status is not RowStatus.GONE)
+    if lacking := [row for row in live if row.ordinal not in receipts]:
         raise SessionError(
-            f"{plural(len(plan.to_build), 'file')} of {session.id} without a valid receipt after the build",
-            why=f"first: {plan.to_build[0].uri}",
+            f"{plural(len(lacking), 'file')} of {session.id} without a valid receipt after the build",
+            why=f"first: {lacking[0].uri}",
             hint="check that the staging area keeps what is written; the next trigger builds them again",
         )
     session = strategy_of(session).stage(context, session, plan, {o: r for o, (_, r) in receipts.items()})
@@ -301,6 +314,7 @@ def _report(
         new=tuple(f.uri for f in changes.new) if changes is not None else (),
         rewritten=tuple(f.uri for f in changes.rewritten) if changes is not None else (),
         deleted=changes.deleted if changes is not None else (),
+        rebuilt=tuple(f.uri for f in changes.rebuilds) if changes is not None else (),
         built=tuple(built),
         kept=kept,
         failed=tuple(failed),

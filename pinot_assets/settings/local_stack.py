@@ -62,6 +62,7 @@ class Record(BaseModel):
 
     :ivar stack: random name of this stack, which is part of the command line of each of its processes.
     :ivar pinot_version: version of the Pinot that ran here last, empty before the first start.
+    :ivar pinot_release: the release from Apache's sites that the user named, empty for another Pinot.
     :ivar ports: port by part and purpose. They cannot change while the data exist, because the names of
         Pinot's instances contain them.
     :ivar processes: by part, the process that was started last and not stopped since.
@@ -71,6 +72,7 @@ class Record(BaseModel):
 
     stack: str = Field(default_factory=lambda: secrets.token_hex(8))
     pinot_version: str = ""
+    pinot_release: str = ""
     ports: dict[str, dict[str, int]] = {}
     processes: dict[str, ProcessRecord] = {}
     settled: set[str] = set()

@@ -171,10 +171,20 @@ VARIABLES: Final = {
             "State, configuration, logs and data of the local stack.",
             ".pinot-assets",
         ),
-        Variable("PINOT_ASSETS_CACHE", _FOLDER, "The jars.", "`pinot-assets` in the folder below"),
+        Variable(
+            "PINOT_ASSETS_CACHE",
+            _FOLDER,
+            "The jars, and fetched releases of Pinot.",
+            "`pinot-assets` in the folder below",
+        ),
         Variable("XDG_CACHE_HOME", _FOLDER, "The user's cache.", "~/.cache"),
         Variable("PINOT_HOME", _FOLDER, "An unpacked Pinot distribution, used instead of 0.11.0 from Maven."),
-        Variable("JAVA_HOME", _FOLDER, "The Java for everything, 17 or newer.", "the one on `PATH`"),
+        Variable(
+            "JAVA_HOME",
+            _FOLDER,
+            "The Java for everything: 17 or newer, and what the local Pinot needs (25 after 1.5.1).",
+            "the one on `PATH`",
+        ),
         Variable(
             "DAGSTER_HOME",
             _FOLDER,

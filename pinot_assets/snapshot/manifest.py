@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -42,6 +42,7 @@ from pinot_assets.core.stored_format import (
 from pinot_assets.core.untrusted import fields_of_json, reading
 from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt
+from pinot_assets.snapshot.recipes import UNKNOWN, StoredRecipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class PublishedFile(Open):
     :ivar version: token of the version that was built. If the file is only touched, the fingerprint changes
         and this does not.
     :ivar seconds: wall time of the task that built it.
+    :ivar revision: names the recipe that built it, in `Snapshot.recipes`; `recipes.UNKNOWN` without one.
     """
 
     uri: str
@@ -72,9 +74,10 @@ class PublishedFile(Open):
     outputs: tuple[Output, ...]
     version: str = ""
     seconds: float = 0.0
+    revision: int = UNKNOWN
 
     @classmethod
-    def from_receipt(cls, receipt: Receipt, session: str) -> PublishedFile:
+    def from_receipt(cls, receipt: Receipt, session: str, revision: int = UNKNOWN) -> PublishedFile:
         """Return the row that the publication of this receipt adds."""
         return cls(
             uri=receipt.uri,
@@ -86,6 +89,7 @@ class PublishedFile(Open):
             outputs=receipt.outputs,
             version=receipt.read.token,
             seconds=receipt.seconds,
+            revision=revision,
         )
 
 
@@ -109,6 +113,7 @@ class Snapshot(Stored):
     :ivar owner: the cluster to which it was published (`session/stores/stored_snapshots.py`); "" if
         an older release wrote it.
     :ivar asked_by: who asked for it; "" if that is not known.
+    :ivar recipes: what built its files, by revision; the newest is the last one.
     """
 
     seq: int
@@ -124,6 +129,7 @@ class Snapshot(Stored):
     audit: JsonMapping = field(default_factory=dict)
     owner: str = ""
     asked_by: str = field(default="", metadata=added(2))
+    recipes: tuple[StoredRecipe, ...] = field(default=(), metadata=added(2))
 
     @property
     def ledger(self) -> dict[str, PublishedFile]:
@@ -146,6 +152,7 @@ class Snapshot(Stored):
         return sum(output.tar_bytes for output in self.segments.values())
 
 
+_REVISION = "revision"
 _OUTPUT = pa.struct(
     [
         pa.field("segment", pa.string(), nullable=False),
@@ -174,11 +181,12 @@ _FILES = pa.schema(
         pa.field("outputs", pa.list_(_OUTPUT), nullable=False),
         pa.field("version", pa.string()),
         pa.field("seconds", pa.float64()),
+        pa.field(_REVISION, pa.int64()),
     ]
 )
 
-_ADDED = ("version", "seconds")
-"""Columns that the first release did not write."""
+_ADDED = ("version", "seconds", _REVISION)
+"""Columns that older releases did not write."""
 
 LEFT = ("left", "source")
 """Keys of `audit` in a rollback's snapshot: the snapshot that it left, and the newest from the source."""
@@ -210,6 +218,7 @@ def files_to_parquet(files: Iterable[PublishedFile], number: int = FIRST) -> byt
             "outputs": [plain(o, number) for o in f.outputs],
             "version": f.version,
             "seconds": f.seconds,
+            _REVISION: f.revision or None,
             **f.kept,
         }
         for f in files
@@ -219,6 +228,8 @@ def files_to_parquet(files: Iterable[PublishedFile], number: int = FIRST) -> byt
 
 def _schema(files: Sequence[PublishedFile], number: int) -> pa.Schema:
     schema = _FILES
+    if number == FIRST or not any(file.revision for file in files):
+        schema = schema.remove(schema.get_field_index(_REVISION))
     if more := kept_fields(output for file in files for output in file.outputs):
         outputs = pa.field("outputs", pa.list_(pa.struct([*_OUTPUT, *more])), nullable=False)
         schema = schema.set(schema.get_field_index("outputs"), outputs)
@@ -271,6 +282,13 @@ class PublishedFiles(Sequence[PublishedFile]):
         table = self._table(["uri", "sha256"])
         return dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
+    def revisions(self) -> frozenset[int]:
+        """Return the revisions of its files, without making rows."""
+        if _REVISION not in self._schema.names:
+            return frozenset({UNKNOWN} if self._count else ())
+        column = self._table([_REVISION]).column(_REVISION)
+        return frozenset(number or UNKNOWN for number in pc.unique(column).to_pylist())
+
     def names(self) -> tuple[frozenset[str], frozenset[str]]:
         """Return its segments, and the sessions that published them, without making rows."""
         table = self._table(["session", "outputs.list.element.segment"])
@@ -317,6 +335,20 @@ def versions_of(files: Sequence[PublishedFile]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=VERSIONS)
 
 
+def revisions_of(files: Sequence[PublishedFile]) -> frozenset[int]:
+    """Return the revisions of published files."""
+    return files.revisions() if isinstance(files, PublishedFiles) else frozenset(f.revision for f in files)
+
+
+def files_among(files: Sequence[PublishedFile], uris: Collection[str]) -> list[PublishedFile]:
+    """Return the published versions of these files, in their order; makes no rows where there are none."""
+    if isinstance(files, PublishedFiles):
+        wanted = pa.array([*uris], pa.string())
+        if not pc.any(pc.is_in(files.versions.column("uri"), value_set=wanted)).as_py():
+            return []
+    return [file for file in files if file.uri in uris]
+
+
 def tokens_of(files: Sequence[PublishedFile]) -> pa.Table:
     """Return `uri` and `version` of published files, in the files' order."""
     return files.tokens() if isinstance(files, PublishedFiles) else _tokens(files)
@@ -344,6 +376,7 @@ def _published_file(row: JsonMapping, of_file: Sequence[str], of_output: Sequenc
         # Ledgers of the first release have neither of these two.
         version=row.get("version") or Fingerprint(row["size"], row["mtime_us"], row["etag"]).token,
         seconds=row.get("seconds") or 0.0,
+        revision=row.get(_REVISION) or UNKNOWN,
         **keeping(row, of_file),
     )
 

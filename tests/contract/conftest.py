@@ -22,11 +22,12 @@ from _pytest.mark import ParameterSet
 from fakes.changed import changed
 from fakes.pinot.controller import ControllerCluster
 from fakes.pinot.direct import Inside
-from fakes.pinot.releases import PINOT_0_11, PINOT_1_5, Dialect, dialect_of
+from fakes.pinot.releases import PINOT_0_11, PINOT_1_5, PINOT_1_6, Dialect, dialect_of
 from fakes.pinot.staged import STAGED
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError
+from pinot_assets.local.pinot_build import jars_of, read_build
 from pinot_assets.local.stack import Stack
 from pinot_assets.pinot import (
     HttpPinotClient,
@@ -103,6 +104,8 @@ class Insight(Protocol):
     """What is done to a subject past the port, as others do it."""
 
     def put_entry(self, table: str, entry: LineageEntry) -> None: ...
+
+    def fix_time_boundary(self, table: str, boundary_ms: int) -> None: ...
 
     def run_retention(self, table: str) -> None: ...
 
@@ -425,8 +428,23 @@ class Subject:
 
 WHOLE = {"races": "nothing can hold up its controller's writes: it finds ZooKeeper by itself"}
 NO_BODY = {"narrowing": "up to 0.11 an end heeds no body: it asks for every output of its entry"}
+LOCKED = {"locked deletes": "after 1.5.1 no call deletes what a live lineage entry names"}
+
+
+def pinot_home() -> tuple[Subject, ...]:
+    """The Pinot that PINOT_HOME names, held to the ways of its own release; none where it names none."""
+    if (home := os.environ.get("PINOT_HOME")) is None:
+        return ()
+    dialect = dialect_of(read_build(jars_of(Path(home))).version.partition("-")[0])
+    cannot = (
+        WHOLE | (NO_BODY if dialect.empty_outputs_refused else {}) | (LOCKED if dialect.locks_deletes else {})
+    )
+    return (Subject("PINOT_HOME", dialect, "stack", cannot),)
+
+
 SUBJECTS = (
     Subject("fake", PINOT_1_5),
+    Subject("fake of 1.6", PINOT_1_6, cannot={"races": "seen on a real 1.5.1 only", **LOCKED}),
     Subject("fake of 0.11", PINOT_0_11, cannot={"races": "seen on a real 1.5.1 only", **NO_BODY}),
     Subject("0.11.0", PINOT_0_11, "mavens_stack", WHOLE | NO_BODY),
     Subject(
@@ -438,13 +456,18 @@ SUBJECTS = (
             "queries": "its servers are stand-ins that answer no query",
         },
     ),
-    *([Subject("PINOT_HOME", PINOT_1_5, "stack", WHOLE)] if os.environ.get("PINOT_HOME") else []),
+    *pinot_home(),
 )
 
 
 def those_that_show(*things: str) -> Sequence[ParameterSet]:
     """The subjects that can show all of that, as parameters."""
     return _parameters(_showing(*things))
+
+
+def those_that_lock_deletes() -> Sequence[ParameterSet]:
+    """The subjects that keep what a live lineage entry names."""
+    return _parameters(subject for subject in SUBJECTS if subject.dialect.locks_deletes)
 
 
 def real_ones_that_show(*things: str) -> Sequence[ParameterSet]:
@@ -494,6 +517,20 @@ def racing_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Contr
 @pytest.fixture(params=those_that_show("narrowing"))
 def narrowing_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ContractLab]:
     """The subjects whose end can drop outputs from its entry."""
+    with request.param.open(request, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(params=those_that_show("locked deletes"))
+def unlocked_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ContractLab]:
+    """The subjects that delete what a live lineage entry names."""
+    with request.param.open(request, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(params=those_that_lock_deletes())
+def locking_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ContractLab]:
+    """The subjects that refuse to."""
     with request.param.open(request, tmp_path) as opened:
         yield opened
 

@@ -127,6 +127,12 @@ def test_schema_and_table_config_read_back(lab: ContractLab) -> None:
         lab.pinot.create_table(lab.config)
 
 
+def test_a_time_boundary_that_was_set_by_hand_is_known(lab: ContractLab) -> None:
+    assert lab.pinot.fixed_time_boundary_ms(lab.table) is None
+    lab.inside.fix_time_boundary(lab.table, 1_700_000_000_000)
+    assert lab.pinot.fixed_time_boundary_ms(lab.table) == 1_700_000_000_000
+
+
 def test_a_new_table_is_looked_at_before_anything_of_it_is_there(lab: ContractLab) -> None:
     name = f"{lab.table}new"
     schema = {**lab.schema, "schemaName": name}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.errors import SwitchConflict, SwitchStateUnknown
+from pinot_assets.errors import PinotError, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import LineageState
 from pinot_assets.pinot.versions import takes_empty_outputs
 
@@ -157,8 +157,9 @@ def test_an_end_that_cannot_be_is_refused(lab: ContractLab) -> None:
     assert lab.visible == {"old"}
 
 
-def test_r08_ending_does_not_ask_after_the_sources(lab: ContractLab) -> None:
+def test_r08_ending_does_not_ask_after_the_sources(unlocked_lab: ContractLab) -> None:
     """So whoever ends looks at them first (rule R8)."""
+    lab = unlocked_lab
     lab.push("old", "kept")
     entry = lab.start({"old"}, {"new"})
     lab.push("new")
@@ -179,7 +180,25 @@ def test_what_an_end_drops_from_its_outputs_becomes_visible(narrowing_lab: Contr
     assert lab.visible == {"new", "dropped"}
 
 
-def test_an_output_that_is_deleted_meanwhile_keeps_the_switch_shut(lab: ContractLab) -> None:
+def test_one_locked_name_keeps_a_whole_delete_from_happening(locking_lab: ContractLab) -> None:
+    """Exclusive delete: sources and outputs of open entries, sources of completed ones."""
+    lab = locking_lab
+    lab.push("old", "free", "other")
+    entry = lab.start({"old"}, {"new"})
+    lab.push("new")
+    for locked in ("old", "new"):
+        with pytest.raises(PinotError):
+            lab.pinot.delete_segments(lab.table, [locked, "free"])
+    lab.end(entry)
+    with pytest.raises(PinotError):
+        lab.pinot.delete_segments(lab.table, ["old", "free"])
+    assert lab.all == {"old", "new", "free", "other"}
+    lab.pinot.delete_segments(lab.table, ["new", "free"])
+    assert lab.all == {"old", "other"}
+
+
+def test_an_output_that_is_deleted_meanwhile_keeps_the_switch_shut(unlocked_lab: ContractLab) -> None:
+    lab = unlocked_lab
     lab.push("old")
     entry = lab.start({"old"}, {"new"})
     lab.push("new")
@@ -216,7 +235,8 @@ def test_reverts_that_cannot_be_are_refused(lab: ContractLab) -> None:
     assert lab.visible == {"b"}
 
 
-def test_a_revert_to_deleted_sources_is_refused(lab: ContractLab) -> None:
+def test_a_revert_to_deleted_sources_is_refused(unlocked_lab: ContractLab) -> None:
+    lab = unlocked_lab
     lab.push("old", "kept")
     entry = lab.replace({"old"}, {"new"})
     lab.pinot.delete_segments(lab.table, ["old"])
@@ -226,7 +246,8 @@ def test_a_revert_to_deleted_sources_is_refused(lab: ContractLab) -> None:
     assert lab.visible == {"kept", "new"}
 
 
-def test_an_open_entry_is_reverted_without_its_sources(lab: ContractLab) -> None:
+def test_an_open_entry_is_reverted_without_its_sources(unlocked_lab: ContractLab) -> None:
+    lab = unlocked_lab
     lab.push("old", "kept")
     entry = lab.start({"old"}, {"new"})
     lab.push("new")

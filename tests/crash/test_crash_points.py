@@ -1,4 +1,4 @@
-"""Forty points of the crash matrix (`make crash-matrix` goes through all): a real process, real servers."""
+"""Some points of the crash matrix (`make crash-matrix` goes through all): a real process, real servers."""
 
 from __future__ import annotations
 
@@ -62,6 +62,15 @@ POINTS = {
         "zk set pointer, create session #1 after",
         "pinot revertReplaceSegments #1 after",
         "pinot revertReplaceSegments #1 lost",
+        "zk set pointer, set session #1 before",
+    ),
+    "append/rebuild": (
+        "store PUT receipt #1 after",
+        "pinot endReplaceSegments #1 after",
+        "pinot endReplaceSegments #1 late",
+    ),
+    "sync/rebuild": (
+        "pinot upload #2 before",
         "zk set pointer, set session #1 before",
     ),
     "swap/again": (

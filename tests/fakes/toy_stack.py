@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from fakes.apache_site import files_of
 
 from pinot_assets.local import parts
 from pinot_assets.local.parts import Site, StackPart
@@ -81,9 +82,14 @@ def toy(tmp_path: Path, executable: Executable, monkeypatch: pytest.MonkeyPatch)
     toy.stack().down()
 
 
-def set_pinot(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def set_pinot(home: Path, monkeypatch: pytest.MonkeyPatch, java: int = 11) -> None:
     """Make `PINOT_HOME` a distribution of the version that `home` is named after."""
-    version = home.name.removeprefix("pinot-")
-    (home / "lib").mkdir(parents=True, exist_ok=True)
-    (home / "lib" / f"pinot-all-{version}-jar-with-dependencies.jar").touch()
+    write_distribution(home, home.name.removeprefix("pinot-"), java)
     monkeypatch.setenv("PINOT_HOME", str(home))
+
+
+def write_distribution(home: Path, version: str, java: int = 11) -> None:
+    """Write an unpacked distribution, whose Pinot needs that Java."""
+    for name, content in files_of(version, java).items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_bytes(content)

@@ -88,21 +88,6 @@ def test_every_variable_of_the_chart_is_one_of_the_project(values: str) -> None:
         assert {name for name in variables(pod) if name.startswith(("PINOT_", "DAGSTER_"))} <= known
 
 
-def test_the_values_may_name_every_variable_that_the_chart_does_not_set() -> None:
-    schema = json.loads((CHART / "values.schema.json").read_text())["properties"]
-    plain = {*schema["env"]["propertyNames"]["anyOf"][0]["enum"]}
-    secret = {*schema["secretEnv"]["propertyNames"]["anyOf"][0]["enum"]} - plain
-    every = {v.name: v.kind for group in VARIABLES.values() for v in group}
-    assert secret == {name for name, kind in every.items() if kind == "secret"} | {"PINOT_ASSETS_WEBHOOK_URL"}
-    local = {v.name for v in VARIABLES["The local stack"]} - {"PINOT_ASSETS_DATA", "PINOT_ASSETS_STAGING"}
-    chart = {
-        *("PINOT_ASSETS_TABLES", "PINOT_ASSETS_POLICY"),
-        *("PINOT_ASSETS_SPARK_MASTER", "PINOT_ASSETS_SPARK_PROPERTIES"),
-    }
-    of_clouds = {v.name for v in VARIABLES["S3"]}
-    assert plain == every.keys() - secret - local - chart - of_clouds
-
-
 @every_values
 def test_every_container_is_confined(values: str) -> None:
     for component, pod in release(values).pods().items():
@@ -345,7 +330,10 @@ def test_a_value_that_the_chart_does_not_know_is_refused(setting: str, named: st
         ("env.PINOT_CONTROLLER_URL=https://pinot", "networkPolicy.pinot.ports lacks 443"),
         ("env.PINOT_ZOOKEEPER=a:2181\\,b:2182/pinot", "lacks the port of b:2182"),
         ("tables.claim=a,tables.configMap=b", "set one of files, configMap and claim"),
-        ("env.PINOT_USER=a,secretEnv.PINOT_USER.secret=b,secretEnv.PINOT_USER.key=c", "PINOT_USER stands in"),
+        (
+            "env.PINOT_USER=a,secretEnv.PINOT_USER.secret=b,secretEnv.PINOT_USER.key=c",
+            "PINOT_USER is in env and",
+        ),
     ],
 )
 def test_values_that_contradict_each_other_are_refused(setting: str, said: str) -> None:

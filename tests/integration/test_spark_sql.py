@@ -294,8 +294,6 @@ def test_what_is_no_sql_is_told_before_any_file_is_read(
     fakes.write_names(tmp_path / "in" / "a.csv", 5)
     with pytest.raises(BuildError, match=r"transforms.name is not Spark SQL"):
         build(replace(build_spec, query=Query(transforms={"name": "CAST(name AS LETTERS)"})))
-    with pytest.raises(BuildError, match="spark-avro"):
-        build(replace(build_spec, input_format="avro"))
 
 
 @pytest.mark.parametrize("literal", ["date'today'", "timestamp 'now'", "TIMESTAMP_NTZ'tomorrow'"])

@@ -10,7 +10,9 @@ import pytest
 from model.world.ending import settle
 from model.world.process import Kind, Trouble
 from model.world.specs import spec_of
-from model.world.table import MODES, ModelTable, run
+from model.world.table import MODES, ModelTable, clear, run
+
+from pinot_assets.errors import SessionError
 
 
 def _live(mode: str, troubles: list[Trouble]) -> tuple[ModelTable, int]:
@@ -49,3 +51,20 @@ def test_whatever_happens_at_an_effect(mode: str, kind: Kind) -> None:
         if table.truth.violations:
             wrong.append("\n".join([*table.story, "", *table.truth.violations]))
     assert not wrong, f"{len(wrong)} of {effects}, the first:\n{wrong[0]}"
+
+
+def test_a_driver_that_wakes_after_its_session_was_cleared_says_so() -> None:
+    """It had kept a built file of an earlier attempt; whoever cleared the session deleted its receipt."""
+    table = ModelTable(spec_of, "sync")
+    table.source.write("A", b"A1")
+    table.source.write("B", b"B1")
+    table.start(run, [Trouble("build A", Kind.DIES_AFTER)])
+    table.expire()
+    slow = table.start(run, [Trouble("build B", Kind.STOPS_BEFORE)])
+    table.expire()
+    table.start(clear)
+    table.go_on(slow)
+    assert isinstance(slow.process.error, SessionError)
+    assert "without a valid receipt" in str(slow.process.error)
+    settle(table)
+    assert not table.truth.violations

@@ -27,6 +27,7 @@ from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.snapshot.receipt import Output
+from pinot_assets.snapshot.recipes import StoredRecipe
 
 FUTURE = {"format": NEWEST + 1, "needs": "7.5.0"}
 
@@ -87,6 +88,10 @@ def upgrades(driver: Driver) -> None:
     driver.upgrade()
 
 
+def sets_configs_back(driver: Driver) -> None:
+    driver.apply_recipe(StoredRecipe(1, {}, {}, schema={"schemaName": TABLE}, table_config={}))
+
+
 ENTRIES: list[Job] = [
     run,
     triggers_alone,
@@ -103,6 +108,7 @@ ENTRIES: list[Job] = [
     shows_garbage,
     rebuilds,
     upgrades,
+    sets_configs_back,
 ]
 
 

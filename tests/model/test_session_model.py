@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from model.world.ending import settle
 from model.world.process import Kind, Trouble
 from model.world.specs import losing_spec_of
-from model.world.table import MODES, ModelTable, Running, clear, run
+from model.world.table import MODES, ModelTable, Running, clear, rebuild, run
 
 EXAMPLES = os.environ.get("PINOT_ASSETS_MODEL_EXAMPLES")
 
@@ -97,6 +97,17 @@ class Sessions(RuleBasedStateMachine):
         if alone:
             self.table.expire()
         self.table.start(run, troubles)
+
+    @rule(delimiter=st.sampled_from([";", "|"]), is_asked=st.booleans())
+    def change_spec(self, delimiter: str, is_asked: bool) -> None:
+        """Somebody changes a setting that counts as one that changes rows; it changes none of these."""
+        self.table.options["recordReader.prop.delimiter"] = delimiter
+        self.table.options["onSpecChange"] = "ask" if is_asked else "rebuild"
+        self.table.story.append(f"delimiter {delimiter}, onSpecChange {self.table.options['onSpecChange']}")
+
+    @rule(troubles=st.just([]) | TROUBLES)
+    def rebuild(self, troubles: list[Trouble]) -> None:
+        self.table.start(rebuild, troubles)
 
     @precondition(lambda self: self.table.truth.open_session)
     @rule(troubles=TROUBLES)

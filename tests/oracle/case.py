@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.segment import Segment, SegmentSpec, build_segment
 
 CREATED = 1_790_000_000_000
 DAY_MS = 86_400_000
+Columns = Mapping[str, tuple[JsonObject, list[JsonValue]]]
+"""By column its field spec (plus `section`, default a dimension) and its values, in order."""
 
 
 class Case:
@@ -29,6 +31,7 @@ class Case:
         schema: JsonObject | None = None,
         indexing: JsonObject | None = None,
         fields: list[JsonObject] | None = None,
+        ingestion: JsonObject | None = None,
         custom: dict[str, str] | None = None,
         pinots_order: list[int] | None = None,
         compare: Callable[[dict[str, bytes], Mapping[str, bytes]], None] | None = None,
@@ -37,33 +40,13 @@ class Case:
 
         :param data: by column its field spec (plus `section`, default a dimension) and its values, in order.
         :param fields: the table config's `fieldConfigList`.
+        :param ingestion: its `ingestionConfig`.
         :param pinots_order: the order of rows in which Pinot gets them, where it is another.
         :param compare: given Pinot's files and ours, where they need not be identical.
         """
-        sections: JsonObject = {"schemaName": "t", **(schema or {})}
-        for name, (field, _) in data.items():
-            section = f"{field.get('section', 'dimension')}FieldSpecs"
-            options = {key: value for key, value in field.items() if key != "section"}
-            sections.setdefault(section, []).append({"name": name, **options})
-        config = {
-            "tableName": "t_OFFLINE",
-            "tableType": "OFFLINE",
-            "segmentsConfig": {"replication": "1", "timeColumnName": time_column},
-            "tenants": {},
-            "tableIndexConfig": {"nullHandlingEnabled": True, **(indexing or {})},
-            "metadata": {},
-            "fieldConfigList": fields or [],
-        }
+        sections, config = _settings(data, time_column, schema, indexing, fields, ingestion)
         spec = SegmentSpec.from_pinot(sections, config, write_for=self.oracle.write_for)
-        arrow = spec.arrow_schema()
         count = max(len(values) for _, values in data.values())
-        table = pa.table(
-            {
-                name: arrow_array(values, arrow.field(name).type)
-                for name, (_, values) in data.items()
-                if values
-            }
-        )
         rows = [
             {name: _cell(values[i]) for name, (_, values) in data.items() if values}
             for i in pinots_order or range(count)
@@ -72,7 +55,7 @@ class Case:
             rows, sections, config, name="t_0", creation_time_ms=CREATED, custom=custom
         )
         ours = build_segment(
-            table,
+            _table(data, spec),
             spec,
             name="t_0",
             table_name="t",
@@ -82,6 +65,58 @@ class Case:
         )
         (compare or self.oracle.assert_identical)(theirs, ours.files)
         return ours
+
+    def ours(
+        self,
+        data: Columns,
+        *,
+        time_column: str | None = None,
+        ingestion: JsonObject | None = None,
+    ) -> Segment:
+        """Our segment alone; the arguments are those of `same`."""
+        spec = SegmentSpec.from_pinot(*_settings(data, time_column, None, None, None, ingestion))
+        return build_segment(
+            _table(data, spec),
+            spec,
+            name="t_0",
+            table_name="t",
+            creation_time_ms=CREATED,
+            now_ms=CREATED,
+        )
+
+
+def _settings(
+    data: Columns,
+    time_column: str | None,
+    schema: JsonObject | None,
+    indexing: JsonObject | None,
+    fields: list[JsonObject] | None,
+    ingestion: JsonObject | None,
+) -> tuple[JsonObject, JsonObject]:
+    """Schema and table config."""
+    sections: JsonObject = {"schemaName": "t", **(schema or {})}
+    for name, (field, _) in data.items():
+        section = f"{field.get('section', 'dimension')}FieldSpecs"
+        options = {key: value for key, value in field.items() if key != "section"}
+        sections.setdefault(section, []).append({"name": name, **options})
+    config: JsonObject = {
+        "tableName": "t_OFFLINE",
+        "tableType": "OFFLINE",
+        "segmentsConfig": {"replication": "1", "timeColumnName": time_column},
+        "tenants": {},
+        "tableIndexConfig": {"nullHandlingEnabled": True, **(indexing or {})},
+        "metadata": {},
+        **({"ingestionConfig": ingestion} if ingestion else {}),
+        "fieldConfigList": fields or [],
+    }
+    return sections, config
+
+
+def _table(data: Columns, spec: SegmentSpec) -> pa.Table:
+    arrow = spec.arrow_schema()
+    return pa.table(
+        {name: arrow_array(values, arrow.field(name).type) for name, (_, values) in data.items() if values}
+    )
 
 
 def arrow_array(values: list[Any], kind: pa.DataType) -> pa.Array:
@@ -112,7 +147,7 @@ def _now(files: dict[str, bytes]) -> int:
     lines = dict(
         line.split(" = ", 1) for line in files["metadata.properties"].decode().splitlines() if " = " in line
     )
-    unit = {"MILLISECONDS": 1, "DAYS": DAY_MS}.get(lines.get("segment.time.unit", ""), 1)
+    unit = {"MILLISECONDS": 1, "SECONDS": 1_000, "DAYS": DAY_MS}.get(lines.get("segment.time.unit", ""), 1)
     return int(lines.get("segment.end.time", "0")) * unit
 
 

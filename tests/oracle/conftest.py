@@ -141,17 +141,21 @@ class Oracle:
         finally:
             loaded.destroy()
 
+    def read_as(
+        self, segment: Path, schema: JsonMapping, table_config: JsonMapping, columns: Mapping[str, str]
+    ) -> dict[str, ReadColumn]:
+        """The same, through a server with this schema and table config."""
+        loaded = self._loaded(segment, schema, table_config)
+        try:
+            return {name: self._read_column(loaded, name, kind) for name, kind in columns.items()}
+        finally:
+            loaded.destroy()
+
     def server_built(
         self, segment: Path, schema: JsonMapping, table_config: JsonMapping, column: str
     ) -> set[str]:
         """The indexes of a column, and whether there is a star-tree, once a server has loaded the segment."""
-        pinot = self.jvm.org.apache.pinot
-        local = pinot.segment.local
-        config = local.segment.index.loader.IndexLoadingConfig(
-            None, self._table_config(table_config), pinot.spi.data.Schema.fromString(json.dumps(schema))
-        )
-        loader = local.indexsegment.immutable.ImmutableSegmentLoader
-        loaded = loader.load(self.jvm.java.io.File(str(segment)), config)
+        loaded = self._loaded(segment, schema, table_config)
         try:
             source = loaded.getDataSourceNullable(column)
             found = {name for name in _INDEXES if getattr(source, f"get{name}")() is not None}
@@ -163,18 +167,37 @@ class Oracle:
         self, segment: Path, schema: JsonMapping, table_config: JsonMapping, column: str
     ) -> list[int]:
         """The rows of a column that are null once a server has loaded the segment."""
-        pinot = self.jvm.org.apache.pinot
-        local = pinot.segment.local
-        config = local.segment.index.loader.IndexLoadingConfig(
-            None, self._table_config(table_config), pinot.spi.data.Schema.fromString(json.dumps(schema))
-        )
-        loader = local.indexsegment.immutable.ImmutableSegmentLoader
-        loaded = loader.load(self.jvm.java.io.File(str(segment)), config)
+        loaded = self._loaded(segment, schema, table_config)
         try:
             vector = loaded.getDataSourceNullable(column).getNullValueVector()
             return [] if vector is None else self._numbers(vector.getNullBitmap().toArray())
         finally:
             loaded.destroy()
+
+    def load(self, segment: Path, schema: JsonMapping, table_config: JsonMapping) -> None:
+        """Load a segment as a server does, which builds into the directory what the table config asks for."""
+        self._loaded(segment, schema, table_config).destroy()
+
+    def needs_reload(self, segment: Path, schema: JsonMapping, table_config: JsonMapping) -> bool:
+        """Whether a server would change the segment directory if it loaded it."""
+        local = self.jvm.org.apache.pinot.segment.local
+        mmap = self.jvm.org.apache.pinot.spi.utils.ReadMode.mmap
+        folder = local.segment.store.SegmentLocalFSDirectory(self.jvm.java.io.File(str(segment)), mmap)
+        try:
+            loader = local.indexsegment.immutable.ImmutableSegmentLoader
+            return bool(loader.needPreprocess(folder, self._loading(schema, table_config)))
+        finally:
+            folder.close()
+
+    def _loading(self, schema: JsonMapping, table_config: JsonMapping) -> JavaObject:
+        pinot = self.jvm.org.apache.pinot
+        return pinot.segment.local.segment.index.loader.IndexLoadingConfig(
+            None, self._table_config(table_config), pinot.spi.data.Schema.fromString(json.dumps(schema))
+        )
+
+    def _loaded(self, segment: Path, schema: JsonMapping, table_config: JsonMapping) -> JavaObject:
+        loader = self.jvm.org.apache.pinot.segment.local.indexsegment.immutable.ImmutableSegmentLoader
+        return loader.load(self.jvm.java.io.File(str(segment)), self._loading(schema, table_config))
 
     def untar(self, tar: Path, folder: Path) -> list[str]:
         """The paths that Pinot's `TarCompressionUtils` unpacks, in the order of the archive."""

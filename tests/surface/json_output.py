@@ -29,6 +29,7 @@ from pinot_assets.session.checks.server_checks import RowCount
 from pinot_assets.session.detect.observe import FileState
 from pinot_assets.settings.local_stack import StackState
 from pinot_assets.snapshot.receipt import Fingerprint
+from pinot_assets.table_spec.changes.spec_changes import SpecChange
 from pinot_assets.table_spec.yaml.document import Note, Problem
 from surface.json_keys import Reader, Scope
 from tools.docs.cli_page import commands
@@ -50,6 +51,7 @@ MEANINGS: JsonObject = {
     "cli.commands.snapshots:answer": RowCount,
     "session.plan_report.plan_report:fingerprint.to_json()": Fingerprint,
     "cli.commands.session:state": FileState,
+    "cli.commands.tables:change": SpecChange,
     "cli.commands.tables:note": Note,
     "cli.commands.tables:problem": Problem,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,19 +130,42 @@ def test_one_page_has_a_line_for_each_table_that_is_not_up_to_date(five: Console
     five.shot("tables")
 
 
-def test_the_catalog_shows_failed_held_and_new_tables(five: Console) -> None:
-    """Not a table that is behind: Dagster shows warnings of checks on the page of the table alone."""
+def test_the_catalog_shows_the_difference_in_each_row(five: Console) -> None:
     five.page.goto(f'{five.url}/assets?asset-selection=kind:"table"')
     five.says(*SAYS)
-    expect(five.page.get_by_text("Never materialized", exact=True)).to_have_count(2)
-    expect(five.page.get_by_text("Materialized", exact=True)).to_have_count(3)
+    rows = {name: five.page.locator("[class*=rowGrid]").filter(has_text=name) for name in SAYS}
+    for name in ("new_table", "failed_table"):
+        expect(rows[name].get_by_text("Never materialized", exact=True)).to_be_visible()
+    for name in ("held_table", "behind_table", "fine_table"):
+        expect(rows[name].get_by_text("Materialized", exact=True)).to_be_visible()
+    expect(rows["behind_table"].get_by_text("Upstream data")).to_be_visible()
+    expect(rows["fine_table"].get_by_text("Upstream data")).to_have_count(0)
     five.shot("tables-catalog")
 
 
-def test_the_graph_shows_them_too(five: Console) -> None:
+def test_the_graph_counts_other_states_in_each_closed_group(five: Console) -> None:
     five.graph()
     five.says(*SAYS)
-    expect(five.page.get_by_text("4 assets")).to_have_count(0)  # as the graph says before it knows states
-    expect(five.page.locator("[class*=GroupNode], [class*=groupNode]").first).to_be_visible()
-    five.says_not("fetching statuses")
+    boxes = five.page.locator("[class*=collapsedGroupNodeBox]")
+    counts = {}
+    for name in SAYS:
+        tags = boxes.filter(has_text=name).locator("[class*=baseTag]")
+        expect(tags.first).to_be_visible()  # as soon as the group knows the states of all its assets
+        colors = (re.search("background-([a-z]+)", tag.get_attribute("style") or "") for tag in tags.all())
+        counts[name] = dict(zip((c and c[1] for c in colors), tags.all_inner_texts(), strict=True))
+    assert counts == {
+        "new_table": {"green": "1", "yellow": "4"},
+        "failed_table": {"yellow": "3", "red": "2"},
+        "held_table": {"green": "3", "yellow": "1", "red": "1"},
+        "behind_table": {"green": "4", "yellow": "1"},
+        "fine_table": {"green": "5"},
+    }
     five.shot("tables-graph")
+
+
+def test_the_page_of_the_table_that_is_behind_says_so_at_its_top(five: Console) -> None:
+    five.asset("behind_table")
+    five.says(re.compile(r"^Unsynced"))
+    five.asset("fine_table")
+    five.says("Latest materialization")
+    five.says_not("Unsynced")

@@ -40,7 +40,7 @@ def test_every_table_becomes_assets_a_job_and_a_sensor(definitions: dg.Definitio
     repository = definitions.get_repository_def()
     keys = {key.to_user_string() for key in repository.asset_graph.get_all_asset_keys()}
     tables = ("flights", "web_hits")
-    own = {f"{t}/{name}" for t in tables for name in ("source_files", "segments", "snapshot")}
+    own = {f"{t}/{name}" for t in tables for name in ("source_files", "segments", "snapshot", "waiting")}
     assert keys == own | set(tables) | {"pinot_assets/tables"}
     jobs = {job.name: job for job in repository.get_all_jobs() if not job.name.startswith("__")}
     shared = {f"pinot_{name}" for name in ("rollback", "resume", "clear", "gc", "plan", "health")}
@@ -109,7 +109,7 @@ def test_a_wrong_spec_is_shown_as_broken_and_the_others_run(
     (tmp_path / "tables" / "torn.v2.yaml").write_text("[")
     definitions = build_definitions(tmp_path / "tables")
     dg.Definitions.validate_loadable(definitions)
-    good = {"good", "good/source_files", "good/segments", "good/snapshot"}
+    good = {"good", "good/source_files", "good/segments", "good/snapshot", "good/waiting"}
     assert names_of(definitions) == {*good, "bad_1", "bad2", "torn_v2", "pinot_assets/tables"}
     repository = definitions.get_repository_def()
     assert {"good_ingest", "pinot_rollback"} <= {job.name for job in repository.get_all_jobs()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import json
 import os
 import re
 import subprocess
@@ -12,9 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from fakes.project import ROOT
 
+from pinot_assets.settings.variables import VARIABLES
+
 DEPLOY = ROOT / "deploy"
+CHART = DEPLOY / "helm/pinot-assets"
 SPARK = {
     "SPARK_EXECUTOR_MEMORY": "2g",
     "SPARK_DRIVER_URL": "spark://driver:7078",
@@ -159,3 +164,25 @@ def test_the_image_is_an_executor_of_spark_on_kubernetes(entrypoint: Callable[..
         "--resourceProfileId": "0",
         "--podName": "pod-3",
     }
+
+
+def test_the_values_may_name_every_variable_that_the_chart_does_not_set() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())["properties"]
+    plain = {*schema["env"]["propertyNames"]["anyOf"][0]["enum"]}
+    secret = {*schema["secretEnv"]["propertyNames"]["anyOf"][0]["enum"]} - plain
+    every = {v.name: v.kind for group in VARIABLES.values() for v in group}
+    assert secret == {name for name, kind in every.items() if kind == "secret"} | {"PINOT_ASSETS_WEBHOOK_URL"}
+    local = {v.name for v in VARIABLES["The local stack"]} - {"PINOT_ASSETS_DATA", "PINOT_ASSETS_STAGING"}
+    chart = {
+        *("PINOT_ASSETS_TABLES", "PINOT_ASSETS_POLICY"),
+        *("PINOT_ASSETS_SPARK_MASTER", "PINOT_ASSETS_SPARK_PROPERTIES"),
+    }
+    of_clouds = {v.name for v in VARIABLES["S3"]}
+    assert plain == every.keys() - secret - local - chart - of_clouds
+
+
+def test_the_chart_sets_an_instance_up_as_the_project_does() -> None:
+    """Its values are compared where Helm is; a setting that it lacks is noticed without Helm."""
+    instance = (CHART / "templates/instance.yaml").read_text().partition("dagster.yaml: |")[2]
+    ours = set(re.findall(r"^    (\w+):", instance, re.MULTILINE))
+    assert yaml.safe_load((ROOT / "dagster.yaml").read_text()).keys() - ours == set()

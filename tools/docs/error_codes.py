@@ -132,6 +132,10 @@ CLASSES: Final = {
         "neither a revert nor a re-publish is possible; the message says why for both",
         "put the former files back and run",
     ),
+    "RebuildRefused": Meaning(
+        "published files of the table cannot be built again; the message says why",
+        "do what the message says; [changes.md](../guides/changes.md)",
+    ),
     "LocalStackError": Meaning(
         "the local stack failed; see [local-stack.md](../local-stack.md)", "`pinot-assets doctor`"
     ),

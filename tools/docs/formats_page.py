@@ -200,6 +200,12 @@ class FormatLine(Enum):
         "a time column that is not a DATE_TIME field, or whose type does not fit its format",
         Feature.TIME_COLUMN,
     )
+    ROW_TIMES = _native(
+        Section.TIME,
+        "`rowTimeValueCheck`, alone or with `continueOnError`",
+        "as Pinot since 0.12: a time before 1971 or after 2071 fails the file, or becomes the default or the "
+        "time of the build. A text that does not fit its pattern exactly always fails the file",
+    )
     TRANSFORM = _native(
         Section.INGESTION,
         f"`transformConfigs`, `filterConfig` of {', '.join(_FUNCTIONS)}, AND, OR, NOT, IS NULL, literals and "
@@ -224,7 +230,7 @@ class FormatLine(Enum):
     INGESTION = _refused(
         Section.INGESTION,
         "`complexTypeConfig`, `enrichmentConfigs`, `aggregationConfigs`, "
-        "schema-conforming transformers, `rowTimeValueCheck`, `aggregateMetrics`, a schema's "
+        "schema-conforming transformers, `aggregateMetrics`, a schema's "
         "`transformFunction`",
         Feature.INGESTION,
     )

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Set
 from functools import partial
 from typing import Final
 
+from pinot_assets.authoring.importing.relative_path import is_relative
 from pinot_assets.authoring.importing.settings_found import (
     FILE_INGESTION,
     Disposition,
@@ -78,14 +79,13 @@ added: Final = partial(ImportNote, Disposition.ADDED)
 
 STAGING: Final = "output.segment.dir.uri"
 SWAP: Final = "consistentPushSwapEnabled"
-_ABSOLUTE: Final = re.compile(r"/|\$\{|[A-Za-z][A-Za-z0-9+.-]*:")
-"""A location that Pinot does not resolve from the folder in which its job or Minion was started."""
 _ROOT: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?)?")
 """The part of a location before the path."""
 _REFERENCE: Final = re.compile(r"\$\{[^}]*\}/*")
 _RELATIVE: Final = (
     "the path is relative: Pinot counts it from the folder in which its process started, and a "
-    "table spec from its own folder. Write the absolute path"
+    "table spec from its own folder. Write the absolute path, or import a job's spec from the folder "
+    "where the job is started"
 )
 _ROWS_TWICE: Final = (
     "what is in the table stays, so after the first run the table has the rows of the same files "
@@ -129,7 +129,7 @@ def block_of(ingestion: FoundSettings, notes: list[ImportNote], secrets: Secrets
             continue
         block[key] = secrets.taken_out(value, key, key)
         notes.append(ImportNote(Disposition.CARRIED, key))
-        if key == "inputDirURI" and not _ABSOLUTE.match(str(value)):
+        if key == "inputDirURI" and is_relative(str(value)):
             notes.append(ImportNote(Disposition.TO_DO, key, _RELATIVE))
     if STAGING not in block and isinstance(location := block.get("inputDirURI"), str):
         block[STAGING], where = _staging(location)

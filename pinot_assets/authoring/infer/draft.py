@@ -21,10 +21,10 @@ from pinot_assets.core.file_errors import FileRejected, Unreadable, one_line
 from pinot_assets.core.text import counted, plural
 from pinot_assets.errors import SourceError
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
-from pinot_assets.ingest.formats.binary_formats import check_values, first_avro, first_orc, first_parquet
+from pinot_assets.ingest.formats.binary_formats import check_values
 from pinot_assets.ingest.formats.content import format_of, plain_file, text_blocks
 from pinot_assets.ingest.formats.json_documents import document_blocks, members_of
-from pinot_assets.ingest.formats.read import read_batches
+from pinot_assets.ingest.formats.read import FIRST_ROWS, read_batches
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.source.uris import parse_root
@@ -33,7 +33,6 @@ from pinot_assets.table_spec.yaml.values import is_within
 
 ROWS: Final = 10_000
 """Number of rows of a file that are looked at, or as many as its first block holds."""
-_TYPED: Final = {"avro": first_avro, "orc": first_orc, "parquet": first_parquet}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ def read_start(path: Path) -> Start | None:
     plain = plain_file(path, input_format, limits)
     assert plain is not None  # it is not blank
     try:
-        table = _TYPED[input_format](plain, ROWS, limits)
+        table = FIRST_ROWS[input_format](plain, ROWS, limits)
         check_values(table, limits)
         columns = zip(table.column_names, table.columns, strict=True)
         return Start(input_format, table.num_rows, {name: of_arrow(column) for name, column in columns})

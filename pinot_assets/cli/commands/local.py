@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,14 +16,22 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from pinot_assets.cli.commands.tables import open_pinot, show_applied, show_failures, show_plans
+from pinot_assets.cli.commands.tables import (
+    open_pinot,
+    reload_lines,
+    show_applied,
+    show_failures,
+    show_plans,
+)
 from pinot_assets.cli.options import AsJson, Yes, offline_tables
 from pinot_assets.cli.terminal import Terminal, command_line, new_console, show_answer, show_json
 from pinot_assets.core.interrupts import saying
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import ui
+from pinot_assets.local.jars import MAVENS_PINOT
 from pinot_assets.local.sample_data import first_days, write_days
 from pinot_assets.local.stack import PartStatus, Stack, StartProgress
+from pinot_assets.pinot.versions import REFERENCE
 from pinot_assets.settings.local_stack import StackState, default_home
 from pinot_assets.source.uris import parse_root
 from pinot_assets.table_spec import TableSpec
@@ -56,20 +65,35 @@ def up(
             "--segment-store", help="Servers copy what they commit into the deep store themselves (bypass)."
         ),
     ] = False,
+    pinot: Annotated[
+        str | None,
+        typer.Option(
+            "--pinot",
+            metavar="RELEASE",
+            help=f"Start this release of Pinot, such as {REFERENCE}, instead of {MAVENS_PINOT}. It stays "
+            "until `local down --purge`.",
+            show_default=False,
+        ),
+    ] = None,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
     """Start the stack, or repair its dead parts.
 
     The first time, Maven fetches the jars into the user's cache (PINOT_ASSETS_CACHE, else
-    ~/.cache/pinot-assets). With PINOT_HOME set, that unpacked Pinot distribution is used instead.
+    ~/.cache/pinot-assets). They are Pinot 0.11.0, the newest that Maven Central has whole. With --pinot,
+    the release is fetched from Apache's sites instead: about 1 GB, once per user, checked by its SHA-512. An
+    interrupted download continues the next time. With PINOT_HOME set, that unpacked Pinot distribution is
+    used instead.
 
     Exits 0 when all parts are ready; 130 after Ctrl-C, which leaves running what had started.
     """
     folder = home or default_home()
     with _reported() as progress:
         before = {part.name for part in Stack(folder).status() if part.state == "ready"}
-        state = Stack(folder, progress=progress).up(kafka=kafka, s3=s3, segment_store=segment_store)
+        state = Stack(folder, progress=progress).up(
+            kafka=kafka, s3=s3, segment_store=segment_store, pinot=pinot
+        )
         after = [part for part in Stack(folder).status() if part.state == "ready"]
     started = [part.name for part in after if part.name not in before]
     if as_json:
@@ -83,6 +107,15 @@ def up(
     else:
         console.print(f"The stack is up (Pinot {state.pinot_version}).")
     _print_addresses(console, state)
+    if not before and _is_mavens(state):
+        console.print(f"{MAVENS_PINOT} is the newest Pinot that Maven Central has whole. For a newer one:")
+        at = f" --home {shlex.quote(str(home))}" if home else ""
+        console.print(command_line(f"pinot-assets local down{at}"))
+        console.print(command_line(f"pinot-assets local up --pinot {REFERENCE}{at}"))
+
+
+def _is_mavens(state: StackState) -> bool:
+    return state.pinot_version == MAVENS_PINOT and not os.environ.get("PINOT_HOME")
 
 
 @app.command()
@@ -194,7 +227,7 @@ def dev(yes: Yes = False) -> None:
             show_plans(console, fates)
             if any(fate.due for fate in fates):
                 if yes or typer.confirm("Apply?"):
-                    fates = apply_each(fates, pinot)
+                    fates = apply_each(fates, pinot, reload_lines(new_console(stderr=True)))
                     show_applied(console, fates)
                 else:
                     console.print("nothing is applied")

@@ -12,6 +12,8 @@ import shlex
 import sys
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +22,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from pinot_assets.authoring.importing.block import Secrets, block_of, imported_spec
+from pinot_assets.authoring.importing.relative_path import with_absolute_path
 from pinot_assets.authoring.importing.settings_found import (
     Disposition,
     ImportNote,
@@ -31,14 +34,15 @@ from pinot_assets.authoring.importing.settings_found import (
 from pinot_assets.authoring.starter import BROKERS, TableType, keep_out_of_git, local_staging, starting_spec
 from pinot_assets.cli.commands.tables import DEFAULT_FOLDER, SpecsOption, app, findings_values, open_pinot
 from pinot_assets.cli.options import AsJson, TablesOption
+from pinot_assets.cli.program import error_values
 from pinot_assets.cli.terminal import command_line, show_answer
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.core.untrusted import read_json, typed
-from pinot_assets.errors import SourceError, SpecError, TypedWrong
+from pinot_assets.errors import PinotAssetsError, SourceError, SpecError, TypedWrong
 from pinot_assets.settings.environment import tables_directory
 from pinot_assets.source.settings import is_reference, referenced
-from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec import AnyTableSpec, Note, Problem, TableSpec
 from pinot_assets.table_spec.blocks.pinot_json import NAMES, raw_table_name, usable_name
 from pinot_assets.table_spec.tables.editor_schema import editor_schema
 from pinot_assets.table_spec.tables.load import check_files, load_table, write_new_spec
@@ -276,10 +280,11 @@ def init_to_start_from(
 
 @app.command("import")
 def import_(
-    config: Annotated[
-        Path | None,
+    configs: Annotated[
+        list[Path] | None,
         typer.Argument(
-            help="JSON of the table config, of {OFFLINE: …}, or of TableConfigs.", metavar="CONFIG"
+            help="JSON of the table config, of {OFFLINE: …}, or of TableConfigs; several are several tables.",
+            metavar="CONFIG",
         ),
     ] = None,
     schema: Annotated[
@@ -287,11 +292,13 @@ def import_(
         typer.Option("--schema", metavar="FILE", help="JSON of the schema, if it is not beside it."),
     ] = None,
     from_controller: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
-            "--from-controller", help="Ask Pinot for this table's config and schema.", metavar="TABLE"
+            "--from-controller",
+            help="Ask Pinot for this table's config and schema; may be given several times.",
+            metavar="TABLE",
         ),
-    ] = "",
+    ] = None,
     job_spec: Annotated[
         Path | None,
         typer.Option(
@@ -313,45 +320,120 @@ def import_(
 
     Shows for each key whether it was kept, changed, dropped or added, and why. Secrets are never written:
     the spec refers to the environment instead. A file that exists is not changed, and neither is any other
-    table; Pinot is only read. Exits 0; 1 when the spec that was written still has problems, which are
-    shown.
+    table; Pinot is only read. Of several tables, one that cannot be imported stops no other: it is named
+    with its reason. Exits 0; 1 when a table was not imported, or a spec that was written still has problems,
+    which are shown.
+    """
+    sources: list[Path | str] = [*(configs or ()), *(from_controller or ())]
+    if not sources or (configs and from_controller):
+        raise SpecError(
+            "it is not clear which table config to import", hint="name its file, or --from-controller TABLE"
+        )
+    folder = tables or tables_directory()
+    if len(sources) == 1:
+        imported = _import_one(sources[0], schema, job_spec, out, folder)
+        show_answer(as_json, _import_values(imported), _import_lines(imported))
+        raise typer.Exit(ExitCode.ERROR if imported.problems else ExitCode.DONE)
+    if schema or job_spec or out:
+        raise SpecError(
+            "--schema, --job-spec and --out belong to one table, and several are named",
+            hint="import the tables that need them on their own",
+        )
+    each = [_tried(source, folder) for source in sources]
+    lines = chain.from_iterable(map(_lines_of_many, each))
+    show_answer(as_json, [*map(_values_of_many, each)], lines)
+    is_done = all(isinstance(one, _Imported) and not one.problems for one in each)
+    raise typer.Exit(ExitCode.DONE if is_done else ExitCode.ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class _Imported:
+    """A spec that was written.
+
+    :ivar kind: from which ingestion.
+    :ivar variables: the environment variables to set.
+    :ivar specs: with `problems` and `notes`, what a check of the file finds.
+    """
+
+    target: Path
+    kind: str
+    key_notes: list[ImportNote]
+    variables: Sequence[str]
+    specs: Sequence[AnyTableSpec]
+    problems: Sequence[Problem]
+    notes: Sequence[Note]
+
+
+@dataclass(frozen=True, slots=True)
+class _NotImported:
+    """One of several tables that could not be imported."""
+
+    source: Path | str
+    error: PinotAssetsError
+
+
+def _tried(source: Path | str, folder: Path) -> _Imported | _NotImported:
+    try:
+        return _import_one(source, None, None, None, folder)
+    except PinotAssetsError as error:
+        return _NotImported(source, error)
+
+
+def _import_values(one: _Imported) -> JsonObject:
+    keys = [{"fate": line.fate, "key": line.key, "why": line.why} for line in one.key_notes]
+    found = findings_values(one.specs, one.problems, one.notes)
+    return {"file": one.target, "from": one.kind, "keys": keys, **found}
+
+
+def _values_of_many(one: _Imported | _NotImported) -> JsonObject:
+    if isinstance(one, _NotImported):
+        return {"config": str(one.source), **error_values(one.error)}
+    return _import_values(one)
+
+
+def _lines_of_many(one: _Imported | _NotImported) -> Iterator[str]:
+    if isinstance(one, _Imported):
+        yield from _import_lines(one)
+    else:
+        yield f"[red]not imported[/] {escape(f'{one.source}: {one.error}')}"
+
+
+def _import_one(
+    source: Path | str, schema: Path | None, job_spec: Path | None, out: Path | None, folder: Path
+) -> _Imported:
+    """Import one table.
+
+    :param source: the file of its config, or the name under which Pinot has it.
     """
     key_notes: list[ImportNote] = []
-    document, held = _read(config, schema, from_controller, key_notes)
-    imported = in_job(_yaml(job_spec), document, key_notes) if job_spec else in_table(document, key_notes)
+    document, held = _read(source, schema, key_notes)
+    if job_spec is None:
+        imported = in_table(document, key_notes)
+    else:
+        imported = in_job(_yaml(job_spec), document, key_notes)
+        imported = with_absolute_path(imported, job_spec, Path.cwd(), key_notes)
     secrets = Secrets(key_notes, referenced(json.dumps([imported.settings, imported.table, held])))
     block = block_of(imported, key_notes, secrets)
     table = typed(secrets.taken_out(imported.table, "table"), dict)
     name = _usable(raw_table_name(str(table.get("tableName"))))
-    target = out or (tables or tables_directory()) / f"{name}.yaml"
+    target = out or folder / f"{name}.yaml"
     held = typed(secrets.taken_out(held, "schema"), dict)
     key_notes = each_once(key_notes)
     _write(target, imported_spec(f"{imported.kind} of {name}", held, table, block, key_notes), "give --out")
-    specs, problems, notes = check_files([target])
-    keys = [{"fate": line.fate, "key": line.key, "why": line.why} for line in key_notes]
-    show_answer(
-        as_json,
-        {"file": target, "from": imported.kind, "keys": keys, **findings_values(specs, problems, notes)},
-        _import_lines(target, key_notes, secrets.variables, [str(problem) for problem in problems]),
-    )
-    raise typer.Exit(ExitCode.ERROR if problems else ExitCode.DONE)
+    return _Imported(target, imported.kind, key_notes, secrets.variables, *check_files([target]))
 
 
 def _read(
-    config: Path | None, schema: Path | None, from_controller: str, key_notes: list[ImportNote]
+    source: Path | str, schema: Path | None, key_notes: list[ImportNote]
 ) -> tuple[JsonObject, JsonObject]:
     """Return table config and schema.
 
     :raises SpecError: one of them is missing, or cannot be read.
     """
-    if (config is None) is not bool(from_controller):
-        raise SpecError(
-            "it is not clear which table config to import", hint="name its file, or --from-controller TABLE"
-        )
-    if config is not None:
-        document, held = table_and_schema(_json(config), key_notes)
+    if isinstance(source, Path):
+        document, held = table_and_schema(_json(source), key_notes)
     else:
-        table = raw_table_name(from_controller)
+        table = raw_table_name(source)
         with open_pinot() as pinot:
             taken, held = pinot.get_table_config(table), pinot.get_schema(table)
         if taken is None:
@@ -387,19 +469,18 @@ def _text(file: Path) -> str:
         raise SpecError(f"{file} cannot be read", why="it is not UTF-8 text") from None
 
 
-def _import_lines(
-    target: Path, key_notes: list[ImportNote], variables: Sequence[str], problems: list[str]
-) -> Iterator[str]:
-    for line in key_notes:
+def _import_lines(one: _Imported) -> Iterator[str]:
+    for line in one.key_notes:
         why = f": {escape(line.why)}" if line.why else ""
         yield f"[{_COLOURS[line.fate]}]{line.fate:<8}[/] {escape(line.key)}{why}"
-    yield f"[green]wrote[/] {escape(str(target))}"
-    if variables:
+    yield f"[green]wrote[/] {escape(str(one.target))}"
+    if one.variables:
         yield (
-            f"[yellow]set[/] {', '.join(variables)} in the environment, here and where Spark's executors run"
+            f"[yellow]set[/] {', '.join(one.variables)} in the environment, here and where Spark's executors "
+            "run"
         )
-    yield from (f"[red]problem[/] {escape(problem)}" for problem in problems)
-    if not problems:
+    yield from (f"[red]problem[/] {escape(str(problem))}" for problem in one.problems)
+    if not one.problems:
         yield (
             "read it through, then `pinot-assets tables apply --dry-run` shows what it would change in Pinot"
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Annotated
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, NoReturn
 
 import typer
 from rich.markup import escape
@@ -22,12 +22,21 @@ from pinot_assets.session.plan_report.plan_report import PlanReport, headline, p
 from pinot_assets.session.values.outcome import RunOutcome
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.table_spec import TableSpec
 
 SHOWN = 10
 """The most names shown of files that a run left out, and of files that failed so far."""
 FILES_BUILT = "files_built"
 """The check that fails where files failed, each of which the end of a run names."""
-STYLES = {"+": "green", "~": "yellow", "-": "red", "=": "dim", "h": "magenta", "…": "cyan"}
+STYLES = {
+    "+": "green",
+    "~": "yellow",
+    "-": "red",
+    "=": "dim",
+    "r": "blue",
+    "h": "magenta",
+    "…": "cyan",
+}
 """Colours of the marks before files."""
 LABEL = 13
 
@@ -51,18 +60,29 @@ def run(
     having done anything, when a run would now do something else than that plan showed.
     """
     spec = one_table(table, tables)
-    rows = first_query(spec.name, load_settings().pinot.controller_url)
-    show = _show_each if verbose else _show_checks
     with open_driver(spec, "run") as driver:
         # An empty hash, from a shell variable that is not set, must not run without a plan.
         report = driver.trigger() if plan is None else driver.trigger_planned(plan)
-        outcome = driver.gate_and_publish(report, (lambda _: None) if as_json else show)
+        outcome = driver.gate_and_publish(report, checks_shown(verbose, as_json))
+    end_run(spec, outcome, as_json)
+
+
+def checks_shown(verbose: bool, as_json: bool) -> Callable[[Iterable[Finding]], None]:
+    """Return what shows the findings of the audit before the switch."""
+    if as_json:
+        return lambda _: None
+    return _show_each if verbose else _show_checks
+
+
+def end_run(spec: TableSpec, outcome: RunOutcome, as_json: bool) -> NoReturn:
+    """Show how a run ended, and end the command with its exit code."""
+    rows = first_query(spec.name, load_settings().pinot.controller_url)
     if as_json:
         show_json(
             {"table": spec.name_with_type, **outcome.values, "query": rows.sql, "console": rows.console}
         )
     else:
-        _show_end(table, outcome, rows)
+        _show_end(spec.name, outcome, rows)
     raise typer.Exit(outcome.exit_code)
 
 

@@ -39,15 +39,18 @@ from pinot_assets.cli.terminal import command_line, new_console, show_answer, un
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.text import plural, plural_are
-from pinot_assets.errors import SessionError, SpecError
+from pinot_assets.errors import PinotError, SessionError, SpecError
+from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.rendering import way_lines
 from pinot_assets.session.rollback.rollback_plan import RollbackPlan
 from pinot_assets.session.stores.clients import open_session_store, open_staging
 from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, find_target, snapshots_of
+from pinot_assets.session.values.outdated import change_values
 from pinot_assets.session.values.state import Pointer, table_of, utc_iso, utc_text
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.provenance import Stay, of_file, of_segment, snapshot_difference
+from pinot_assets.snapshot.recipes import StoredRecipe
 from pinot_assets.table_spec import TableSpec
 
 SHOWN = 20
@@ -297,6 +300,13 @@ def rollback(
             autocompletion=kept_snapshots,
         ),
     ] = "",
+    apply_config: Annotated[
+        bool,
+        typer.Option(
+            "--apply-config",
+            help="Also set Pinot's schema and table config to those that built the snapshot.",
+        ),
+    ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -305,13 +315,15 @@ def rollback(
 
     Shows first what it would do, and asks (with --json it cannot: add --yes or --dry-run). What is taken
     out is held: no run publishes it again until `pinot-assets resume`, or until its files change again.
+    If another revision of the table spec built that snapshot, it shows what the spec must be again, and
+    offers to set Pinot's schema and table config back. The YAML file is yours to change.
 
     Exits 0 when every broker counts the rows of that snapshot, 2 when one does not, 1 on any other error.
     """
     if as_json and not (yes or dry_run):
         raise unanswered()
-    console = new_console()
-    with open_driver(one_table(table, tables), "rollback") as driver:
+    spec, console = one_table(table, tables), new_console()
+    with open_driver(spec, "rollback") as driver:
         way = driver.rollback_plan(to)
         labelled = way_lines(way, time.time_ns() // 1_000_000)
         shown = [f"[bold]{label:<8}[/] {escape(text)}" for label, text in labelled]
@@ -322,8 +334,14 @@ def rollback(
             console.print(line)
         if way.way is not None and not yes:
             typer.confirm(f"Take {table} back?", abort=True)
+            if way.spec is not None and not apply_config:
+                revision = way.spec.recipe.revision
+                apply_config = typer.confirm(f"Also set Pinot's configs to those of revision {revision}?")
         snapshot = driver.rollback(to, way)
         counted = driver.count(snapshot)
+        is_set = way.spec is not None and apply_config
+        if way.spec is not None and apply_config:
+            _apply_recipe(driver, table, way.spec.recipe)
     done = (
         f"[green]rolled back[/]: {plural(len(snapshot.ledger), 'file')}, "
         f"{plural(snapshot.rows, 'row')} are visible"
@@ -333,8 +351,8 @@ def rollback(
     lines = (f"  {mark} {escape(str(answer))}" for mark, answer in zip(marks, counted, strict=True))
     again = command_line(f"pinot-assets resume {table}")
     held = ("What was taken out is held. To publish it again with the next run:", again)
-    values = _rollback_values(way) | {"rolledBack": True, "brokers": brokers}
-    show_answer(as_json, values, [done, *lines, *held])
+    values = _rollback_values(way) | {"rolledBack": True, "configSet": is_set, "brokers": brokers}
+    show_answer(as_json, values, [done, *lines, *_spec_lines(spec, way, is_set), *held])
     raise typer.Exit(ExitCode.DONE if all(answer.matches for answer in counted) else ExitCode.REFUSED)
 
 
@@ -349,11 +367,41 @@ def resume(table: TableName, tables: TablesOption = None, as_json: AsJson = Fals
     show_answer(as_json, {"table": table, "letIn": held}, [line])
 
 
+def _apply_recipe(driver: Driver, table: str, recipe: StoredRecipe) -> None:
+    try:
+        driver.apply_recipe(recipe)
+    except PinotError as error:
+        raise type(error)(
+            f"{table} is rolled back, but Pinot's schema and table config are not those of revision "
+            f"{recipe.revision}",
+            why=error.reason,
+            hint=error.hint,
+        ) from error
+
+
+def _spec_lines(spec: TableSpec, way: RollbackPlan, is_set: bool) -> Iterator[str]:
+    """Yield what is left to do where another revision of the table spec built the snapshot."""
+    if way.spec is None:
+        return
+    revision = way.spec.recipe.revision
+    if is_set:
+        yield f"Pinot's schema and table config are those of revision {revision}"
+    yield f"Set {escape(str(spec.path))} back to revision {revision}, too, before the next run:"
+    yield from (f"  {escape(line)}" for line in [*way.spec.lines][1:-1])
+
+
 def _rollback_values(way: RollbackPlan) -> JsonObject:
     return {
         "current": _plan_values(replace(way, target=way.current)),
         "target": _plan_values(way),
         "drops": {"session": way.drops.id, "files": dict(way.drops.counts)} if way.drops else None,
+        "tableSpec": None
+        if way.spec is None
+        else {
+            "revision": way.spec.recipe.revision,
+            "now": way.spec.now,
+            "changes": [change_values(change) for change in way.spec.changes],
+        },
     }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Final
@@ -15,13 +16,16 @@ from rich.text import Text
 
 from pinot_assets.cli.options import AsJson, any_tables, table_names, warn_of
 from pinot_assets.cli.program import error_values
+from pinot_assets.cli.progress import EVERY_S
 from pinot_assets.cli.result_table import ResultColumn, layout
 from pinot_assets.cli.terminal import new_console, notes_to_stderr, show_answer, show_json, unanswered
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonMapping, JsonObject
+from pinot_assets.core.text import plural
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.settings.environment import DEFAULT_TABLES, TABLES, load_settings
+from pinot_assets.table_spec.changes.spec_changes import Verdict
 from pinot_assets.table_spec.tables.apply import (
     ApplyOutcome,
     ApplyPlan,
@@ -32,6 +36,7 @@ from pinot_assets.table_spec.tables.apply import (
     plan_each,
 )
 from pinot_assets.table_spec.tables.load import check_named
+from pinot_assets.table_spec.tables.reload import AT_A_TIME, Progress
 from pinot_assets.table_spec.tables.specs import NO_SPECS, AnyTableSpec, LeftOut, RealtimeTableSpec
 from pinot_assets.table_spec.yaml.document import Note, Problem, canonical_json
 
@@ -86,6 +91,10 @@ def apply(
     difference also names what cannot be undone. A table that cannot be applied, or whose spec is wrong,
     stops no other table: at the end each is named with its reason.
 
+    Published segments change only when servers load them again. So segments whose servers lack an index or a
+    column are reloaded, at most eight at a time, until every server has them; what needs a rebuild is named,
+    and what published segments do not allow is refused.
+
     With --json the command asks no question: add --yes or --dry-run. The config of a REALTIME table passes
     `realtime preflight` first: where that refuses, nothing of the table is changed. Exits 0 when Pinot has
     what the specs say (or would have, with --dry-run), 1 when a table is left out or the answer is no, 2
@@ -106,7 +115,7 @@ def apply(
                 show_failures(fates, chosen.left_out)
                 if not typer.confirm("Apply?"):
                     raise typer.Exit(ExitCode.ERROR)
-            fates = apply_each(fates, store)
+            fates = apply_each(fates, store, reload_lines(new_console(stderr=True)))
         show_applied(console, fates)
     if len(fates) == 1 and not chosen.left_out and fates[0].error is not None:
         raise fates[0].error
@@ -236,6 +245,23 @@ def show_plans(console: Console, fates: Iterable[ApplyOutcome]) -> None:
             _show_plan(console, fate.plan)
 
 
+def reload_lines(console: Console) -> Callable[[str], Progress]:
+    """Return what prints how far the reloads of a table are: a line every ten seconds, and one at the end."""
+
+    def of_table(table: str) -> Progress:
+        said = time.monotonic()
+
+        def progress(done: int, of: int) -> None:
+            nonlocal said
+            if done == of or time.monotonic() - said >= EVERY_S:
+                said = time.monotonic()
+                console.print(Text(f"{table}: servers have reloaded {done:,} of {plural(of, 'segment')}"))
+
+        return progress
+
+    return of_table
+
+
 def show_applied(console: Console, fates: Iterable[ApplyOutcome]) -> None:
     """Print the name of each table that was applied."""
     for fate in fates:
@@ -261,6 +287,14 @@ def _show_plan(console: Console, plan: ApplyPlan) -> None:
                     Text(_shown(difference.in_spec), style="green"),
                 )
             console.print(grid)
+    for one in plan.changes:
+        if one.verdict in (Verdict.REBUILD, Verdict.REFUSED):
+            console.print(Text.assemble((f"{one.verdict}: ", "bold yellow"), str(one)))
+    if plan.reload.segments:
+        why = f": {', '.join(plan.reload.reasons)}" if plan.reload.reasons else ""
+        console.print(Text(f"{plan.reload} will be reloaded, at most {AT_A_TIME} at a time{why}"))
+    for sentence in plan.warnings:
+        console.print(Text.assemble(("meanwhile: ", "bold yellow"), sentence))
     for sentence in plan.lasting:
         console.print(Text.assemble(("cannot be undone: ", "bold yellow"), sentence))
 
@@ -293,6 +327,13 @@ def _outcome_values(outcome: ApplyOutcome) -> JsonObject:
             "table": plan.spec.name_with_type,
             "schema": _change_values(plan.schema),
             "config": _change_values(plan.table),
+            "changes": [asdict(change) for change in plan.changes],
+            "reload": {
+                "segments": len(plan.reload.segments),
+                "of": plan.reload.of,
+                "reasons": list(plan.reload.reasons),
+            },
+            "meanwhile": list(plan.warnings),
             "cannotBeTakenBack": list(plan.lasting),
         }
     error = {} if outcome.error is None else error_values(outcome.error)

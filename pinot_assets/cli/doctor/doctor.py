@@ -32,7 +32,7 @@ from pinot_assets.core.check_result import CheckResult, Severity, failed, passed
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.files import temporary_folder
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.this_machine import find_java, run_child
+from pinot_assets.core.this_machine import Java, find_java, run_child
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import jars, processes
 from pinot_assets.local.stack import MINIMUM_FREE_BYTES, PartStatus, Stack
@@ -63,10 +63,10 @@ def run_checks(home: Path | None = None, cache: Path | None = None) -> list[Chec
     return [
         _python(),
         *_packages(),
-        _java(),
-        *_maven(cache),
+        *_java(record.pinot_release, cache),
+        *_maven(record.pinot_release, cache),
         _memory(parts),
-        *_disks(home, cache),
+        *_disks(home, cache, record.pinot_release),
         _ports(record, parts),
         stack,
         *check_environment(os.environ),
@@ -178,11 +178,22 @@ def _package_index() -> CheckResult:
     )
 
 
-def _java() -> CheckResult:
+def _java(release: str, cache: Path) -> Iterator[CheckResult]:
+    """Check the Java, and whether the Pinot of the local stack runs on it if that Pinot is at hand."""
     try:
         java = find_java()
     except LocalStackError as error:
-        return _refused("Java", error)
+        yield _refused("Java", error)
+        return
+    yield _java_for_spark(java)
+    if jars.is_at_hand("pinot", release, cache=cache):
+        yield _pinot(java, release, cache)
+    elif release:
+        says = f"the local stack has Pinot {release}, which is not in the cache."
+        yield warned("Pinot", says, "`pinot-assets local up` fetches it again: about 1 GB")
+
+
+def _java_for_spark(java: Java) -> CheckResult:
     spark = metadata.version("pyspark")
     if Version(spark) < Version("4") and java.major > _LAST_JAVA_OF_SPARK_3:
         return failed(
@@ -193,11 +204,26 @@ def _java() -> CheckResult:
     return passed("Java", f"Java {java.major} at {java.executable}.")
 
 
-def _maven(cache: Path) -> Iterator[CheckResult]:
+def _pinot(java: Java, release: str, cache: Path) -> CheckResult:
+    try:
+        pinot = jars.find_pinot(release, cache=cache)
+        pinot.require(java)
+    except LocalStackError as error:
+        return _refused("Pinot", error)
+    return passed(
+        "Pinot", f"the local stack has Pinot {pinot.version}, which needs Java {pinot.java} or newer."
+    )
+
+
+def _maven(release: str, cache: Path) -> Iterator[CheckResult]:
     """Check Maven, unless all jars are in the cache: after that it is not needed."""
-    lacking = [name for name in ("pinot", "kafka", "s3") if not jars.is_at_hand(name, cache=cache)]
+    lacking = [
+        name
+        for name in ("pinot", "kafka", "s3")
+        if not jars.is_at_hand(name, release, cache=cache) and not (name == "pinot" and release)
+    ]
     if not lacking:
-        yield passed("Maven", "not needed any more: all jars of the local stack are in the cache.")
+        yield passed("Maven", "not needed any more: it has nothing left to fetch for the local stack.")
         return
     severity = Severity.ERROR if "pinot" in lacking else Severity.WARN  # the other two are optional
     try:
@@ -253,8 +279,8 @@ def _memory(parts: list[PartStatus]) -> CheckResult:
     return passed("memory", says)
 
 
-def _disks(home: Path, cache: Path) -> Iterator[CheckResult]:
-    to_fetch = 0 if jars.is_at_hand("pinot", cache=cache) else jars.MINIMUM_FREE_BYTES
+def _disks(home: Path, cache: Path, release: str) -> Iterator[CheckResult]:
+    to_fetch = 0 if jars.is_at_hand("pinot", release, cache=cache) else jars.MINIMUM_FREE_BYTES
     for name, folder, needed, move in (
         ("cache", cache, to_fetch, "PINOT_ASSETS_CACHE"),
         ("home", home, MINIMUM_FREE_BYTES, "PINOT_ASSETS_HOME"),

@@ -28,6 +28,7 @@ from pinot_assets.core.untrusted import ANSWER, OBJECT, RECEIPT, RECEIPTS, REPLY
 from pinot_assets.errors import PinotAssetsError, SpecError
 from pinot_assets.health.serving import owned
 from pinot_assets.pinot import HttpPinotClient, Timeouts, versions
+from pinot_assets.pinot.client.http import NoRights
 from pinot_assets.pinot.lineage import LineageEntry, LineageState
 from pinot_assets.session.values.state import seq_of
 from pinot_assets.settings.environment import (
@@ -212,6 +213,7 @@ class PinotLook:
     :ivar open: (raw) table and lineage entry of each open replacement; None if they could not be read.
     :ivar trouble: why they could not be read.
     :ivar unaskable: why assertions cannot query the servers; empty if they can.
+    :ivar refused_by_server: how a server refuses what the audit asks; empty if it does not.
     """
 
     url: str
@@ -221,6 +223,7 @@ class PinotLook:
     open: tuple[tuple[str, LineageEntry], ...] | None
     trouble: str = ""
     unaskable: str = ""
+    refused_by_server: str = ""
 
 
 def look_at_pinot() -> PinotLook | None:
@@ -234,7 +237,7 @@ def look_at_pinot() -> PinotLook | None:
                 not versions.honours_lineage_settings(version)
                 or pinot.controller_setting(versions.EXCLUSIVE_DELETE) != "false"
             )
-            unaskable = ""
+            refused, unaskable = _refused_by_server(pinot), ""
             try:
                 pinot.require_server_queries()
             except SpecError as error:
@@ -242,7 +245,15 @@ def look_at_pinot() -> PinotLook | None:
     except PinotAssetsError:
         return None
     traits = tuple(versions.traits_of(version))
-    look = PinotLook(connection.controller_url, version, guarded, traits, None, unaskable=unaskable)
+    look = PinotLook(
+        connection.controller_url,
+        version,
+        guarded,
+        traits,
+        None,
+        unaskable=unaskable,
+        refused_by_server=refused,
+    )
     try:
         with HttpPinotClient(connection) as pinot:
             entries = (
@@ -253,6 +264,20 @@ def look_at_pinot() -> PinotLook | None:
             return replace(look, open=tuple(entries))
     except PinotAssetsError as error:
         return replace(look, trouble=error.what)
+
+
+def _refused_by_server(pinot: HttpPinotClient) -> str:
+    """Ask servers, at most three, until one answers: the audit asks each one for the CRCs of its segments."""
+    servers = [name for name in pinot.instances() if name.startswith("Server_")]
+    for server in servers[:3]:
+        try:
+            pinot.ask_server(server, "/tables")
+        except NoRights as error:
+            return f"{server}: {error.in_one_line}"
+        except PinotAssetsError:
+            continue  # it is down; another one says as much about rights
+        break
+    return ""
 
 
 def show_pinot(console: Console) -> None:
@@ -278,6 +303,11 @@ def show_pinot(console: Console) -> None:
     if look.unaskable:
         console.print(
             f"[yellow]warn[/] servers and brokers cannot answer the assertions of `audit:`: {look.unaskable}"
+        )
+    if look.refused_by_server:
+        console.print(
+            "[yellow]warn[/] a server refuses what the audit asks it, so no session will switch: "
+            f"{look.refused_by_server}"
         )
     if look.open is None:
         console.print(f"[yellow]warn[/] the open segment replacements cannot be listed: {look.trouble}")

@@ -268,8 +268,17 @@ def cut(tables: Iterator[pa.Table], max_rows: int, desired_bytes: int | None) ->
                 rows, size = rows + table.num_rows, size + table.nbytes
                 break
             part = table.slice(0, room if pending else max(1, room))
-            yield pa.concat_tables([*pending, part])
-            pending, rows, size = [], 0, 0
             table = table.slice(part.num_rows)
+            pending.append(part)
+            del part
+            yield _joined(pending)
+            rows = size = 0
     if pending:
-        yield pa.concat_tables(pending)
+        yield _joined(pending)
+
+
+def _joined(pending: list[pa.Table]) -> pa.Table:
+    """Empty the list; return its tables as one. Who takes that one may release its memory."""
+    table = pa.concat_tables(pending)
+    pending.clear()
+    return table

@@ -93,7 +93,8 @@ class BuildSpec:
     :ivar missing_column: what happens if a file lacks a column: it is all null (`null`), or the file fails
         (`fail`).
     :ivar policy: what the table spec may reach, on every machine that builds.
-    :ivar query: Spark SQL for the rows; Spark's own readers then read the file. None: Arrow reads it.
+    :ivar query: Spark SQL for the rows; Spark's own readers then read the file, or ours if Spark has none
+        for its format (`spark_formats`). None: Arrow reads it.
     :ivar limits: how much of one file a worker may load.
     :ivar format: format of the receipts.
     """

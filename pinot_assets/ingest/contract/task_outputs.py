@@ -23,6 +23,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import pyarrow as pa
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.stored_format import FIRST, Marks, Stored, marks
 from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.errors import SourceError
@@ -110,9 +111,7 @@ class CutValues(Stored):
 
     def to_bytes(self) -> bytes:
         """Return JSON text, with sorted keys."""
-        columns = {
-            name: {"nul": cut.at_nul, "maxLength": cut.at_length} for name, cut in self.columns.items()
-        }
+        columns = {name: _counts(cut) for name, cut in self.columns.items()}
         value = {"columns": columns} | marks(self.format)
         return json.dumps(value, sort_keys=True, indent=1).encode()
 
@@ -128,10 +127,18 @@ class CutValues(Stored):
             value = fields_of_json(data)
             number = Marks.of(value).require_known(what)
             columns = value["columns"].items()
-            cuts = {name: Cut(int(c["nul"]), int(c["maxLength"])) for name, c in columns}
+            cuts = {
+                name: Cut(int(c["nul"]), int(c["maxLength"]), int(c.get("time", 0))) for name, c in columns
+            }
             return cls(cuts, format=number)
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"no count of cut values: {error}") from error
+
+
+def _counts(cut: Cut) -> JsonObject:
+    counts = {"nul": cut.at_nul, "maxLength": cut.at_length}
+    # Only if there are some: what a release before this key wrote stays byte for byte.
+    return counts | ({"time": cut.out_of_time} if cut.out_of_time else {})
 
 
 EVERY_S: Final = 15.0

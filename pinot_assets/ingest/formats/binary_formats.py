@@ -27,7 +27,7 @@ import pyarrow.types as pt
 from pinot_assets.core.file_errors import FileTooLarge, ReaderSettings, Unreadable, one_line
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.contract.failures import trouble_code
-from pinot_assets.ingest.formats.avro_unions import without_unions
+from pinot_assets.ingest.formats.avro_unions import type_without_union, without_unions
 from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 if TYPE_CHECKING:
@@ -301,8 +301,8 @@ def first_avro(path: Path, count: int, limits: FileLimits = DEFAULTS) -> pa.Tabl
         frame = datafusion.SessionContext().read_avro(str(path), file_extension=path.suffix).limit(count)
         schema = frame.schema()
     limits.check_columns(len(schema))
-    batches = list(_decoded(frame))
-    return pa.Table.from_batches(batches, batches[0].schema if batches else schema)
+    schema = pa.schema([(field.name, type_without_union(field.type)) for field in schema])
+    return pa.Table.from_batches(list(_decoded(frame)), schema)
 
 
 def load_datafusion() -> ModuleType:

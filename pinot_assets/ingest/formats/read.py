@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +15,9 @@ from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.formats.binary_formats import (
     avro_batches,
     check_values,
+    first_avro,
+    first_orc,
+    first_parquet,
     load_datafusion,
     orc_stripes,
     parquet_batches,
@@ -25,6 +28,8 @@ from pinot_assets.ingest.formats.json_file import read_documents
 from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 _BINARY: Final = {"avro": avro_batches, "orc": orc_stripes, "parquet": parquet_batches}
+FIRST_ROWS: Final = {"avro": first_avro, "orc": first_orc, "parquet": first_parquet}
+"""Readers of the first rows of a plain file, for the formats whose files have types."""
 FORMATS: Final = ("csv", "json", *_BINARY)
 """The values that `inputFormat` may have."""
 
@@ -83,3 +88,29 @@ def read_batches(
             check_values(table, limits)
             yield conform(table, target, range(row, row + table.num_rows), verdicts)
             row += table.num_rows
+
+
+def stored_columns(path: Path, input_format: str, limits: FileLimits = DEFAULTS) -> pa.Schema:
+    """Return all columns of a file, in the file's own types; an Avro union of one type is that type.
+
+    :param path: a plain file, not blank.
+    :param input_format: one of `FIRST_ROWS`.
+    :raises FileRejected: the file is damaged, or larger than the limits allow.
+    """
+    return FIRST_ROWS[input_format](path, 1, limits).schema
+
+
+def stored_rows(
+    path: Path, input_format: str, columns: Iterable[str], limits: FileLimits = DEFAULTS
+) -> Iterator[pa.Table]:
+    """Yield the rows of a file in the file's own types, in several tables.
+
+    :param path: a plain file, not blank.
+    :param input_format: one of `FIRST_ROWS`.
+    :param columns: names of columns that the file has, at least one.
+    :raises FileRejected: the file is damaged, or larger than the limits allow.
+    """
+    wanted = TargetSchema(pa.schema([(name, pa.null()) for name in columns]))
+    for table in _BINARY[input_format](path, wanted, BadRowPolicy(), limits):
+        check_values(table, limits)
+        yield table

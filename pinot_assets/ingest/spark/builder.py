@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from contextlib import closing, suppress
 from functools import partial
 from typing import Final, TypeVar
@@ -31,12 +31,13 @@ from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, ignore_
 from pinot_assets.ingest.contract.failures import Death, death_of
 from pinot_assets.ingest.contract.task_outputs import HeartbeatReader
 from pinot_assets.ingest.spark.file_jobs import RestartedFiles, SparkFiles
+from pinot_assets.ingest.spark.java_errors import cause_of
+from pinot_assets.ingest.spark.running import running
 from pinot_assets.ingest.spark.tasks import Build, Finished, Results, build_in_worker
 from pinot_assets.ingest.task import build_alone, build_file
 from pinot_assets.snapshot.receipt import FileResult
 from pinot_assets.source.factory import open_store
 
-_LOOK_S: Final = 0.2  # how often the driver looks for finished files
 _JOBS: Final = 3
 """So many jobs may die; then each remaining file is built in its own process. A process costs a second of CPU
 a file, another job four dead workers."""
@@ -110,23 +111,8 @@ def run_job(context: SparkContext, build_spec: BuildSpec, tasks: Sequence[FileTa
         run = partial(build_in_worker, build_spec, build, finished)
         return context.parallelize(tasks, len(tasks)).map(run).collect()
 
-    with ThreadPoolExecutor(1, thread_name_prefix="spark-job") as pool:
-        job = pool.submit(collect)
-        try:
-            passed_on = 0
-            while not job.done():
-                wait([job], timeout=_LOOK_S)
-                arrived = finished.value[passed_on:]
-                passed_on += len(arrived)
-                yield from arrived
-                yield None
-            yield from finished.value[passed_on:]  # a job that died returns no result itself
-            yield from _outcome(job, description)
-        finally:
-            while not job.done():  # repeat: the thread may start its job just after a cancel
-                with suppress(Exception):  # this may run because Spark itself failed
-                    context.cancelJobGroup(group)
-                wait([job], timeout=_LOOK_S)
+    job = yield from running(collect, finished, lambda: context.cancelJobGroup(group))
+    yield from _outcome(job, description)
 
 
 def _outcome(job: Future[list[FileResult]], description: str) -> list[FileResult]:
@@ -140,13 +126,6 @@ def _outcome(job: Future[list[FileResult]], description: str) -> list[FileResult
             why=cause_of(error),
             hint="see Spark's UI or log for the executor that failed; files that are built are kept",
         ) from error
-
-
-def cause_of(error: Exception) -> str:
-    """Return the line of a Py4J error that names the cause; the rest is two stack traces."""
-    lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
-    named = [line for line in lines if line.startswith("org.apache.spark.SparkException")]
-    return (named or lines or [type(error).__name__])[0][:500]
 
 
 T = TypeVar("T")

@@ -45,6 +45,7 @@ def environment_session(
     :param log: file for the standard error of a JVM that starts here; None shares this process's.
     :raises PinotAssetsError: no master is set, or the file of properties cannot be used.
     :raises LocalStackError: there is no Java for a Spark in this process, or it is too old.
+    :raises BuildError: Spark does not start.
     """
     if (settings := _asked(own, profile, environ)) is None:
         from pinot_assets.ingest.spark.jvm import local_session
@@ -80,13 +81,15 @@ def _jvm(settings: Mapping[str, str], log: Path | None) -> Iterator[None]:
     """Start this process's JVM if it has none; make the context inside of this block."""
     from pinot_assets.ingest.spark.jvm import (
         forget_what_is_gone,
+        silent_on_pandas,
         start_jvm,
         temporary_files_in,
+        told_if_not_started,
         usual_signals,
     )
 
     forget_what_is_gone()
-    with usual_signals():
+    with told_if_not_started(log), silent_on_pandas(), usual_signals():
         with temporary_folder("spark") as folder, temporary_files_in(folder):
             start_jvm(settings, log)
         yield

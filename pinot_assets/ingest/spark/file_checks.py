@@ -27,7 +27,7 @@ from pinot_assets.ingest.formats.binary_formats import (
     count_rows,
     damaged,
 )
-from pinot_assets.ingest.formats.content import packing, text_blocks
+from pinot_assets.ingest.formats.content import packing, plain_file, text_blocks
 from pinot_assets.ingest.formats.csv_text import scan_csv
 from pinot_assets.ingest.formats.json_documents import check_lines
 from pinot_assets.settings.file_limits import DEFAULTS, RATIO, FileLimits
@@ -68,7 +68,10 @@ def footer_rows(local: Path, input_format: str) -> int | None:
             return int(pq.read_metadata(local).num_rows)
         if input_format == "orc":
             return int(paorc.ORCFile(local).nrows)
-    return count_rows(local) if input_format == "avro" else None
+    if input_format != "avro":
+        return None
+    plain = plain_file(local, input_format)
+    return 0 if plain is None else count_rows(plain)
 
 
 def check_binary(local: Path, input_format: str) -> None:

@@ -1,4 +1,7 @@
-"""Files that Spark reads itself: one job per file, so that an error in one file fails only that file.
+"""Files with SQL: one job per file, so that an error in one file fails only that file.
+
+Before that, files that the package reads itself are built together (`shared_jobs`); what has no receipt then
+gets its own job.
 
 A JVM that dies, usually for lack of memory, ends the jobs of all files, because one process has one JVM.
 Then this module starts Spark again and builds the files that were under way one by one. If Spark ends again
@@ -13,11 +16,13 @@ from __future__ import annotations
 import logging
 import pickle
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from threading import Lock
 from typing import Final, TypeVar, cast
 
@@ -31,12 +36,17 @@ from pinot_assets.errors import BuildError, PinotAssetsError, SourceChanged
 from pinot_assets.ingest.contract.accepted_rows import TargetSchema
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
 from pinot_assets.ingest.contract.failures import Death, death_of, failure_of
+from pinot_assets.ingest.contract.spark_formats import SPARK_LACKS
+from pinot_assets.ingest.spark.arrow_frame import METADATA, arrow_frame, with_metadata
 from pinot_assets.ingest.spark.expression import first_line
+from pinot_assets.ingest.spark.file_checks import check_binary
 from pinot_assets.ingest.spark.jvm import exit_of_jvm, is_stopped, silent_on_pandas
+from pinot_assets.ingest.spark.own_reader import look_at_columns, read_through
 from pinot_assets.ingest.spark.query import (
     check_expressions,
     columns_read,
     missing_columns,
+    reads_all_columns,
     shaped,
     untouched_json,
 )
@@ -47,6 +57,7 @@ from pinot_assets.ingest.spark.reader import (
     size_for_spark,
     use_in_thread,
 )
+from pinot_assets.ingest.spark.shared_jobs import SharedJobs
 from pinot_assets.ingest.spark.tasks import (
     RESULT,
     Results,
@@ -113,6 +124,20 @@ class SparkEnded(BuildError):
         self.code: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedFile:
+    """A file whose rows Spark SQL can take.
+
+    :ivar version: the version that a task checked.
+    :ivar frame: its rows, None if it has no columns: it is blank.
+    :ivar check: reads a local copy as the job does, and raises what is wrong with it.
+    """
+
+    version: Fingerprint
+    frame: DataFrame | None
+    check: Callable[[Path], None]
+
+
 class SparkFiles:
     """Builds files by jobs in one running Spark.
 
@@ -127,16 +152,36 @@ class SparkFiles:
         self._target = TargetSchema.of(
             SegmentSpec.from_pinot(build_spec.schema, build_spec.table_config, write_for=build_spec.write_for)
         )
-        self._group = f"{build_spec.session}-{build_spec.attempt}-{uuid.uuid4().hex[:8]}"
+        self._group = group = f"{build_spec.session}-{build_spec.attempt}-{uuid.uuid4().hex[:8]}"
         self.moved = ReadCounts(session.sparkContext, self._group).moved
         # PySpark logs the whole stack trace of every refused expression; our error already names the cause.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-        check_readers(self._session, build_spec)
+        self._open = self._open_here
+        if build_spec.input_format not in SPARK_LACKS:
+            self._open = self._open_by_spark
+            check_readers(self._session, build_spec)
         check_expressions(self._session, query, build_spec.table)
         self._columns = columns_read(self._session, query, self._target)
+        self._used = None if reads_all_columns(self._session, query) else frozenset(self._columns)
         self._texts = untouched_json(self._session, query, self._target)
-        self._look = partial(look_at_file, build_spec, frozenset(self._columns))
+        self._shared: SharedJobs | None = None
+        # `_metadata` has other values for each file, and `struct(*)` would read the column with the mark.
+        if build_spec.input_format in SPARK_LACKS and self._used is not None and METADATA not in self._used:
+            self._shared = SharedJobs(
+                self._session, build_spec, query, self._target, self._columns, self._used, group
+            )
         self._under_way: set[int] = set()
+        self._check_binary = partial(check_binary, input_format=build_spec.input_format)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether Spark takes no more jobs."""
+        return is_stopped(self._session.sparkContext)
+
+    def shared(self, tasks: Sequence[FileTask]) -> Results:
+        """Yield receipts of files that jobs build together; none if each file needs a job of its own."""
+        if self._shared is not None and len(tasks) > 1:
+            yield from self._shared.receipts(tasks)
 
     def results(self, tasks: Sequence[FileTask]) -> Results:
         """Yield each file's result when it is done, None after every wait. An early exit cancels the jobs.
@@ -174,17 +219,19 @@ class SparkFiles:
     def _once(self, task: FileTask) -> FileResult:
         uri = task.file.uri
         context = self._session.sparkContext
+        opened: OpenedFile | None = None
         try:
             context.setJobGroup(self._group, f"{self._build_spec.table}: {uri}", interruptOnCancel=True)
             use_in_thread(self._session)
-            version = self._in_task(self._look, task)
-            if isinstance(version, Failure):
-                return version
-            frame = open_file(self._session, self._build_spec, uri, self._texts)
-            same_file(uri, version, size_for_spark(self._session, uri))
-            if frame is None:  # Spark cannot tell a blank file from a broken one; the direct reader can
-                return self._in_task(partial(confirm_blank, self._build_spec, version), task)
-            return self._written(task, version, frame)
+            found = self._open(task)
+            if isinstance(found, Failure):
+                return found
+            opened = found
+            if (
+                opened.frame is None
+            ):  # Spark cannot tell a blank file from a broken one; the direct reader can
+                return self._in_task(partial(confirm_blank, self._build_spec, opened.version), task)
+            return self._written(task, opened.version, opened.frame)
         except PinotAssetsError as error:
             return failure_of(self._build_spec, task, error)
         except Exception as error:
@@ -193,8 +240,33 @@ class SparkFiles:
             if (death := death_of(str(error))) is not None:
                 return death.failure(self._build_spec, task, first_line(error))
             if isinstance(error, _SPARKS):
-                return self._judged(task, first_line(error))
+                return self._judged(task, opened, first_line(error))
             return failure_of(self._build_spec, task, error)  # fails this file only
+
+    def _open_by_spark(self, task: FileTask) -> OpenedFile | Failure:
+        look = partial(look_at_file, self._build_spec, frozenset(self._columns))
+        version = self._in_task(look, task)
+        if isinstance(version, Failure):
+            return version
+        uri = task.file.uri
+        frame = open_file(self._session, self._build_spec, uri, self._texts)
+        same_file(uri, version, size_for_spark(self._session, uri))
+        return OpenedFile(version, frame, self._check_binary)
+
+    def _open_here(self, task: FileTask) -> OpenedFile | Failure:
+        look = partial(look_at_columns, self._build_spec, self._used)
+        found = self._in_task(look, task)
+        if isinstance(found, Failure):
+            return found
+        version, schema = found
+        check = partial(read_through, self._build_spec, schema)
+        if not schema.names:
+            return OpenedFile(version, None, check)
+        with _WARNINGS, silent_on_pandas():
+            frame = arrow_frame(self._session, self._build_spec, task, version, schema)
+        if METADATA in self._columns:
+            frame = with_metadata(frame, task.file.uri, version)
+        return OpenedFile(version, frame, check)
 
     def _written(self, task: FileTask, version: Fingerprint, frame: DataFrame) -> FileResult:
         missing = missing_columns(frame, self._query, self._columns)
@@ -205,10 +277,12 @@ class SparkFiles:
         [row] = job.collect()
         return cast(FileResult, pickle.loads(row[0]))
 
-    def _judged(self, task: FileTask, why: str) -> FileResult:
+    def _judged(self, task: FileTask, opened: OpenedFile | None, why: str) -> FileResult:
         """Return the failure after Spark failed. A task checks the file: Spark's error names no culprit."""
+        version = None if opened is None else opened.version
+        check = self._check_binary if opened is None else opened.check
         try:
-            return self._in_task(partial(find_fault, self._build_spec, why), task)
+            return self._in_task(partial(find_fault, self._build_spec, version, check, why), task)
         except _SPARKS as error:
             if (death := death_of(str(error))) is not None:
                 return death.failure(self._build_spec, task, first_line(error))
@@ -285,6 +359,7 @@ class RestartedFiles:
     ) -> None:
         self._start, self._build_spec, self._tasks = start, build_spec, tasks
         self._files: SparkFiles | None = start()
+        self._has_shared = False
 
     def results(self) -> Results:
         """Yield each file's result when it is done, None after every wait. An early exit cancels the jobs.
@@ -300,12 +375,31 @@ class RestartedFiles:
     def _run(self, tasks: Sequence[FileTask]) -> Results:
         if self._files is None:
             self._files = self._start()
+        if not self._has_shared:
+            self._has_shared = True
+            tasks = yield from self._together(self._files, tasks)
+        if self._files.has_ended:  # under many files at once: no file is suspected
+            exit_of_jvm()
+            self._files = self._start()
         try:
-            yield from self._files.results(tasks)
+            if tasks:
+                yield from self._files.results(tasks)
         except SparkEnded as ended:
             self._files = None
             ended.code = exit_of_jvm()
             raise
+
+    def _together(
+        self, files: SparkFiles, tasks: Sequence[FileTask]
+    ) -> Generator[FileResult | None, None, list[FileTask]]:
+        """Build files by shared jobs; return those that have no receipt then."""
+        left = {task.ordinal: task for task in tasks}
+        with closing(files.shared(tasks)) as results:
+            for result in results:
+                if result is not None:
+                    left.pop(result.ordinal, None)
+                yield result
+        return [*left.values()]
 
 
 def in_spite_of_ends(

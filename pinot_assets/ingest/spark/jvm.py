@@ -20,6 +20,7 @@ both to the next caller, and they refuse every call. See `forget_what_is_gone`.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -36,13 +37,14 @@ from typing import Final
 from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from pinot_assets.core.files import locked_folder
 from pinot_assets.core.this_machine import deaf_shell, find_java
 from pinot_assets.errors import BuildError
+from pinot_assets.ingest.spark.java_errors import cause_of
 
 # The shell gives the JVM twenty seconds. Before the kill it checks that the process id still belongs to a JVM
 # with this folder in its command line. If this process was killed before it wrote the id down, the JVM either
@@ -256,7 +258,7 @@ def local_context(app_name: str, cores: int, log: Path | None = None) -> SparkCo
     :param cores: Python workers at a time. Spark retries a dead worker's task, up to three times a file.
     :param log: as in `start_jvm`.
     :raises LocalStackError: there is no Java, or it is too old.
-    :raises BuildError: the JVM ends while it starts.
+    :raises BuildError: Spark does not start.
     """
     with _own_jvm(app_name, cores, log) as settings:
         return SparkContext.getOrCreate(SparkConf().setAll([*settings.items()]))
@@ -270,26 +272,61 @@ def _own_jvm(app_name: str, cores: int, log: Path | None) -> Iterator[dict[str, 
     if forget_what_is_gone():
         clear_of_jvm(home)
     settings = _settings(app_name, cores, home)
+    with told_if_not_started(log), silent_on_pandas(), usual_signals(), temporary_files_in(home):
+        start_jvm(settings, log)
+        if (jvm := getattr(SparkContext._gateway, "proc", None)) is not None:
+            remember_jvm(home, jvm.pid)
+        yield settings
+
+
+@contextmanager
+def told_if_not_started(log: Path | None) -> Iterator[None]:
+    """Start a JVM and its context in this block; whatever Spark raises there becomes one error.
+
+    :param log: as in `start_jvm`.
+    :raises BuildError: Spark did not start.
+    """
+    begin = log.stat().st_size if log is not None and log.exists() else 0
     try:
-        with silent_on_pandas(), usual_signals(), temporary_files_in(home):
-            start_jvm(settings, log)
-            if (jvm := getattr(SparkContext._gateway, "proc", None)) is not None:
-                remember_jvm(home, jvm.pid)
-            yield settings
-    except PySparkRuntimeError as error:
-        # If the JVM ended at once, PySpark only says that its gateway exited.
+        yield
+    except (PySparkException, Py4JError, OSError) as error:
         if "JAVA_GATEWAY_EXITED" not in str(error):
-            raise
-        options = os.environ.get("PYSPARK_SUBMIT_ARGS")
+            raise BuildError(
+                "Spark did not start",
+                why=cause_of(error),
+                hint="check the master and the properties that PINOT_ASSETS_SPARK_MASTER and "
+                f"PINOT_ASSETS_SPARK_PROPERTIES name; Spark's own output is {_where(log)}",
+            ) from error
+        # If the JVM ended at once, PySpark only says that its gateway exited.
+        said = _said(log, begin)
+        options = [name for name in _OF_START if os.environ.get(name)]
         raise BuildError(
             "Spark's JVM did not start",
-            why=f"it ended before it answered; its own output is {_where(log)}",
-            hint=("check whether PYSPARK_SUBMIT_ARGS is right, " if options else "see ")
+            why=f"it ended before it answered{said}; its own output is {_where(log)}",
+            hint=(f"check {' and '.join(options)}, and " if options else "see ")
             + (
                 "whether `java -version` works, JAVA_TOOL_OPTIONS is right and 512 MiB of memory are "
                 "free; `pinot-assets doctor` checks the rest"
             ),
         ) from error
+
+
+_OF_START: Final = ("PYSPARK_SUBMIT_ARGS", "PINOT_ASSETS_SPARK_MASTER", "PINOT_ASSETS_SPARK_PROPERTIES")
+"""Variables that decide with which options the JVM starts."""
+_ERROR: Final = re.compile(r'^(?:Exception in thread "[^"]*" |Error: )(.+)$', re.MULTILINE)
+
+
+def _said(log: Path | None, begin: int) -> str:
+    """Return the first error that a JVM wrote into its log, after a colon; empty if there is none.
+
+    :param begin: where the log of this JVM begins, in bytes.
+    """
+    if log is None or not log.exists():
+        return ""
+    with log.open("rb") as file:
+        file.seek(begin)
+        found = _ERROR.search(file.read(1 << 16).decode(errors="replace"))
+    return f": {found[1][:500]}" if found else ""
 
 
 def _where(log: Path | None) -> str:

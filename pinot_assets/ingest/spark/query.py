@@ -36,6 +36,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.accepted_rows import TargetSchema
 from pinot_assets.ingest.contract.build_spec import Query
+from pinot_assets.ingest.spark.arrow_frame import SOURCES
 from pinot_assets.ingest.spark.expression import column_of, first_line, items_of, parsed
 from pinot_assets.ingest.spark.tasks import CORRUPT, END, MADE, ROW
 from pinot_assets.segment.config.transforms import Translation, spark_name
@@ -202,11 +203,17 @@ def untouched_json(session: SparkSession, query: Query, target: TargetSchema) ->
     """Return the JSON columns to keep as the file's text: no expression reads or makes them."""
     if not target.json:
         return frozenset()
-    trees = [parsed(session, key, sql) for key, sql in query.expressions.items()]
-    if any(name.startswith("UnresolvedStar") for tree in trees for name, _ in _leaves(tree)):
+    if reads_all_columns(session, query):
         return frozenset()
+    trees = [parsed(session, key, sql) for key, sql in query.expressions.items()]
     read = {name for tree in trees for name in _references(tree)}
     return target.json - read - {*query.transforms, *dict(query.derived)}
+
+
+def reads_all_columns(session: SparkSession, query: Query) -> bool:
+    """Whether an expression reads all columns of a file: `struct(*)`."""
+    trees = [parsed(session, key, sql) for key, sql in query.expressions.items()]
+    return any(name.startswith("UnresolvedStar") for tree in trees for name, _ in _leaves(tree))
 
 
 def missing_columns(frame: DataFrame, query: Query, used: Sequence[str]) -> tuple[str, ...]:
@@ -232,17 +239,35 @@ def shaped(frame: DataFrame, query: Query, missing: Iterable[str], target: Targe
 
     :raises ExpressionFailed: an expression is wrong for this file, or gives another value each time.
     """
-    try:
-        _check(_query(frame, F.lit(0), query, missing, target))
-        rows = _query(frame, F.monotonically_increasing_id(), query, missing, target)
-    except PySparkException as error:
-        raise ExpressionFailed(
-            "an expression cannot be applied to the file", why=first_line(error)
-        ) from error
+    rows = _checked(frame, query, missing, target)
     mark = frame.sparkSession.range(1).select(
         *[F.lit(None).cast(field.dataType).alias(field.name) for field in rows.schema], F.lit(True).alias(END)
     )
     return rows.withColumn(END, F.lit(False)).union(mark).coalesce(1)
+
+
+def shaped_with_marks(
+    frame: DataFrame, query: Query, missing: Iterable[str], target: TargetSchema
+) -> DataFrame:
+    """Return the same columns for a frame of `frame_of_files`: a partition a file, with its mark at the end.
+
+    As a row that cannot be parsed, the mark passes every filter, and no expression is applied to it.
+
+    :raises ExpressionFailed: as `shaped`.
+    """
+    rows = _checked(frame, query, missing, target)
+    is_mark = F.col(spark_name(CORRUPT)).isNotNull()
+    return rows.withColumns({ROW: F.when(~is_mark, F.col(spark_name(ROW))), END: is_mark})
+
+
+def _checked(frame: DataFrame, query: Query, missing: Iterable[str], target: TargetSchema) -> DataFrame:
+    try:
+        _check(_query(frame, F.lit(0), query, missing, target))
+        return _query(frame, F.monotonically_increasing_id(), query, missing, target)
+    except PySparkException as error:
+        raise ExpressionFailed(
+            "an expression cannot be applied to the file", why=first_line(error)
+        ) from error
 
 
 def _query(
@@ -305,7 +330,9 @@ def _unsteady(kind: type[BuildError], what: str) -> BuildError:
 
 
 def _inner(plan: JavaObject) -> Iterator[JavaObject]:
-    """Yield the plan's nodes except the leaf, which is the file itself."""
+    """Yield the plan's nodes except the leaf, or `SOURCES` instead of it: that is the file itself."""
+    if plan.nodeName() in SOURCES:
+        return
     if children := items_of(plan.children()):
         yield plan
     for child in children:

@@ -13,7 +13,6 @@ from urllib.parse import unquote
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import (
     ArrayType,
@@ -85,7 +84,7 @@ def use_in_thread(session: SparkSession) -> None:
 
 
 def check_readers(session: SparkSession, build_spec: BuildSpec) -> None:
-    """Check that Spark can read the build spec's files.
+    """Check that Spark's own readers can read the build spec's files.
 
     :raises BuildError: Spark cannot reach their store, or a jar is missing.
     :raises SettingError: the policy does not let Spark open it.
@@ -95,24 +94,12 @@ def check_readers(session: SparkSession, build_spec: BuildSpec) -> None:
         parse_root(build_spec.source_uri), build_spec.source_props, build_spec.policy
     ):
         raise refusal.error(build_spec.source_uri)
-    jvm: JavaObject = session._jvm
-    loader = session._jsparkSession.sharedState().jarClassLoader()
+    loader: JavaObject = session._jsparkSession.sharedState().jarClassLoader()
     if build_spec.source_uri.startswith("s3:") and not _has(lambda: loader.loadClass(_S3A), Py4JJavaError):
         raise BuildError(
             "Spark alone cannot read s3",
             why=f"{_S3A} is not on its class path",
             hint="add hadoop-aws of Spark's Hadoop version and set spark.hadoop.fs.s3a.*, or remove "
-            "transforms, filter and engine: spark",
-        )
-    # Spark 4 ships some classes of Avro without the data source, so look for the data source itself.
-    formats = jvm.org.apache.spark.sql.execution.datasources.DataSource
-    conf = session._jsparkSession.sessionState().conf()
-    is_avro = build_spec.input_format == "avro"
-    if is_avro and not _has(lambda: formats.lookupDataSource("avro", conf), AnalysisException):
-        raise BuildError(
-            "Spark alone cannot read Avro",
-            why="spark-avro is not on its class path",
-            hint="set spark.jars.packages to org.apache.spark:spark-avro_<Scala>:<Spark>, or remove "
             "transforms, filter and engine: spark",
         )
 

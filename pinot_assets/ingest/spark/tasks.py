@@ -8,7 +8,7 @@ driver appends a mark as the last row. If it is missing, the file fails, and no 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,17 +25,18 @@ from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchem
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.contract.failures import failure_of
+from pinot_assets.ingest.contract.spark_formats import SPARK_LACKS
 from pinot_assets.ingest.formats.binary_formats import check_values
 from pinot_assets.ingest.formats.csv_file import split_cells
 from pinot_assets.ingest.formats.read import read_batches
 from pinot_assets.ingest.spark.file_checks import (
-    check_binary,
     check_csv,
     check_json,
     check_packing,
     check_sizes,
     footer_rows,
 )
+from pinot_assets.ingest.spark.own_reader import CheckedFile, file_of_partition
 from pinot_assets.ingest.task import build_from, inspected, version_of
 from pinot_assets.snapshot.receipt import Failure, FileResult, Fingerprint, Receipt
 from pinot_assets.source.factory import open_store
@@ -114,11 +115,25 @@ def spark_failed(why: str) -> SparkFailed:
     return SparkFailed("Spark gave the file up", why=why, hint="see Spark's log for the rest")
 
 
-def find_fault(build_spec: BuildSpec, why: str, task: FileTask) -> Failure:
-    """Check a file that Spark gave up, and return its failure; run this in its own task."""
+def find_fault(
+    build_spec: BuildSpec,
+    version: Fingerprint | None,
+    check: Callable[[Path], None],
+    why: str,
+    task: FileTask,
+) -> Failure:
+    """Check a file that Spark gave up, and return its failure; run this in its own task.
+
+    :param version: the version that was checked before; None if Spark failed earlier.
+    :param check: reads the file as Spark's job did, and raises what is wrong with it.
+    :param why: Spark's own message.
+    """
     limit_memory(build_spec.limits.worker_bytes)
-    outcome = inspected(build_spec, task, lambda local: check_binary(local, build_spec.input_format))
-    return outcome if isinstance(outcome, Failure) else failure_of(build_spec, task, spark_failed(why))
+    outcome = inspected(build_spec, task, check)
+    if isinstance(outcome, Failure):
+        return outcome
+    changed = version is not None and outcome != version
+    return failure_of(build_spec, task, _changed(task) if changed else spark_failed(why))
 
 
 def confirm_blank(build_spec: BuildSpec, version: Fingerprint, task: FileTask) -> Receipt | Failure:
@@ -186,12 +201,48 @@ def write_file(
     yield pa.record_batch([pa.array([pickle.dumps(result)], pa.binary())], names=[RESULT.split()[0]])
 
 
+def write_in_partition(
+    build_spec: BuildSpec,
+    files: Sequence[CheckedFile],
+    missing: tuple[str, ...],
+    columns: tuple[str, ...],
+    finished: Accumulator[list[FileResult]],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Write the rows of this partition's file, one of several in a job; see `write_file`.
+
+    :param finished: reports a receipt to the driver while the job still builds other files.
+    """
+    task, version = file_of_partition(files)
+    rows = _rows_of(task, batches, columns)
+    for written in write_file(build_spec, task, version, missing, columns, rows):
+        result = pickle.loads(written.column(0)[0].as_py())
+        if isinstance(result, Receipt):
+            finished.add([result])
+        yield written
+
+
+def _rows_of(
+    task: FileTask, batches: Iterator[pa.RecordBatch], columns: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
+    """Yield all batches; raise if the mark, which has the URI of its file, is another file's."""
+    for batch in batches:
+        marks = batch.column(columns.index(CORRUPT)).drop_null().to_pylist()
+        if any(uri != task.file.uri for uri in marks):
+            raise BuildError(f"Spark gave the task of {task.file.uri} rows of {marks[0]}")
+        yield batch
+
+
 def _same_version(task: FileTask, now: Fingerprint, version: Fingerprint) -> None:
     if now != version:
-        raise SourceChanged(
-            f"{task.file.uri} changed while Spark read it",
-            hint="wait for its writer; the next trigger reads it again",
-        )
+        raise _changed(task)
+
+
+def _changed(task: FileTask) -> SourceChanged:
+    return SourceChanged(
+        f"{task.file.uri} changed while Spark read it",
+        hint="wait for its writer; the next trigger reads it again",
+    )
 
 
 def check_content(build_spec: BuildSpec, task: FileTask, local: Path) -> None:
@@ -199,7 +250,8 @@ def check_content(build_spec: BuildSpec, task: FileTask, local: Path) -> None:
 
     :raises Unreadable: it will not.
     """
-    check_packing(local, task.file.uri, build_spec.input_format)
+    if build_spec.input_format not in SPARK_LACKS:
+        check_packing(local, task.file.uri, build_spec.input_format)
     if build_spec.input_format == "csv":
         check_csv(local, CsvSettings.from_reader(build_spec.reader), build_spec.limits)
     elif build_spec.input_format == "json":

@@ -145,6 +145,17 @@ class TableCalls(Closing):
         """See `PinotClient.get_realtime_config`."""
         return self._table_config(table, "REALTIME")
 
+    def fixed_time_boundary_ms(self, table: str) -> int | None:
+        """See `PinotClient.fixed_time_boundary_ms`. `/tables/{table}/idealstate` leaves simple fields out."""
+        cluster = self._get("/cluster/info")["clusterName"]
+        state = self._get("/zk/get", path=f"/{cluster}/IDEALSTATES/{table}_OFFLINE")
+        text = (state.get("simpleFields") or {}).get("HYBRID_TABLE_TIME_BOUNDARY")
+        try:
+            boundary_ms = int(text or 0)
+        except ValueError as error:
+            raise PinotError(f"the time boundary of {table} cannot be read", why=str(text)) from error
+        return boundary_ms if boundary_ms > 0 else None  # brokers ignore any other (`TimeBoundaryManager`)
+
     def _table_config(self, table: str, kind: str) -> JsonObject | None:
         try:
             value: JsonObject | None = self._get(f"/tables/{quoted(table)}", type=kind).get(kind)

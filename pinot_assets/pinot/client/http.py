@@ -13,6 +13,7 @@ import ssl
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import IO, Final, Self
@@ -94,6 +95,10 @@ class UploadFailed(PushRefused):
     """Pinot tried to store the segment and failed (deep store, staging area, malformed tar): status 500."""
 
 
+class NoRights(PinotError):
+    """Pinot does not know the user, or the user may not make this call: status 401, or 403."""
+
+
 class CutOff(SwitchStateUnknown):
     """The connection broke during the call. Pinot may never have received it, unlike a call whose answer is
     only late."""
@@ -105,6 +110,27 @@ class NoConnection(PinotUnreachable):
 
 class NotReady(PinotUnreachable):
     """The address answered 503: a process there, or a gateway before it, reports that it is not ready."""
+
+
+@contextmanager
+def admin_of_server() -> Iterator[None]:
+    """Wrap calls to a server's admin port: a refusal says which right the user lacks there.
+
+    Since https://github.com/apache/pinot/pull/19233 a server with access control asks for it on every route
+    that we call: 401 without a user, 403 for one with READ alone. Before, it asked for nothing.
+
+    :raises NoRights: as in the block, with another hint.
+    """
+    try:
+        yield
+    except NoRights as error:
+        raise NoRights(
+            error.what,
+            why=error.why,
+            hint="this route of a server needs its admin right: give the user of PINOT_USER or PINOT_TOKEN "
+            "the permission admin in the server's access control (role ADMIN, component SERVER for users "
+            "in ZooKeeper); docs/security.md has the routes",
+        ) from error
 
 
 class CallKind(Enum):
@@ -310,7 +336,7 @@ class HttpClient(Closing):
         name, reason = self._name(call), self._shorten(error_text(text)) or f"status {status}"
         what = f"{name} was refused with status {status}"
         if status == 401 or (status == 403 and call.kind is not CallKind.UPLOAD):
-            return PinotError(
+            return NoRights(
                 what,
                 why=reason,
                 hint="set PINOT_USER and PINOT_PASSWORD, or PINOT_TOKEN, of a user with that permission",

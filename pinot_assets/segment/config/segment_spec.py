@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Final
 
 import pyarrow as pa
@@ -22,7 +23,15 @@ from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment.column.target import REFERENCE, Target, target_of
 from pinot_assets.segment.column.types import STORAGE, Column, DataType, utf16_key
-from pinot_assets.segment.column.unsupported import Feature, Findings, check_shape, is_true, java_int, number
+from pinot_assets.segment.column.unsupported import (
+    FIXES,
+    Feature,
+    Findings,
+    check_shape,
+    is_true,
+    java_int,
+    number,
+)
 from pinot_assets.segment.config.column_encoding import ColumnSettings, read_columns, read_encoding
 from pinot_assets.segment.config.transforms import read_transforms
 from pinot_assets.segment.functions.time_format import VALID_FROM_MS, TimeFormat, TimeFormatKind, parse_format
@@ -182,6 +191,20 @@ _INGESTION = (
 )
 
 
+class RowTimes(StrEnum):
+    """Which times a row may have (`ingestionConfig.rowTimeValueCheck`, which Pinot has since 0.12).
+
+    :cvar ANY: every time.
+    :cvar VALID: those within Pinot's valid interval, 1971 to 2071; another one fails the file.
+    :cvar REPLACED: the same, but another one becomes null (`continueOnError`): the column's default, or the
+        time of the build.
+    """
+
+    ANY = "any"
+    VALID = "valid"
+    REPLACED = "replaced"
+
+
 @dataclass(frozen=True)
 class SegmentSpec:
     """Everything about a table that the segment writer needs. Plain values, so it can be pickled.
@@ -191,6 +214,7 @@ class SegmentSpec:
     :ivar time_format: format of the time column's values.
     :ivar check_time: whether start and end must lie within Pinot's valid interval, 1971 to 2071
         (`ingestionConfig.segmentTimeValueCheck`).
+    :ivar row_times: which times the rows may have.
     :ivar target: the format of the segments.
     :ivar indexes: by column name, the indexes besides dictionary, forward index and null vector.
     :ivar partitionings: by column name, how partitioned columns are partitioned.
@@ -202,6 +226,7 @@ class SegmentSpec:
     time_column: str | None
     time_format: TimeFormat | None
     check_time: bool
+    row_times: RowTimes
     target: Target
     indexes: Mapping[str, Indexes]
     partitionings: Mapping[str, Partitioning]
@@ -252,6 +277,7 @@ class SegmentSpec:
             time_column=time_column,
             time_format=time_format,
             check_time=is_true(ingestion.get("segmentTimeValueCheck", True)),
+            row_times=_row_times(ingestion),
             target=target,
             indexes=indexes,
             partitionings=partitionings,
@@ -273,10 +299,14 @@ class SegmentSpec:
 
 
 def _cannot(problems: list[str]) -> UnsupportedFeature:
+    fixes = dict.fromkeys(
+        fix for code, fix in FIXES.items() if any(f"({code}: " in problem for problem in problems)
+    )
+    otherwise = "change schema or table config, or leave these features out of the table"
     return UnsupportedFeature(
         "The segment writer cannot build this table as configured",
         why="; ".join(dict.fromkeys(problems)),
-        hint="Change schema or table config, or leave these features out of the table.",
+        hint="; or ".join((*fixes, otherwise)),
     )
 
 
@@ -305,8 +335,11 @@ def _check_table_config(config: JsonMapping, findings: Findings) -> None:
     for key in filter(ingestion.get, _INGESTION):
         what = "rows that are changed while they are read"
         findings.refuse(f"ingestionConfig.{key}", Feature.INGESTION, what)
-    if is_true(ingestion.get("rowTimeValueCheck")):
-        findings.refuse("ingestionConfig.rowTimeValueCheck", Feature.INGESTION, "rows that are dropped")
+    if _row_times(ingestion) is RowTimes.REPLACED:
+        findings.notes.append(
+            "ingestionConfig.rowTimeValueCheck: with continueOnError, a time before 1971 or after 2071 "
+            "becomes the column's default, or the time of the build; the check times_replaced counts them"
+        )
     if is_true(ingestion.get("continueOnError")):
         findings.notes.append(
             "ingestionConfig.continueOnError: a value that does not fit its column fails the file"
@@ -316,6 +349,12 @@ def _check_table_config(config: JsonMapping, findings: Findings) -> None:
         section = config.get(key) or {}
         if section and str(section.get("mode", "")).upper() != "NONE":
             findings.refuse(key, Feature.UPSERT, "upsert or dedup")
+
+
+def _row_times(ingestion: JsonMapping) -> RowTimes:
+    if not is_true(ingestion.get("rowTimeValueCheck")):
+        return RowTimes.ANY
+    return RowTimes.REPLACED if is_true(ingestion.get("continueOnError")) else RowTimes.VALID
 
 
 def _time_format(name: str, columns: list[Column], findings: Findings) -> TimeFormat | None:

@@ -52,14 +52,16 @@ class Cut(NamedTuple):
 
     :ivar at_nul: texts with a NUL: Pinot removes it and everything after it.
     :ivar at_length: values longer than `maxLength`: they were cut, or replaced by the default value.
+    :ivar out_of_time: times outside Pinot's valid interval: they became null.
     """
 
     at_nul: int = 0
     at_length: int = 0
+    out_of_time: int = 0
 
     def __add__(self, other: tuple[int, ...]) -> Cut:  # type: ignore[override]
-        """Add both counts."""
-        return Cut(self[0] + other[0], self[1] + other[1])
+        """Add the counts of both."""
+        return Cut(*map(sum, zip(self, other, strict=True)))
 
 
 NOTHING: Final = Cut()
@@ -83,11 +85,21 @@ class Normalized:
     cut: Cut = NOTHING
 
 
-def normalize(column: Column, data: pa.ChunkedArray | None, rows: int, fill: Default) -> Normalized:
+Mask = npt.NDArray[np.bool_]
+
+
+def normalize(
+    column: Column,
+    data: pa.ChunkedArray | None,
+    rows: int,
+    fill: Default,
+    valid: Callable[[Values], Mask] | None = None,
+) -> Normalized:
     """Return one column, cleaned.
 
     :param data: the column, None if it is absent, which means all null.
     :param fill: the value that replaces null.
+    :param valid: returns a mask of the values that are valid, the others become null; None if all are.
     :raises BuildError: a value does not fit the column, is too long for strategy ERROR, or cannot be stored.
     """
     lengths: Lengths | None = None
@@ -97,7 +109,13 @@ def normalize(column: Column, data: pa.ChunkedArray | None, rows: int, fill: Def
         data, lengths = elements(data)
     elif is_list(data.type):
         data = only_elements(column.name, data)
-    values, codes = _special(*_typed(column, data))
+    values, codes = _typed(column, data)
+    invalid = 0
+    if valid is not None:
+        is_valid = valid(values)
+        invalid = int((~is_valid)[codes[codes != NULL]].sum())
+        values, codes = _kept(values, codes, is_valid)
+    values, codes = _special(values, codes)
     if lengths is None:
         is_null = codes == NULL
         if is_null.any():
@@ -111,7 +129,7 @@ def normalize(column: Column, data: pa.ChunkedArray | None, rows: int, fill: Def
     if sanitised is not values:
         # The value that replaced null, which is the last, is no value of the file.
         cut = _cut_between(values, sanitised, codes, len(values) - 1 if has_null else len(values))
-    return Normalized(sanitised, codes, lengths, is_null, cut)
+    return Normalized(sanitised, codes, lengths, is_null, cut._replace(out_of_time=invalid))
 
 
 def _cut_between(before: Values, after: Values, codes: Codes, count: int) -> Cut:
@@ -167,11 +185,20 @@ def _special(values: Values, codes: Codes) -> tuple[Values, Codes]:
     """Make NaN null and -0.0 into 0.0 (`SpecialValueTransformerUtils`)."""
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
         return values, codes
-    kept = ~np.isnan(values)
-    if not kept.all():
-        codes = take(np.where(kept, np.cumsum(kept) - 1, NULL).astype(np.int32), codes)
-        values = values[kept]
-    return np.add(values, values.dtype.type(0)), codes
+    kept, codes = _kept(values, codes, ~np.isnan(values))
+    assert isinstance(kept, np.ndarray)
+    return np.add(kept, kept.dtype.type(0)), codes
+
+
+def _kept(values: Values, codes: Codes, kept: Mask) -> tuple[Values, Codes]:
+    """Make the values null that are not kept."""
+    if kept.all():
+        return values, codes
+    codes = take(np.where(kept, np.cumsum(kept) - 1, NULL).astype(np.int32), codes)
+    if isinstance(values, pa.Array):
+        return values.filter(pa.array(kept)), codes
+    assert isinstance(values, np.ndarray)  # decimals are always kept
+    return values[kept], codes
 
 
 def _with_fill(values: Values, fill: Default) -> Values:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +18,9 @@ import pyarrow as pa
 from isal.isal_zlib import adler32
 
 from pinot_assets.errors import BuildError
+from pinot_assets.segment.column.decimals import Values
 from pinot_assets.segment.column.types import UNSAFE_VALUE, Column, DataType, Default, escaped_key, utf16_key
-from pinot_assets.segment.config.segment_spec import Indexes, SegmentSpec
+from pinot_assets.segment.config.segment_spec import Indexes, RowTimes, SegmentSpec
 from pinot_assets.segment.functions.time_format import VALID_FROM_MS, VALID_TO_MS
 from pinot_assets.segment.indexes.bitmaps import bloom_filter, inverted_index, roaring
 from pinot_assets.segment.indexes.dictionary import (
@@ -36,7 +38,8 @@ from pinot_assets.segment.values.hashing import has_halves, java_texts, plain_te
 from pinot_assets.segment.values.normalize import NOTHING, Cut, Normalized, normalize
 from pinot_assets.segment.values.ordered_values import OrderedValues, order_values, unordered_values
 from pinot_assets.segment.values.partition import partition_values
-from pinot_assets.segment.write.column_lines import BuiltColumn
+from pinot_assets.segment.values.valid_times import require_valid_times, valid_times
+from pinot_assets.segment.write.column_lines import BuiltColumn, value_lengths
 from pinot_assets.segment.write.metadata import SegmentTimes, segment_metadata
 
 _MARKER = bytes.fromhex("deadbeefdeafbead")
@@ -106,25 +109,59 @@ def build_segment(
     :param custom: the segment's custom map.
     :raises BuildError: the table has no rows, or a value does not fit its column.
     """
+    return build_and_release(
+        dict(zip(table.column_names, table.columns, strict=True)),
+        table.num_rows,
+        spec,
+        name=name,
+        table_name=table_name,
+        creation_time_ms=creation_time_ms,
+        now_ms=now_ms,
+        custom=custom,
+    )
+
+
+def build_and_release(
+    columns: MutableMapping[str, pa.ChunkedArray],
+    rows: int,
+    spec: SegmentSpec,
+    *,
+    name: str,
+    table_name: str,
+    creation_time_ms: int,
+    now_ms: int,
+    custom: Mapping[str, str] | None = None,
+) -> Segment:
+    """Build one segment as `build_segment` does, and release each column as soon as it is built.
+
+    Rows and segment are then not in memory as a whole at the same time.
+
+    :param columns: the rows' columns by name; the table's columns are removed from it.
+    :param rows: how many rows they have.
+    :raises BuildError: see `build_segment`.
+    """
     _check_texts(name, table_name, custom or {})
-    if table.num_rows == 0:
+    if rows == 0:
         raise BuildError(
             f"Segment {name} would have no rows", hint="Treat the file as EMPTY, without a segment."
         )
     first = [column for name in spec.sort_order for column in spec.columns if column.name == name]
-    cleaned = {column.name: _cleaned(table, spec, column, now_ms) for column in first}
+    cleaned = {one.name: _cleaned(columns.pop(one.name, None), rows, spec, one, now_ms) for one in first}
     order = row_order([order_values(column, cleaned[column.name]).ids for column in first])
     built: list[BuiltColumn] = []
     for column in spec.columns:
-        values = cleaned.pop(column.name, None) or _cleaned(table, spec, column, now_ms)
+        values = cleaned.pop(column.name, None)
+        if values is None:
+            values = _cleaned(columns.pop(column.name, None), rows, spec, column, now_ms)
         built.append(build_column(spec, column, values if order is None else reordered(values, order)))
+        del values  # before the next column is cleaned
     time_range = _time_range(spec, built)
     payloads = (payload for one in built for payload in one.buffers.values())
     files = {
         "columns.psf": b"".join(part for payload in payloads for part in (_MARKER, payload)),
         "index_map": _index_map(built),
         "metadata.properties": segment_metadata(
-            spec, name, table_name, table.num_rows, time_range, custom or {}, built
+            spec, name, table_name, rows, time_range, custom or {}, built
         ),
     }
     crc = 1
@@ -134,7 +171,7 @@ def build_segment(
     files["creation.meta"] = creation_meta(crc, creation_time_ms, data_crc)
     return Segment(
         name=name,
-        rows=table.num_rows,
+        rows=rows,
         creation_time_ms=creation_time_ms,
         crc=crc,
         data_crc=data_crc,
@@ -143,9 +180,9 @@ def build_segment(
         columns=tuple(
             ColumnStats(
                 one.column.name,
-                one.values.cardinality,
-                one.values.lowest,
-                one.values.highest,
+                one.cardinality,
+                one.lowest,
+                one.highest,
                 one.nulls,
                 one.is_sorted,
                 one.cut,
@@ -156,10 +193,19 @@ def build_segment(
     )
 
 
-def _cleaned(table: pa.Table, spec: SegmentSpec, column: Column, now_ms: int) -> Normalized:
-    data = table.column(column.name) if column.name in table.column_names else None
-    fill = _time_fill(spec, now_ms) if column.name == spec.time_column else column.default
-    return normalize(column, data, table.num_rows, fill)
+def _cleaned(
+    data: pa.ChunkedArray | None, rows: int, spec: SegmentSpec, column: Column, now_ms: int
+) -> Normalized:
+    if column.name != spec.time_column:
+        return normalize(column, data, rows, column.default)
+    return normalize(column, data, rows, _time_fill(spec, now_ms), _row_check(spec))
+
+
+def _row_check(spec: SegmentSpec) -> Callable[[Values], npt.NDArray[np.bool_]] | None:
+    if spec.row_times is RowTimes.ANY or spec.time_column is None or spec.time_format is None:
+        return None
+    check = require_valid_times if spec.row_times is RowTimes.VALID else valid_times
+    return partial(check, spec.time_column, spec.time_format)
 
 
 def row_order(keys: Sequence[Codes]) -> Order | None:
@@ -210,7 +256,7 @@ def _time_range(spec: SegmentSpec, built: list[BuiltColumn]) -> SegmentTimes | N
         return None
     time = next(one for one in built if one.column.name == spec.time_column)
     try:
-        start, end = (spec.time_format.bound(str(v)) for v in (time.values.lowest, time.values.highest))
+        start, end = (spec.time_format.bound(str(v)) for v in (time.lowest, time.highest))
     except ValueError as error:
         raise BuildError(
             f"Time column {spec.time_column} holds a value that is no time", why=str(error)
@@ -335,11 +381,15 @@ def build_column(spec: SegmentSpec, column: Column, cleaned: Normalized) -> Buil
         partitions = partition_values(column.name, how, texts, cleaned.codes)
     return BuiltColumn(
         column,
-        values,
+        values.lowest,
+        values.highest,
+        values.cardinality,
+        values.longest if has_dictionary else 0,
+        len(values.ids),
         is_sorted,
         has_dictionary,
         has_raw_forward,
-        lengths=cleaned.lengths,
+        value_lengths(values, cleaned.lengths) if spec.target.exact_lengths else None,
         longest_row=0 if cleaned.lengths is None else int(cleaned.lengths.max()),
         nulls=int(cleaned.is_null.sum()),
         cut=cleaned.cut,

@@ -41,13 +41,11 @@ from pinot_assets.segment import SegmentSpec
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging, Switch, kept_receipts
+from pinot_assets.session.values.plan import superseded
 from pinot_assets.session.values.state import Mode, Session
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.table_spec.blocks.audit import CutCheck, EmptyOutputs, Loss, LossName, RowChange, TimeRange
-
-_TAKES_AWAY: Final = (Mode.SYNC, Mode.SWAP)
-"""Append takes nothing away: the rows of the published version stay. A rollback shows what was audited."""
 
 LOOKS: Final = 32
 """Tars that are looked at a time, one small request each: some seconds for thousands of them on S3. A listing
@@ -169,11 +167,17 @@ def loss_findings(
     :param receipts: the receipts that the session's plan accepted.
     """
     current = context.current_snapshot()
-    if current is None or session.mode not in _TAKES_AWAY:
+    if current is None or session.mode is Mode.ROLLBACK:  # which shows what was audited
         return ()
-    # After a rollback or a rebuild, the table spec with which the segments were built is unknown.
-    same_spec = current.mode == session.mode and _same_fingerprint(session, current)
-    rewritten = _rewritten(context, receipts, current.ledger, same_spec)
+    is_swap = session.mode is Mode.SWAP
+    replaced = [] if is_swap else superseded(context.staging.plan(session.plan), current)
+    if not replaced and session.mode is Mode.APPEND:  # which takes nothing else away
+        return ()
+    published = current.ledger if is_swap else {file.uri: file for file in replaced}
+    # Only a swap reads published files again whose recipe is the same. After a rollback or a rebuild of the
+    # ledger, the table spec with which the segments were built is unknown.
+    same_spec = is_swap and current.mode == Mode.SWAP and _same_fingerprint(session, current)
+    rewritten = _rewritten(context, receipts, published, same_spec)
     had = any(file.rows for file in rewritten)
     left = any(file.rows and file.receipt.rows for file in rewritten)
     findings: list[Finding] = []
@@ -183,8 +187,11 @@ def loss_findings(
         findings += (shrunk_files(rewritten, bound) for bound in _bounds(context, "shrunk_files"))
     if left:
         findings += (vanished_columns(rewritten, bound) for bound in _bounds(context, "vanished_columns"))
-    if not _bounded(context, "table") and (counts := _table(context, session, current, receipts)) is not None:
-        cause = "" if _same_fingerprint(session, current) else "the table spec was changed"
+    rebuilds = not is_swap and any(file.same_content for file in rewritten)
+    other_spec = rebuilds or not _same_fingerprint(session, current)
+    counts = _table(session, current, replaced, receipts, other_spec)
+    if not _bounded(context, "table") and counts is not None:
+        cause = "the table spec was changed" if other_spec else ""
         findings += (shrunk_table(context.table, counts, b, cause) for b in _bounds(context, "shrunk_table"))
     return tuple(findings)
 
@@ -194,17 +201,21 @@ def _same_fingerprint(session: Session, current: Snapshot) -> bool:
 
 
 def _table(
-    context: TriggerContext, session: Session, current: Snapshot, receipts: Collection[Receipt]
+    session: Session,
+    current: Snapshot,
+    replaced: Collection[PublishedFile],
+    receipts: Collection[Receipt],
+    other_spec: bool,
 ) -> RowsSeen | None:
     """The table's rows before and after, where a loss of most of them may be a slip: a swap replaces all,
     and a changed table spec lets a sync delete files that are there. None where it is not, or where the
     source lists no file at all, which was looked into when it was listed (edge cases E2, E33)."""
     kept: Collection[PublishedFile] = ()
     if session.mode is not Mode.SWAP:
-        if _same_fingerprint(session, current):
+        if not other_spec:
             return None
-        gone = {*context.staging.plan(session.plan).removals, *(receipt.uri for receipt in receipts)}
-        kept = [file for file in current.files if file.uri not in gone]
+        gone = {id(file) for file in replaced}
+        kept = [file for file in current.files if id(file) not in gone]
     if not current.rows or not (kept or receipts):
         return None
     after = sum(file.rows for file in kept) + sum(receipt.rows for receipt in receipts)

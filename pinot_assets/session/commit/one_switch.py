@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pinot_assets.core.text import counted, plural
-from pinot_assets.errors import SnapshotIncomplete, SwitchConflict, SwitchStateUnknown
+from pinot_assets.errors import PinotError, SnapshotIncomplete, SwitchConflict, SwitchStateUnknown
 from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.table_config import time_boundary_ms
@@ -26,7 +26,7 @@ from pinot_assets.session.commit.gate import (
 )
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
-from pinot_assets.session.values.plan import Plan, segments_from, segments_to
+from pinot_assets.session.values.plan import Plan, as_built, segments_from, segments_to, superseded
 from pinot_assets.session.values.progress import RunPhase
 from pinot_assets.session.values.state import Mode, PushKind, Session, State, utc_text
 from pinot_assets.snapshot.manifest import Snapshot
@@ -133,9 +133,12 @@ def why_paused(
 ) -> SwitchConflict | None:
     """Return the error if another writer's entry hides published segments (rule R5), else None. Only reads.
 
-    Append replaces nothing, and swap replaces whatever is visible, so neither is paused.
+    Swap replaces whatever is visible, and append nothing but files that it builds again: else they are not
+    paused.
     """
-    if current is None or plan.mode is not Mode.SYNC:
+    if current is None or plan.mode is Mode.SWAP:
+        return None
+    if plan.mode is Mode.APPEND and not superseded(as_built(plan), current):
         return None
     hidden = (set(current.segments) - visible) & context.pinot.all_segments(context.table)
     if not hidden:
@@ -306,7 +309,8 @@ def ask_if_placeholder_needed(context: TriggerContext, switch: Switch) -> bool:
 def _note_time_boundary(context: TriggerContext, current: Snapshot | None, switch: Switch) -> None:
     """Note where the time boundary will be, if the table is hybrid and the switch moves it.
 
-    It is computed from this project's segments; segments that others pushed do not count here.
+    It is computed from this project's segments; segments that others pushed do not count here. A boundary
+    that somebody set by hand does not move. If that cannot be known, nothing is said.
     """
     if context.pinot.get_realtime_config(context.table) is None:
         return
@@ -317,11 +321,22 @@ def _note_time_boundary(context: TriggerContext, current: Snapshot | None, switc
     old, new = (
         time_boundary_ms(context.read_table_config(), (o.end_ms for o in s.values())) for s in (before, after)
     )
-    if old != new:
+    if old == new:
+        return
+    try:
+        fixed = context.pinot.fixed_time_boundary_ms(context.table)
+    except PinotError:
+        return
+    if fixed is not None:
         context.note(
-            f"hybrid table: rows up to {_border_of(old)} came from files and the later ones from "
-            f"the stream; after the switch the time boundary is {_border_of(new)}"
+            f"hybrid table: its time boundary was set by hand to {utc_text(fixed)} and does not move with "
+            f"this switch; to let it follow the files, send DELETE /tables/{context.table}/timeBoundary"
         )
+        return
+    context.note(
+        f"hybrid table: rows up to {_border_of(old)} came from files and the later ones from "
+        f"the stream; after the switch the time boundary is {_border_of(new)}"
+    )
 
 
 def _border_of(boundary_ms: int | None) -> str:

@@ -49,9 +49,9 @@ from pinot_assets.session.commit.one_switch import refuse_hidden_sources
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.lineage.switch import MOST, BatchSizer
 from pinot_assets.session.stores.staging import Switch
-from pinot_assets.session.values.plan import Plan, segments_from, segments_to, without_files
+from pinot_assets.session.values.plan import Plan, segments_from, segments_to, superseded, without_files
 from pinot_assets.session.values.report import rows_put_aside
-from pinot_assets.session.values.state import Mode, Outcome, Session, State
+from pinot_assets.session.values.state import Outcome, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 
@@ -220,7 +220,7 @@ def steps_of(
     """
     old: dict[str, list[str]] = {}
     there = set(sources)
-    for file in current.files if current is not None and plan.mode is Mode.SYNC else ():
+    for file in superseded(plan, current):
         old.setdefault(file.uri, []).extend(o.segment for o in file.outputs if o.segment in there)
     built = ((row.uri, receipts[row.ordinal].outputs) for row in plan.done)
     removed: Sequence[tuple[str, tuple[Output, ...]]] = [(uri, ()) for uri in plan.removals]

@@ -26,6 +26,7 @@ from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.session_store import Lease
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.session.values.hold import NO_HOLD, Hold
+from pinot_assets.session.values.outdated import RebuildRequest, stored_recipe
 from pinot_assets.session.values.progress import Progress
 from pinot_assets.session.values.state import (
     Mode,
@@ -37,6 +38,7 @@ from pinot_assets.session.values.state import (
     seq_of,
 )
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.snapshot.recipes import StoredRecipe
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.tables.apply import held_table_config
 
@@ -53,6 +55,7 @@ class TriggerContext:
     :ivar built: number of files that this run has built.
     :ivar stored: the open session as last read, None without one.
     :ivar asked_by: who asked for this run; "" if that is not known.
+    :ivar rebuild: the published files that this run is asked to build again, None if it is not asked.
     :ivar goal: the snapshot that a person named for a rollback, "" if none was named.
     """
 
@@ -61,6 +64,7 @@ class TriggerContext:
     lease: Lease
     progress: Progress
     asked_by: str = ""
+    rebuild: RebuildRequest | None = None
     notes: list[str] = field(default_factory=list)
     effects: Effects = field(default_factory=Effects)
     built: int = 0
@@ -114,6 +118,11 @@ class TriggerContext:
     def fingerprint(self) -> str:
         """The config fingerprint: a hash of all in the table spec that shapes segments (rule R28)."""
         return self.spec.config_fingerprint(WRITER_VERSION)
+
+    @cached_property
+    def recipe(self) -> StoredRecipe:
+        """What the table spec builds files with, without a revision."""
+        return stored_recipe(self.spec, WRITER_VERSION)
 
     @cached_property
     def clear_token(self) -> str:
@@ -230,10 +239,12 @@ class ReadOnlyLease(Lease):
         """Do nothing: no lease was taken."""
 
 
-def read_only_context(spec: TableSpec, clients: TableClients, progress: Progress) -> TriggerContext:
+def read_only_context(
+    spec: TableSpec, clients: TableClients, progress: Progress, rebuild: RebuildRequest | None = None
+) -> TriggerContext:
     """Return a context that cannot write, with the pointer as it is now."""
     lease = ReadOnlyLease(clients.store, clients.store.pointer(), -1, took_over_from=None)
-    return TriggerContext(spec, clients, lease, progress)
+    return TriggerContext(spec, clients, lease, progress, rebuild=rebuild)
 
 
 # --- the number of the next session --------------------------------------------------------------

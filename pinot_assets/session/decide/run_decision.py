@@ -15,9 +15,11 @@ from pinot_assets.pinot.table_config import setting
 from pinot_assets.session.close import ask_if_lost
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.next_plan import is_empty, new_plan, reconcile, unchanged
+from pinot_assets.session.decide.rebuilds import find_rebuilds
 from pinot_assets.session.decide.retries import Next, Opened, after_attempt
 from pinot_assets.session.detect.listing import changes_of, list_ready, with_folders
 from pinot_assets.session.values.hold import Hold, as_listed, without_held
+from pinot_assets.session.values.outdated import NO_NEED, RebuildNeed
 from pinot_assets.session.values.plan import Changes, Plan, Receipts
 from pinot_assets.session.values.state import Mode, Outcome, Session
 from pinot_assets.snapshot.manifest import Snapshot
@@ -64,12 +66,14 @@ class SourceState:
     :ivar changes: listing against ledger; None while the table waits for a file that is being rewritten.
     :ivar opened: the open session as its last attempt left it; None without one, and while waiting.
     :ivar hold: what a rollback holds back of it, with the tokens that held files have now.
+    :ivar need: published files that another revision of the table spec built, and that need a rebuild.
     """
 
     readiness: Readiness
     changes: Changes | None
     opened: Opened | None
     hold: Hold
+    need: RebuildNeed = NO_NEED
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,7 @@ def decide_run(context: TriggerContext, session: Session | None, current: Snapsh
 
     :param session: the open one, as it is once what was left half way is finished.
     :raises ListingFailed: the listing did not complete, or an empty one is not to be believed.
+    :raises RebuildRefused: the run is asked for a rebuild, and the table cannot have one.
     """
     if waits_for_resume(context, session):
         return Decision(PlannedAction.HELD, current=current)
@@ -197,7 +202,13 @@ def read_source_state(
     if context.mode is not Mode.APPEND:  # which takes no rows away
         changes = with_folders(source, changes, current, hold.removals)
     opened = after_attempt(context, session) if session is not None else None
-    return SourceState(readiness, changes, opened, hold)
+    # A session that is given up leaves no rebuild to the next one: its files may be what failed.
+    goes_on = opened if opened is not None and opened.next not in _GIVEN_UP else None
+    rebuilds = find_rebuilds(context, changes, hold, current, goes_on.plan if goes_on is not None else None)
+    if hold.rebuilds and not rebuilds.need.is_any:
+        hold = replace(hold, rebuilds=False)
+    changes = replace(changes, rebuilds=rebuilds.chosen)
+    return SourceState(readiness, changes, opened, hold, rebuilds.need)
 
 
 # --- what stops a trigger before it decides ----------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import Final
 from pinot_assets.core.check_result import CheckResult, Severity, base_name
 from pinot_assets.core.text import plural
 from pinot_assets.session.detect.observe import Observation
+from pinot_assets.session.values.outdated import NO_NEED, RebuildNeed, names_of
 from pinot_assets.session.values.state import Owner, Session, given_up, utc_text
 from pinot_assets.session.values.trouble import has_lasted, passes, so_long, stands
 from pinot_assets.snapshot.manifest import Snapshot
@@ -42,6 +43,8 @@ class TableCondition(StrEnum):
     """A rollback holds files or removals back."""
     WAITING = "waiting"
     """Files wait to be published."""
+    OUTDATED = "outdated"
+    """Published files were built under an older table spec."""
     NOT_PUBLISHED = "not published"
     """Nothing is published yet."""
     UP_TO_DATE = "up to date"
@@ -87,6 +90,7 @@ class StatusFacts:
     :ivar is_held: whether a rollback holds something back.
     :ivar held: how many files that are; 0 if it is not known.
     :ivar changes: what waits in the source.
+    :ivar need: published files that the table spec would build otherwise.
     """
 
     table: str
@@ -98,14 +102,21 @@ class StatusFacts:
     is_held: bool = False
     held: int = 0
     changes: SourceChanges = NO_CHANGES
+    need: RebuildNeed = NO_NEED
 
 
 def facts_of(
-    spec: TableSpec, seen: Observation, newest: Session | None, changes: SourceChanges, held: int = 0
+    spec: TableSpec,
+    seen: Observation,
+    newest: Session | None,
+    changes: SourceChanges,
+    need: RebuildNeed,
+    held: int = 0,
 ) -> StatusFacts:
     """Return the facts from what was read in ZooKeeper and the staging area, and from a listing.
 
     :param newest: the newest session, if none is open.
+    :param need: published files that the table spec would build otherwise.
     :param held: how many files the rollback holds back, 0 if it is not known.
     """
     return StatusFacts(
@@ -118,6 +129,7 @@ def facts_of(
         seen.pointer.hold is not None,
         held,
         changes,
+        need,
     )
 
 
@@ -174,7 +186,7 @@ def unknown_status(table: str, why: str, do: str) -> StatusReport:
 
 def table_status(facts: StatusFacts, now_ms: int) -> StatusReport:
     """Return the status that follows from the facts."""
-    for judge in (_failed, _held, _never_published, _waiting, _behind):
+    for judge in (_failed, _held, _never_published, _waiting, _behind, _outdated):
         if (status := judge(facts, now_ms)) is not None:
             return status
     assert facts.snapshot is not None  # else it was never published
@@ -329,4 +341,38 @@ def _behind(facts: StatusFacts, _: int) -> StatusReport | None:
         "" if facts.holder else f"pinot-assets run {facts.table}",
         "pinotassetschangewaits",
         changes.since_ms,
+    )
+
+
+_OLDER_SPEC: Final = "segments-that-an-older-table-spec-built"
+
+
+def _outdated(facts: StatusFacts, _: int) -> StatusReport | None:
+    """Files that cannot be built again come first: a person has to decide about them."""
+    table, need = facts.table, facts.need
+    command = "" if facts.holder else f"pinot-assets rebuild {table}"
+    published_ms = facts.snapshot.published_ms if facts.snapshot else 0
+    if need.gone.older:
+        lacking = f"the source lacks {names_of(need.gone.files, 3)}"
+        return StatusReport(
+            table,
+            TableCondition.OUTDATED,
+            f"{table}: {need.gone}, and cannot be built again, because {lacking}",
+            seen_by_queries(facts.snapshot),
+            "put these files back into the source and rebuild, or undo the change of the table spec",
+            command,
+            _OLDER_SPEC,
+            published_ms,
+        )
+    if not need.possible.older:
+        return None
+    return StatusReport(
+        table,
+        TableCondition.OUTDATED,
+        f"{table}: {need.possible}",
+        seen_by_queries(facts.snapshot),
+        "" if facts.holder else "look at what a rebuild takes, and rebuild",
+        command,
+        _OLDER_SPEC,
+        published_ms,
     )

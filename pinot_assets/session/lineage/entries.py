@@ -38,6 +38,24 @@ def _still_unknown(what: str) -> Iterator[None]:
         raise SwitchStateUnknown(f"it is not known {what}", why=error.reason, hint=error.hint) from error
 
 
+def why_self_completing(table: str, lineage: Lineage) -> SwitchConflict | None:
+    """Return the error if an open entry may complete by itself, else None.
+
+    Pinot after 1.5.1 stores such a mark with an entry. A controller may then complete it once its outputs are
+    online, while a gate of ours is still shut. We never start one.
+    """
+    if not (entries := lineage.open_and_self_completing()):
+        return None
+    more = f" and {len(entries) - 1} more" if len(entries) > 1 else ""
+    return SwitchConflict(
+        f"{table} is paused: an open lineage entry completes itself",
+        why=f"entry {entries[0].id}{more} has autoCompleteLineageEntry, so Pinot may show its segments at "
+        "any moment, before any audit",
+        hint="wait until it is completed, or ask its owner to revert it and to start replacements of "
+        "this table without autoComplete; pinot-assets never ends or reverts it",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class LineageEntries:
     """The lineage entries of one table.
@@ -68,8 +86,11 @@ class LineageEntries:
         """Start the replacement, or adopt the entry that an earlier driver started; returns its id.
 
         :param former: id of this session's entry for an earlier switch, "" if it had none.
-        :raises SwitchConflict: another writer's open entry names the same segments (never forced away).
+        :raises SwitchConflict: another writer's open entry names the same segments (never forced away), or
+            an open entry completes itself.
         """
+        if (refusal := why_self_completing(self.table, self.fetch())) is not None:
+            raise refusal
         if (twin := self.open_twin(switch)) is not None:
             return twin.id if self._is_fresh(twin) else self.renew(switch, twin.id)
         self.before_write()
@@ -191,9 +212,10 @@ class LineageEntries:
         """Require an open entry, since any other one can neither hide pushed segments nor be ended.
 
         :returns: the entry.
-        :raises SwitchConflict: it is not IN_PROGRESS any more.
+        :raises SwitchConflict: it is not IN_PROGRESS any more, or an open entry completes itself.
         """
-        entry = self.fetch().get(entry_id)
+        lineage = self.fetch()
+        entry = lineage.get(entry_id)
         if entry is None or entry.state is not LineageState.IN_PROGRESS:
             state = "gone" if entry is None else entry.state.value
             raise SwitchConflict(
@@ -202,6 +224,8 @@ class LineageEntries:
                 hint="the next trigger renames what is built and starts the switch again; nothing is "
                 "built again",
             )
+        if (refusal := why_self_completing(self.table, lineage)) is not None:
+            raise refusal
         return entry
 
     # --- end and revert ------------------------------------------------------------------------------

@@ -17,8 +17,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from pinot_assets.core.check_result import some
+from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import Deadline, poll_until
-from pinot_assets.errors import PinotError, PinotUnreachable, SwitchStateUnknown
+from pinot_assets.errors import PinotError, PinotUnreachable, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot.api import PushMode, PushReport
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.push.upload_loop import missing
@@ -42,13 +44,39 @@ class Switcher(LineageEntries):
     def delete(self, names: Iterable[str]) -> None:
         """Delete those of our segments that exist: strays, and what a failed switch has left.
 
+        Pinot after 1.5.1 refuses a whole call if a lineage entry locks one of its names. Then the others are
+        deleted by a second call.
+
         :raises SessionError: some are visible and published, and the pointer does not know of it.
+        :raises SwitchConflict: lineage entries lock some of them; the others are deleted.
         """
         if present := self.clients.pinot.all_segments(self.table).intersection(names):
             self.before_write()
             self.before_delete(present)
             self.before_write()  # that check may have taken long
-            self.clients.pinot.delete_segments(self.table, sorted(present))
+            try:
+                self.clients.pinot.delete_segments(self.table, sorted(present))
+            except (PinotUnreachable, SwitchStateUnknown):
+                raise
+            except PinotError as error:
+                if not (locked := self.fetch().locked() & present):
+                    raise
+                self._delete_beside(locked, present - locked, error)
+
+    def _delete_beside(self, locked: frozenset[str], free: frozenset[str], refusal: PinotError) -> None:
+        """Delete `free` after a refusal of all of them; raise an error that names those that stay."""
+        if free:
+            self.before_write()
+            self.clients.pinot.delete_segments(self.table, sorted(free))
+        holding = sorted(e.id for e in self.fetch() if not e.locked.isdisjoint(locked))
+        kept = f"{plural(len(locked), 'segment')} that should be deleted: {some(sorted(locked))}"
+        raise SwitchConflict(
+            f"{self.table} keeps {kept}",
+            why=f"lineage entry {', '.join(holding)} locks them; {len(free):,} others are deleted. "
+            f"Pinot: {refusal.reason}",
+            hint="an open entry ends with its owner's replacement, and Pinot removes a completed one after "
+            "its period; the next trigger deletes the rest",
+        ) from refusal
 
     # --- W3 ------------------------------------------------------------------------------------------
 

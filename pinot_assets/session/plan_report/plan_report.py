@@ -16,15 +16,25 @@ from pinot_assets.session.decide.next_plan import new_plan, work_of
 from pinot_assets.session.decide.run_decision import NEW_SESSION, Decision, PlannedAction
 from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
 from pinot_assets.session.plan_report.switch_cost import Estimate, Sums, SwitchCost, switch_cost_of
+from pinot_assets.session.plan_report.worker_memory import BuildEstimate, estimate_build
 from pinot_assets.session.rollback.retention import foreseen
 from pinot_assets.session.rollback.rollback_plan import revert_until_ms
 from pinot_assets.session.stores.stored_snapshots import SnapshotHeader
+from pinot_assets.session.values.outdated import (
+    RebuildNeed,
+    RebuildRequest,
+    change_values,
+    outdated_values,
+    spec_changes_since,
+)
 from pinot_assets.session.values.plan import Changes, Row, as_built, segments_from
+from pinot_assets.session.values.report import small_files, small_published
 from pinot_assets.session.values.state import Mode, Owner, utc_iso
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.source.file_table import columns_of
 from pinot_assets.source.readiness import Unready
+from pinot_assets.table_spec.changes.spec_changes import SpecChange
 
 _KINDS = ("new", "rewritten", "deleted", "touched")
 
@@ -74,6 +84,9 @@ class PlanReport:
     :ivar retries: how many retries the open session has had, and how many it may have.
     :ivar holder: who has the lease now: a run would be refused until that lets go.
     :ivar revert_until_ms: until when a revert leads back from the present snapshot to the one before.
+    :ivar spec_changes: what was changed in the table spec since published files were built.
+    :ivar rebuild: the files that the run is asked to build again, None if it is not asked.
+    :ivar expected: segments and memory of the build; None if nothing would be built.
     """
 
     planned: PlannedRun
@@ -87,6 +100,9 @@ class PlanReport:
     holder: Owner | None
     revert_until_ms: int | None
     now_ms: int
+    spec_changes: tuple[SpecChange, ...] = ()
+    rebuild: RebuildRequest | None = None
+    expected: BuildEstimate | None = None
 
     @property
     def decision(self) -> Decision:
@@ -104,6 +120,13 @@ class PlanReport:
         return sum(row.planned.size for row in self.build)
 
     @property
+    def small(self) -> str | None:
+        """What it costs that many of these files are small; None if they are not."""
+        current = self.decision.current
+        published = small_published(current.files) if current is not None else 0
+        return small_files((row.planned.size for row in self.build), published)
+
+    @property
     def kept(self) -> int:
         """How many files are built already."""
         return len(self.decision.plan.done) if self.decision.plan is not None else 0
@@ -111,6 +134,17 @@ class PlanReport:
     def of_kind(self, kind: str) -> list[FileChange]:
         """The changes of that kind that count: what is held back does not."""
         return [change for change in self.files if change.kind == kind and not change.held]
+
+    @property
+    def need(self) -> RebuildNeed:
+        """The published files that the table spec would build otherwise."""
+        return self.decision.looked.need if self.decision.looked is not None else RebuildNeed()
+
+    @property
+    def rebuilds(self) -> frozenset[str]:
+        """URIs of the published files that the run builds again."""
+        free = self.decision.free
+        return frozenset(file.uri for file in free.rebuilds) if free is not None else frozenset()
 
     @property
     def held(self) -> list[FileChange]:
@@ -138,6 +172,11 @@ def make_plan_report(context: TriggerContext) -> PlanReport:
         holder=context.clients.store.holder(),
         revert_until_ms=_revert_until_ms(context, decision.current),
         now_ms=context.clients.now_ms(),
+        spec_changes=spec_changes_since(context.spec, decision.current),
+        rebuild=context.rebuild,
+        expected=estimate_build(
+            context.spec.ingestion, ((row.uri, row.planned.size) for row in planned.to_build)
+        ),
     )
 
 
@@ -224,6 +263,8 @@ def _work_text(plan: PlanReport) -> str:
     """Say what a session does with files, and that it will be refused, if that is known."""
     removed = len(plan.decision.plan.removals) if plan.decision.plan is not None else 0
     parts = [f"builds {plural(len(plan.build), 'file')} of {size(plan.build_bytes)}"]
+    if again := sum(row.uri in plan.rebuilds for row in plan.build):
+        parts[0] += f" ({again:,} of them again)"
     if removed:
         parts = [*(parts if plan.build else ()), f"removes {plural(removed, 'file')}"]
     if plan.kept:
@@ -264,7 +305,21 @@ def plan_values(plan: PlanReport) -> JsonObject:
             "notReady": [_unready(u) for u in readiness.later] if readiness else [],
             "waiting": [_unready(u) for u in readiness.waiting] if readiness else [],
         },
-        "build": {"files": [row.uri for row in plan.build], "bytes": plan.build_bytes, "kept": plan.kept},
+        "build": {
+            "files": [row.uri for row in plan.build],
+            "bytes": plan.build_bytes,
+            "kept": plan.kept,
+            "small": plan.small,
+            "segmentsEstimated": plan.expected.segments if plan.expected else None,
+            "workerBytesEstimated": plan.expected.worker_bytes if plan.expected else None,
+        },
+        "tableSpec": {
+            "changes": [change_values(change) for change in plan.spec_changes],
+            "outdated": outdated_values(plan.need.possible),
+            "sourceGone": outdated_values(plan.need.gone)
+            | {"uris": [file.uri for file in plan.need.gone.files]},
+            "rebuilds": sorted(plan.rebuilds),
+        },
         "segments": {
             "visible": len(planned.visible),
             "replaced": planned.segments_from,

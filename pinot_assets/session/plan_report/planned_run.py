@@ -293,10 +293,15 @@ def _with_basis(context: TriggerContext, stored: Session | None, planned: Planne
             context.read_table_config(),
             [context.staging.store.uri, context.clients.store.owner()],
         ],
-        segments=[planned.segments_from, planned.strays, str(planned.refused or "")],
+        segments=[planned.segments_from, planned.strays, str(planned.refused or ""), *_rebuilds(decision)],
         hold=[pointer.hold.sha256 if pointer.hold else ""],
     )
     return replace(planned, plan_basis=basis)
+
+
+def _rebuilds(decision: Decision) -> list[str]:
+    """URIs of published files that are built again; a file without rows replaces no segment."""
+    return [file.uri for file in decision.free.rebuilds] if decision.free is not None else []
 
 
 def _session_values(session: Session | None, decision: Decision) -> list[object]:

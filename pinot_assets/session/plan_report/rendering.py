@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -16,17 +17,27 @@ from pinot_assets.session.plan_report.plan_report import FileChange, PlanReport
 from pinot_assets.session.plan_report.switch_cost import Disk, Estimate, Sums, SwitchCost
 from pinot_assets.session.recover.interrupted import rows_twice
 from pinot_assets.session.rollback.rollback_plan import RollbackPlan, RollbackWay
+from pinot_assets.session.values.outdated import names_of
 from pinot_assets.session.values.state import Mode, PushKind, utc_text
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.source.readiness import Unready
+from pinot_assets.table_spec.changes.spec_changes import Verdict
 
 SHOWN = 20
 """Names of each kind that are listed; `--json` lists all."""
 FILES_SHOWN = 5
 """Files of a rollback that are named."""
 
-MARKS = {"new": "+", "rewritten": "~", "deleted": "-", "touched": "=", "held": "h", "waiting": "…"}
+MARKS = {
+    "new": "+",
+    "rewritten": "~",
+    "deleted": "-",
+    "touched": "=",
+    "again": "r",
+    "held": "h",
+    "waiting": "…",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,15 @@ def file_counts(plan: PlanReport) -> Iterator[Line]:
         if files := plan.of_kind(kind):
             more = " (another fingerprint, the same content: not read again)" if kind == "touched" else ""
             yield Line(kind, f"{plural(len(files), 'file')}{_bytes_of(files)}{more}")
+    if again := [row for row in plan.build if row.uri in plan.rebuilds]:
+        amount = size(sum(row.planned.size for row in again))
+        yield Line(
+            "again", f"{plural(len(again), 'file')}, {amount}: the same content under a changed table spec"
+        )
+    if (small := plan.small) is not None:
+        yield Line("small files", small, True)
+    if plan.expected is not None:
+        yield Line("worker", plan.expected.text, plan.expected.is_large)
     if plan.held:
         yield Line("held back", f"{plural(len(plan.held), 'file')} after a rollback, until `resume`", True)
     looked = plan.decision.looked
@@ -59,6 +79,8 @@ def file_lines(plan: PlanReport) -> Iterator[tuple[str, str, str]]:
     many more."""
     for kind in ("new", "rewritten", "deleted", "touched"):
         yield from _some(kind, [(_below(plan, c.uri), _versions(c)) for c in plan.of_kind(kind)])
+    again = [row for row in plan.build if row.uri in plan.rebuilds]
+    yield from _some("again", [(_below(plan, row.uri), version_words(row.planned)) for row in again])
     yield from _some("held", [(_below(plan, c.uri), _versions(c)) for c in plan.held])
     looked = plan.decision.looked
     unready: tuple[Unready, ...] = (*looked.readiness.later, *looked.readiness.waiting) if looked else ()
@@ -79,6 +101,28 @@ def amounts(plan: PlanReport) -> Iterator[Line]:
     )
     yield Line("rows", _sums(switch.rows, "{:,}".format))
     yield Line("bytes", f"{_sums(switch.bytes, size)}; of one replica")
+
+
+def spec_lines(plan: PlanReport) -> Iterator[Line]:
+    """What was changed in the table spec since published files were built, and what a rebuild takes."""
+    for change in plan.spec_changes[:SHOWN]:
+        yield Line(change.verdict, str(change), warns=change.verdict is Verdict.REFUSED)
+    if len(plan.spec_changes) > SHOWN:
+        yield Line("", f"and {len(plan.spec_changes) - SHOWN:,} more; --json lists all")
+    need = plan.need
+    if need.possible.older:
+        yield Line("outdated", str(need.possible))
+        again = need.possible.only([file for file in need.possible.files if file.uri in plan.rebuilds])
+        if again.older:
+            yield Line("this run", f"builds again: {again.effort}")
+        else:
+            command = f"`pinot-assets rebuild {plan.planned.table}`"
+            yield Line("a rebuild", f"{need.possible.effort} ({command})")
+    if need.gone.older:
+        names = names_of(need.gone.files, FILES_SHOWN)
+        yield Line(
+            "source gone", f"{need.gone}; their files are not in the source, so they stay: {names}", True
+        )
 
 
 def mode_lines(plan: PlanReport) -> Iterator[tuple[str, str, str, str]]:
@@ -257,6 +301,7 @@ def _doomed(switch: SwitchCost) -> Line:
 
 
 SECTIONS: Final = {
+    "the table spec": spec_lines,
     "the switch": amounts,
     "room": room_lines,
     "what it spends, and how to go back": risk_lines,
@@ -266,6 +311,9 @@ SECTIONS: Final = {
 
 def command(plan: PlanReport) -> str:
     """What runs exactly this plan."""
+    if plan.rebuild is not None:
+        files = f" --files {shlex.quote(plan.rebuild.files)}" if plan.rebuild.files else ""
+        return f"pinot-assets rebuild {plan.planned.table}{files} --plan {plan.planned.plan_basis.hash}"
     return f"pinot-assets run {plan.planned.table} --plan {plan.planned.plan_basis.hash}"
 
 
@@ -336,6 +384,8 @@ def way_lines(way: RollbackPlan, now_ms: int) -> Iterator[tuple[str, str]]:
         yield "drops", f"open session {way.drops.id}, {counts_text(way.drops)}; what it built is deleted"
     yield "goes", _files(way.files_go, len(way.goes))
     yield "comes", _files(way.files_come, len(way.comes))
+    for number, line in enumerate(way.spec.lines if way.spec is not None else ()):
+        yield "" if number else "spec", line
 
 
 def snapshot_line(snapshot: Snapshot) -> str:

@@ -44,6 +44,7 @@ from pinot_assets.session.values.state import (
 )
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Output, Receipt
+from pinot_assets.snapshot.recipes import StoredRecipe, in_use, merged_recipes
 
 REBUILT = "REBUILT"
 """Mode of a snapshot that `rebuild` made and no session published."""
@@ -109,7 +110,8 @@ def _rebuild(context: TriggerContext, visible: frozenset[str], why: str) -> None
         )
         return
     crcs = context.pinot.segment_crcs(context.table)
-    files = tuple(_files(context, visible, _known(read_snapshots(staging, refs), crcs)))
+    known, recipes = _known(read_snapshots(staging, refs), crcs)
+    files = tuple(_files(context, visible, known))
     snapshot = Snapshot(
         seq=seq,
         table=context.spec.name_with_type,
@@ -124,6 +126,7 @@ def _rebuild(context: TriggerContext, visible: frozenset[str], why: str) -> None
         owner=context.clients.store.owner(),
         format=max((k.snapshot.format for k in kept), default=FIRST),  # no kept snapshot shows another format
         asked_by=context.asked_by,
+        recipes=in_use(recipes, {file.revision for file in files}),
     )
     hold = hold_of_last_rollback(context, kept, snapshot)
     _point_to(context, staging.put_snapshot(snapshot), seq + 1, hold, snapshot.format)
@@ -183,15 +186,18 @@ def hold_of_last_rollback(
 
 def _known(
     kept: Iterable[StoredSnapshot], crcs: Mapping[str, int]
-) -> dict[str, tuple[PublishedFile, Output]]:
-    """Return file and output, by name, of segments with the CRC that Pinot has; the newest snapshot wins."""
+) -> tuple[dict[str, tuple[PublishedFile, Output]], tuple[StoredRecipe, ...]]:
+    """Return file and output, by name, of segments with the CRC that Pinot has, and what built files; the
+    newest snapshot wins."""
     known: dict[str, tuple[PublishedFile, Output]] = {}
+    recipes: tuple[StoredRecipe, ...] = ()
     for one in kept:
+        recipes = merged_recipes(recipes, one.snapshot.recipes)
         for file in one.snapshot.files:
             for output in file.outputs:
                 if crcs.get(output.segment) == output.crc:
                     known.setdefault(output.segment, (file, output))
-    return known
+    return known, recipes
 
 
 def _files(

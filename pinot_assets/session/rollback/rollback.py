@@ -53,15 +53,17 @@ from pinot_assets.session.rollback.rollback_plan import (
     is_revert,
     rollback_facts,
     rollback_plan,
+    target_of,
 )
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.stores.stored_snapshots import StoredSnapshot
-from pinot_assets.session.values.hold import hold_of, still_held
+from pinot_assets.session.values.hold import hold_of, still_held, took_back_rebuilds
 from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.state import Mode, Outcome, Session, State, ended, new_session_id
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Output
+from pinot_assets.snapshot.recipes import in_use, merged_recipes
 
 
 def rollback(context: TriggerContext, to: str = "", shown: RollbackPlan | None = None) -> Snapshot:
@@ -251,6 +253,10 @@ def _record(
     staging, now = context.staging, context.clients.now_ms()
     snapshot = replace(
         restored,
+        recipes=in_use(
+            merged_recipes(restored.recipes, current.snapshot.recipes),
+            {file.revision for file in restored.files},
+        ),
         seq=session.seq,
         session=session.id,
         mode=Mode.ROLLBACK,
@@ -296,7 +302,9 @@ def _give_up(context: TriggerContext, session: Session, current: StoredSnapshot,
     A swap table is held as a whole, mostly by an empty hold. It was held before if it shows the snapshot of a
     former rollback. Perhaps a `resume` ended that hold since; a person can repeat `resume`.
     """
-    before = replace(still_held(context.hold(), current.snapshot), format=session.format)
+    before = still_held(context.hold(), current.snapshot)
+    taken_back = took_back_rebuilds(current.snapshot, target_of(context.clients, session).snapshot)
+    before = replace(before, rebuilds=before.rebuilds and not taken_back, format=session.format)
     is_held = current.snapshot.mode == Mode.ROLLBACK if context.mode is Mode.SWAP else not before.is_empty
     ref = context.staging.put_hold(session.id, before) if is_held else None
     abandon(context, session, Outcome.CLEARED, why, replace(context.lease.pointer, hold=ref))

@@ -18,6 +18,7 @@ from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PinotClient
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState, why_not_revert
 from pinot_assets.session.recover.lost_pointer import adopted, ledger_to_leave
+from pinot_assets.session.rollback.spec_of_target import SpecOfTarget, spec_of_target
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.staging import staged
 from pinot_assets.session.stores.stored_snapshots import (
@@ -53,6 +54,7 @@ class RollbackPlan:
     :ivar no_republish: why the tars cannot be published again; "" where they can.
     :ivar drops: the open session, which is dropped with all that it built: its plan was compared with the
         snapshot that the rollback leaves.
+    :ivar spec: what the table spec must be for the target; None if it is that, or if it is not known.
     """
 
     current: StoredSnapshot
@@ -65,6 +67,7 @@ class RollbackPlan:
     no_revert: str
     no_republish: str
     drops: Session | None = None
+    spec: SpecOfTarget | None = None
 
     @property
     def promise(self) -> tuple[object, ...]:
@@ -275,7 +278,7 @@ def rollback_plan(spec: TableSpec, clients: TableClients, to: str = "") -> Rollb
             f"{spec.name} is at snapshot {current.snapshot.seq} already",
             hint=f"`pinot-assets snapshots {spec.name}` lists those before it",
         )
-    return replace(plan, drops=session)
+    return replace(plan, drops=session, spec=spec_of_target(spec, current.snapshot, target.snapshot))
 
 
 def _half_way(

@@ -41,7 +41,7 @@ from pinot_assets.session.values.state import (
     session_from_bytes,
     session_to_bytes,
 )
-from pinot_assets.zookeeper import answered, require_cluster
+from pinot_assets.zookeeper import answered, require_cluster, zookeeper_words
 
 T = TypeVar("T")
 
@@ -196,7 +196,9 @@ class SessionStore:
             if isinstance(failure, NoAuthError):
                 raise failure
             if not isinstance(failure, BadVersionError):
-                raise SessionError(f"the lease of {self.table} could not be taken", why=repr(failure))
+                raise SessionError(
+                    f"the lease of {self.table} could not be taken", why=zookeeper_words(failure)
+                )
         raise SessionError(
             f"the lease of {self.table} could not be taken", why="in five attempts another writer took it"
         )
@@ -382,7 +384,11 @@ class Lease:
         with contextlib.suppress(SessionError):
             holder = self._store.holder()
         mine = holder is None or holder == self.pointer.owner
-        why = (repr(cause) if cause else "its ZooKeeper session ended") if mine else f"it is held by {holder}"
+        why = (
+            (zookeeper_words(cause) if cause else "its ZooKeeper session ended")
+            if mine
+            else f"it is held by {holder}"
+        )
         return LeaseLost(
             f"this run no longer holds the lease of {self._store.table}; nothing more was changed",
             why=why,

@@ -49,6 +49,7 @@ from pinot_assets.snapshot.manifest import (
     snapshot_from,
 )
 from pinot_assets.snapshot.receipt import Failure, Fingerprint, Output, Receipt
+from pinot_assets.snapshot.recipes import StoredRecipe
 from pinot_assets.source.file_table import ObjectInfo
 
 S = TypeVar("S", bound=Stored)
@@ -226,7 +227,7 @@ _ROWS = pa.schema(
 )
 # Removals and touched files are rows, too, since there may be as many of them as files.
 _REMOVAL, _TOUCHED = "REMOVAL", "TOUCHED"
-_META = frozenset({"session", "attempt", "mode", "listingDigest", FORMAT, NEEDS})
+_META = frozenset({"session", "attempt", "mode", "listingDigest", "recipe", FORMAT, NEEDS})
 
 
 def plan_to_parquet(plan: Plan) -> bytes:
@@ -240,6 +241,7 @@ def plan_to_parquet(plan: Plan) -> bytes:
             "attempt": str(plan.attempt),
             "mode": plan.mode,
             "listingDigest": plan.listing_digest,
+            **_recipe_text(plan),
             **{key: str(value) for key, value in marks(plan.format).items()},
             **plan.kept,
         }
@@ -268,8 +270,23 @@ def plan_from_parquet(data: bytes, what: str = "a plan") -> Plan:
         removals=tuple(row["uri"] for row in rows if row["status"] == _REMOVAL),
         touched={row["uri"]: fitting(Fingerprint.of_row(row)) for row in rows if row["status"] == _TOUCHED},
         listing_digest=meta["listingDigest"],
+        recipe=_recipe_from(meta, what),
         format=number,
         kept={key: value for key, value in meta.items() if key not in _META},
+    )
+
+
+def _recipe_text(plan: Plan) -> dict[str, str]:
+    """Return the recipe as metadata; nothing in format 1, whose release does not know it."""
+    if plan.recipe is None or plan.format == FIRST:
+        return {}
+    return {"recipe": json.dumps(plain(plan.recipe, plan.format), sort_keys=True)}
+
+
+def _recipe_from(meta: Mapping[str, str], what: str) -> StoredRecipe | None:
+    text = meta.get("recipe")
+    return (
+        None if text is None else structured(StoredRecipe, read_json(text.encode()), f"the recipe of {what}")
     )
 
 

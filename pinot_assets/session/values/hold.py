@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pinot_assets.core.stored_format import Stored, since
+from pinot_assets.core.stored_format import Stored, added, since
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.session.values.plan import Changes
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
@@ -51,16 +51,19 @@ class Hold(Stored):
     :ivar removals: URIs of files whose deletion the rollback undid.
     :ivar versions: more about held files, each as `HeldVersion.text`: their content, and further versions.
         A file without such data has no item here.
+    :ivar rebuilds: whether the rollback took back files that were built again under another recipe; then none
+        is built again, until `resume` or until no file is outdated.
     """
 
     files: Mapping[str, str]
     removals: tuple[str, ...]
     versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=since(2))
+    rebuilds: bool = field(default=False, metadata=added(2))
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is held."""
-        return not (self.files or self.removals)
+        return not (self.files or self.removals or self.rebuilds)
 
     def holds(self, file: SourceFile) -> bool:
         """Whether this version of the file is held, by its token alone. A run also compares the content
@@ -116,7 +119,20 @@ def hold_of(source: Snapshot, left: Snapshot, target: Snapshot, before: Hold = N
             versions[uri] = held if any(v.token == version.token for v in held) else (*held, version)
     # `source` may lack a file only because it was held. The next listing shows whether it was removed.
     removals = tuple(sorted((set(back) - set(made)) | set(before.removals)))
-    return replace(before.with_versions(versions), removals=removals)
+    rebuilds = before.rebuilds or took_back_rebuilds(left, target)
+    return replace(before.with_versions(versions), removals=removals, rebuilds=rebuilds)
+
+
+def took_back_rebuilds(left: Snapshot, target: Snapshot) -> bool:
+    """Whether another recipe had built a file of `left` that `target` has in the same version."""
+    if not left.recipes:
+        return False
+    back = target.ledger
+    return any(
+        file.revision != back[uri].revision and file.version == back[uri].version
+        for uri, file in left.ledger.items()
+        if uri in back
+    )
 
 
 def still_held(hold: Hold, now: Snapshot) -> Hold:

@@ -96,6 +96,7 @@ class RunOutcome:
                 "new": len(report.new),
                 "rewritten": len(report.rewritten),
                 "deleted": len(report.deleted),
+                "rebuilt": len(report.rebuilt),
                 "built": len(report.built),
                 "kept": report.kept,
             },

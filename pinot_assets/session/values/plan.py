@@ -13,8 +13,9 @@ from operator import attrgetter
 
 from pinot_assets.core.stored_format import Open, Stored
 from pinot_assets.session.values.state import Mode
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, files_among
 from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt, SourceFile
+from pinot_assets.snapshot.recipes import UNKNOWN, StoredRecipe
 
 
 class RowStatus(StrEnum):
@@ -49,6 +50,7 @@ class Plan(Stored):
     :ivar touched: listed files with the ledger's content and a new fingerprint (E3); the next snapshot stores
         the new fingerprints.
     :ivar listing_digest: digest of the inventory that this plan was made from.
+    :ivar recipe: what builds its files; None if its session is of format 1, or older than recipes.
     """
 
     session: str
@@ -58,6 +60,7 @@ class Plan(Stored):
     removals: tuple[str, ...]
     touched: Mapping[str, Fingerprint]
     listing_digest: str
+    recipe: StoredRecipe | None = None
 
     @property
     def to_build(self) -> tuple[Row, ...]:
@@ -93,7 +96,11 @@ class Plan(Stored):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The differences between listing and ledger, after content was compared (edge case E3)."""
+    """The differences between listing and ledger, after content was compared (edge case E3).
+
+    :ivar rebuilds: published files, listed with the published content, that are built again under another
+        recipe.
+    """
 
     new: tuple[SourceFile, ...]
     rewritten: tuple[SourceFile, ...]
@@ -101,6 +108,7 @@ class Changes:
     touched: Mapping[str, Fingerprint]
     listed: Mapping[str, SourceFile]
     listing_digest: str
+    rebuilds: tuple[SourceFile, ...] = ()
 
     @property
     def any(self) -> bool:
@@ -115,7 +123,7 @@ class Changes:
     @property
     def work(self) -> dict[str, SourceFile]:
         """Files that append and sync have to build, by URI."""
-        return {f.uri: f for f in (*self.new, *self.rewritten)}
+        return {f.uri: f for f in (*self.new, *self.rewritten, *self.rebuilds)}
 
 
 Receipts = Mapping[int, tuple[str, Receipt]]
@@ -163,26 +171,40 @@ def segments_from(plan: Plan, current: Snapshot | None, visible: frozenset[str])
         return ()
     if plan.mode is Mode.SWAP:
         return tuple(sorted(visible))
-    if plan.mode is Mode.APPEND or current is None:
-        return ()
-    superseded = {r.uri for r in plan.done} | set(plan.removals)
-    planned = {o.segment for f in current.files if f.uri in superseded for o in f.outputs}
+    planned = {o.segment for f in superseded(plan, current) for o in f.outputs}
     return tuple(sorted(planned & visible))
 
 
+def superseded(plan: Plan, current: Snapshot | None) -> list[PublishedFile]:
+    """Return the published versions that the plan replaces or removes.
+
+    Sync: all versions of its files. Append: a version that is built again, whose rows would show twice.
+    """
+    if current is None or plan.only_remembers:
+        return []
+    if plan.mode is Mode.SWAP:
+        return [*current.files]
+    if plan.mode is Mode.SYNC:
+        return files_among(current.files, {r.uri for r in plan.done} | set(plan.removals))
+    built = {r.uri: r.planned for r in plan.done}
+    newest = {f.uri: f for f in files_among(current.files, built.keys())}
+    return [f for uri, f in newest.items() if built[uri] in (f.fingerprint, plan.touched.get(uri))]
+
+
 def published_files(
-    plan: Plan, receipts: Mapping[int, Receipt], current: Snapshot | None
+    plan: Plan, receipts: Mapping[int, Receipt], current: Snapshot | None, revision: int = UNKNOWN
 ) -> tuple[PublishedFile, ...]:
-    """Return the files of the next snapshot, sorted by URI, which makes the next diff much faster."""
-    added = [PublishedFile.from_receipt(receipts[r.ordinal], plan.session) for r in plan.done]
+    """Return the files of the next snapshot, sorted by URI, which makes the next diff much faster.
+
+    :param revision: names the recipe of the plan.
+    """
+    added = [PublishedFile.from_receipt(receipts[r.ordinal], plan.session, revision) for r in plan.done]
     kept: list[PublishedFile] = []
     if current is not None and (plan.mode is not Mode.SWAP or plan.only_remembers):
-        gone = set(plan.removals)
-        if plan.mode is Mode.SYNC:
-            gone |= {f.uri for f in added}
+        gone = {id(file) for file in superseded(plan, current)}
         newest = current.ledger
         for file in current.files:
-            if file.uri in gone:
+            if id(file) in gone:
                 continue
             touched = plan.touched.get(file.uri)
             if touched is not None and file is newest[file.uri]:

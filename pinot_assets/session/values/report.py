@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pinot_assets.audit.checks import Finding, rows_kept
-from pinot_assets.core.text import plural
+from pinot_assets.core.text import plural, size
 from pinot_assets.session.values.state import PushKind, Session
 from pinot_assets.snapshot.receipt import Failure, Receipt, SourceFile
 from pinot_assets.source.readiness import Unready, unready_words
 from pinot_assets.table_spec import TableSpec
+
+if TYPE_CHECKING:
+    from pinot_assets.snapshot.manifest import PublishedFile
 
 
 class TriggerResult(StrEnum):
@@ -36,6 +39,7 @@ class TriggerReport:
     :ivar listed: number of matching files in the source.
     :ivar files: these files by URI, as listed; None when the trigger did not list.
     :ivar new: new files; with `rewritten` and `deleted`, the differences between listing and ledger.
+    :ivar rebuilt: published files that it builds again under another recipe.
     :ivar built: receipts of this trigger.
     :ivar kept: files whose earlier receipt was used again.
     :ivar build_seconds: wall time of the build; 0 when nothing was to be built.
@@ -52,6 +56,7 @@ class TriggerReport:
     new: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
+    rebuilt: tuple[str, ...] = ()
     built: tuple[Receipt, ...] = ()
     kept: int = 0
     failed: tuple[Failure, ...] = ()
@@ -64,6 +69,8 @@ class TriggerReport:
     def work(self) -> str:
         """What changed in the source, and what was built of it, in one line."""
         changes = f"{len(self.new):,} new, {len(self.rewritten):,} rewritten, {len(self.deleted):,} deleted"
+        if self.rebuilt:
+            changes += f", {len(self.rebuilt):,} to rebuild"
         kept = f", kept {self.kept:,}" if self.kept else ""
         return f"{changes}; built {len(self.built):,} of {plural(self.listed, 'file')} listed{kept}"
 
@@ -129,6 +136,9 @@ segments of some hundred megabytes."""
 MANY: Final = 20
 """Fewer small files are no problem."""
 
+MANY_PUBLISHED: Final = 1_000
+"""From so many small files of a table on, each further one counts: a file a minute is never many in a run."""
+
 
 def notes_on(receipts: Iterable[Receipt]) -> Iterator[str]:
     """Yield notes about built files, one line for each kind.
@@ -150,15 +160,47 @@ def notes_on(receipts: Iterable[Receipt]) -> Iterator[str]:
             "If the file has it under another name, write that name into the table spec, or map "
             "it with `transforms`"
         )
-    if len(tiny := small(receipts)) >= MANY:
-        size = sum(r.outputs[0].tar_bytes for r in tiny)
+    # Files that are small themselves were named before the build.
+    if len(tiny := [r for r in small(receipts) if r.read.size >= SMALL_BYTES]) >= MANY:
+        total = sum(r.outputs[0].tar_bytes for r in tiny)
         yield (
-            f"{len(tiny):,} files are small: they use {len(tiny):,} segments of "
-            f"{size / len(tiny) / 1024:,.0f} KiB on average, where {-(-size // SMALL_BYTES):,} "
-            "would be enough; each is an upload, a record in ZooKeeper, a folder on every "
-            "replica and work in every query. Merge them before they are delivered: a file per "
-            "day, for example, not one per minute"
+            f"{len(tiny):,} files become small segments: {len(tiny):,} of "
+            f"{total / len(tiny) / 1024:,.0f} KiB on average, where {-(-total // SMALL_BYTES):,} "
+            f"would be enough; {_COST}"
         )
+
+
+_COST: Final = (
+    "each is an upload, a record in ZooKeeper, a folder on every replica and work in every query. Merge them "
+    "before they are delivered: a file per day, for example, not one per minute"
+)
+
+
+def small_files(sizes: Iterable[int], published: int = 0) -> str | None:
+    """Return what many small files will cost, before they are built; None if there are few.
+
+    :param sizes: of the files to build, in bytes.
+    :param published: how many of the table's published files are small.
+    """
+    tiny = [one for one in sizes if 0 < one < SMALL_BYTES]
+    if not tiny or (len(tiny) < MANY and len(tiny) + published < MANY_PUBLISHED):
+        return None
+    files = f"{plural(len(tiny), 'file')} to build of {size(sum(tiny) // len(tiny))} on average"
+    if published:
+        files += f", beside {plural(published, 'small file')} that the table has"
+    enough = f": {len(tiny):,} or more, where {-(-sum(tiny) // SMALL_BYTES):,} would be enough"
+    return f"{files}. A file is a segment or more{enough if len(tiny) >= MANY else ''}; {_COST}"
+
+
+def small_published(files: Sequence[PublishedFile]) -> int:
+    """Return how many published files are small."""
+    import pyarrow.compute as pc  # here, because a report that counts no files needs no Arrow
+
+    from pinot_assets.snapshot.manifest import versions_of
+
+    sizes = versions_of(files).column("size")
+    small = pc.and_(pc.greater(sizes, 0), pc.less(sizes, SMALL_BYTES))
+    return int(pc.sum(small).as_py() or 0)
 
 
 def _and_more(receipts: Sequence[Receipt]) -> str:

@@ -146,12 +146,13 @@ class Loss(_Item):
 
 
 class CutCheck(_Item):
-    """Whether values may be shortened that Pinot cannot store as they are."""
+    """Whether values may be shortened or replaced that Pinot cannot store as they are."""
 
-    check: Literal["cut_at_nul", "cut_at_max_length"]
-    """Texts with a NUL lose what follows it; values longer than maxLength are cut or replaced."""
+    check: Literal["cut_at_nul", "cut_at_max_length", "times_replaced"]
+    """Texts with a NUL lose what follows it; values longer than maxLength are cut or replaced; times outside
+    1971 to 2071 are replaced, with rowTimeValueCheck and continueOnError."""
     severity: Severity = "error"
-    """error keeps the gate shut (without this check: for a NUL); warn is only reported (for a length)."""
+    """error keeps the gate shut (without this check: for a NUL); warn is only reported (for the others)."""
 
 
 class Replicas(_Item):
@@ -169,6 +170,7 @@ CHECKS: Final[dict[str, type[CheckBound]]] = {
     **dict.fromkeys(get_args(LossName), Loss),
     "cut_at_nul": CutCheck,
     "cut_at_max_length": CutCheck,
+    "times_replaced": CutCheck,
 }
 """The checks with something to set, by name. Every other check must always hold, or the gate stays shut."""
 CHECK_KINDS: Final = tuple(dict.fromkeys(CHECKS.values()))

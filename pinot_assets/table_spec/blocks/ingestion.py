@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.expressions.spark import check_spark_expression
 from pinot_assets.expressions.syntax import ExpressionRefused, words
-from pinot_assets.segment.column.target import NEWEST
+from pinot_assets.segment.column.target import NEWEST, OLDEST
 from pinot_assets.table_spec.yaml.quartz import to_cron
 from pinot_assets.table_spec.yaml.values import (
     AUTO,
@@ -46,6 +46,10 @@ PushKind = Literal["consistent", "atomic", "plain"]
 
 DEFAULT_MAX_ROWS: Final = 5_000_000
 """Pinot's own default for `maxNumRecordsPerSegment` in its segment processing framework."""
+
+DEFAULT_SEGMENT_BYTES: Final = 128 << 20
+"""Most memory of a segment's rows if the table spec says neither rows nor bytes: a worker then stays below
+1.0 GB, whatever the number of columns (`make bench-memory`)."""
 
 INPUT_PROP: Final = "input.fs.prop"
 OUTPUT_PROP: Final = "output.fs.prop"
@@ -145,9 +149,9 @@ class FileIngestion(BaseModel):
     skip_unreadable: Annotated[Flag, Field(alias="skipFileIfFailToInitReader")] = False
     """Publish without files that cannot be read. StarTree has this on; here only an explicit true counts."""
     max_rows_per_segment: Annotated[Positive, Field(alias="maxNumRecordsPerSegment")] = DEFAULT_MAX_ROWS
-    """A file with more rows becomes several segments."""
+    """A file with more rows becomes several segments. If set, it replaces desiredSegmentSize's default."""
     desired_segment_size: Annotated[Size | None, Field(alias="desiredSegmentSize")] = None
-    """About how much memory a segment's rows may need; a larger file becomes several segments."""
+    """About how much memory a segment's rows may need; default: 128m, none with maxNumRecordsPerSegment."""
     reader: Annotated[dict[str, str], Field(alias=READER_PROP)] = {}
     """Settings of the csv reader: delimiter, header, skipHeader, nullStringValue, …"""
     on_bad_row: Annotated[Literal["fail", "quarantine"], AnyCase(), Field(alias="onBadRow")] = "fail"
@@ -180,6 +184,8 @@ class FileIngestion(BaseModel):
         Literal["APPLY", "REFUSE"], AnyCase(), Field(alias="emptySourceAction")
     ] = "APPLY"
     """What to do when the source has no file any more: empty the table, or refuse."""
+    on_spec_change: Annotated[Literal["ask", "rebuild"], AnyCase(), Field(alias="onSpecChange")] = "ask"
+    """Published files that the changed spec would build otherwise: say so, or build them again."""
     write_for: Annotated[WriteFor, Field(alias="writeFor")] = AUTO
     """Release of the oldest Pinot server that must read the segments; auto: that of the table's servers."""
     min_server: Annotated[Server | None, Field(alias="minServer")] = None
@@ -220,6 +226,12 @@ class FileIngestion(BaseModel):
         return NEWEST.release if self.target == AUTO else self.target
 
     @property
+    def assured_target(self) -> str:
+        """The release for which segments are written; with `auto` the oldest that is known, which promises
+        least."""
+        return OLDEST.release if self.target == AUTO else self.target
+
+    @property
     def push_kind(self) -> PushKind:
         """The first that applies: consistent (also for swap), atomic (in sync mode only), plain.
 
@@ -233,6 +245,17 @@ class FileIngestion(BaseModel):
     def desired_segment_bytes(self) -> int | None:
         """`desiredSegmentSize` in bytes."""
         return None if self.desired_segment_size is None else size_bytes(self.desired_segment_size)
+
+    @property
+    def segment_bytes(self) -> int | None:
+        """Return about how many bytes of memory a segment's rows may need; None for as many as they do.
+
+        Not part of a table's fingerprint: a new default is no change of the table spec, and must not make a
+        swap build its table again. It counts for segments that are built from now on.
+        """
+        if self.desired_segment_size is None and "max_rows_per_segment" not in self.model_fields_set:
+            return DEFAULT_SEGMENT_BYTES
+        return self.desired_segment_bytes
 
     @property
     def bad_row_limit(self) -> str | None:

@@ -18,6 +18,7 @@ from typing import Final
 
 from pinot_assets.core.installation_policy import Policy, PolicyRefusal
 from pinot_assets.errors import BuildError, SourceError, SpecError
+from pinot_assets.ingest.contract.spark_formats import SPARK_LACKS
 from pinot_assets.source import resolve_env
 from pinot_assets.source.allowed_places import (
     refused_by_spark,
@@ -107,9 +108,14 @@ class Case:
         return [key for key in sorted(self.written) if key == "filter" or key.startswith(f"{TRANSFORMS}.")]
 
     @property
-    def reads_by_spark(self) -> bool:
-        """Whether Spark's own readers read the files; SQL, and Pinot's transforms and filter, need them."""
+    def goes_through_spark(self) -> bool:
+        """Whether the rows go through Spark SQL: expressions, and Pinot's transforms and filter, need it."""
         return bool(self.sql_keys) or self.spec.engine == "spark" or self.around.has_transforms
+
+    @property
+    def reads_by_spark(self) -> bool:
+        """Whether Spark's own readers open the files. Those of formats that it lacks are read by ours."""
+        return self.goes_through_spark and self.spec.input_format not in SPARK_LACKS
 
     def is_unknown(self, text: str) -> bool:
         """Whether the text refers to a variable that is not set here, or that the spec may not read."""
@@ -164,6 +170,7 @@ _BESIDE: Final = {
     "badRowDaysToKeep": ("onBadRow",),
     "onBadRow": ("maxBadRows",),
     "sweepSeconds": (_QUEUE, "inputDirURI"),
+    "onSpecChange": ("consistentPushSwapEnabled", "ingestionMode"),
     _QUEUE: ("sweepSeconds", "inputDirURI"),
 }
 """Further keys that a rule of one line looks at; two rules of one key share them."""
@@ -204,6 +211,7 @@ def _other_notes(case: Case) -> Iterable[tuple[str, bool, str]]:
     bad_rows = f"rows that cannot be read are put aside, up to {spec.max_bad_rows} of each file"
     sweep_alone = spec.notification_queue is None and "sweepSeconds" in written
     zone_alone = spec.schedule is None and "scheduleTimezone" in written
+    written_of_swap = spec.mode == "swap" and "onSpecChange" in written
     return (
         ("sensorRetries", spec.sensor_retries and spec.retries == 0, retries),
         ("clearConsistentPushState", spec.clear_state, clear),
@@ -214,6 +222,7 @@ def _other_notes(case: Case) -> Iterable[tuple[str, bool, str]]:
         ("badRowDaysToKeep", days_alone, "only counts for rows that earlier runs put aside"),
         ("onBadRow", spec.on_bad_row == "quarantine", bad_rows),
         ("sweepSeconds", sweep_alone, "has no effect without notificationQueue"),
+        ("onSpecChange", written_of_swap, "has no effect: a swap builds all files when the spec has changed"),
     )
 
 
@@ -226,6 +235,14 @@ def _refusals(case: Case) -> Iterator[tuple[RuleFinding, bool]]:
         "write segmentIngestionType: REFRESH in table.ingestionConfig.batchIngestionConfig",
     )
     yield replacing, spec.mode != "append" and not case.around.is_refresh
+    rebuilding = RuleFinding(
+        "onSpecChange",
+        "rebuild needs a REFRESH table: in other tables Pinot deletes at once what is replaced, so a revert "
+        "would be impossible",
+        "write segmentIngestionType: REFRESH in table.ingestionConfig.batchIngestionConfig, or ask",
+    )
+    rebuilds = spec.on_spec_change == "rebuild"
+    yield rebuilding, rebuilds and spec.mode == "append" and not case.around.is_refresh
     yield RuleFinding("desiredSegmentSize", "is not above 0"), spec.desired_segment_bytes == 0
     twice = RuleFinding("minServer", "is the older name of writeFor, which is set, too", "remove minServer")
     yield twice, {"minServer", "writeFor"} <= case.written
@@ -274,12 +291,12 @@ def _sql_needs_spark(case: Case) -> Iterator[RuleFinding]:
             "Spark reads the files: csv, json (one object a line), parquet and orc need nothing "
             "else, s3 needs hadoop-aws"
         )
-        if case.spec.input_format == "avro":
-            text = (
-                "Spark reads the files, and the run fails unless spark-avro is on its class "
-                "path: set spark.jars.packages to org.apache.spark:spark-avro_<Scala>:<Spark>; "
-                "s3 needs hadoop-aws"
-            )
+        yield RuleFinding(needs[0] if needs else "engine", text, is_note=True)
+    elif case.goes_through_spark:
+        text = (
+            f"the rows go through Spark SQL; Spark has no reader of {case.spec.input_format}, so "
+            "pinot-assets reads the files itself: no jar is needed, s3 included"
+        )
         yield RuleFinding(needs[0] if needs else "engine", text, is_note=True)
 
 

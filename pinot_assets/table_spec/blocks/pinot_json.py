@@ -15,7 +15,8 @@ from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.pinot.table_config import setting
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.segment.column.target import NEWEST, OLDEST
-from pinot_assets.segment.column.unsupported import is_true
+from pinot_assets.segment.column.unsupported import FIXES, is_true
+from pinot_assets.table_spec.blocks.index_notes import partition_notes, tree_notes
 from pinot_assets.table_spec.blocks.ingestion import TRANSFORMS
 from pinot_assets.table_spec.blocks.pinot_settings import TASKS, bearings
 from pinot_assets.table_spec.blocks.realtime import FORMER_STREAM, STREAM_INGESTION, STREAMS
@@ -127,7 +128,8 @@ def agreement_problems(schema: DocumentNode, table: DocumentNode) -> list[Proble
 
 def table_notes(table: DocumentNode) -> list[Note]:
     """Return notes about settings of the table config that are accepted but worth knowing."""
-    return [table.at(*b.path).note(b.text) for b in bearings(table.mapping) if b.fix is None]
+    accepted = [table.at(*b.path).note(b.text) for b in bearings(table.mapping) if b.fix is None]
+    return [*accepted, *tree_notes(table), *partition_notes(table)]
 
 
 def without_file_ingestion(table: JsonObject) -> JsonObject:
@@ -151,7 +153,8 @@ def _schema_shape(schema: DocumentNode) -> Iterator[Problem]:
         if specs is not None and not isinstance(specs, list):
             yield schema.at(group).problem("is not a list")
     if "timeFieldSpec" in schema.mapping:
-        yield schema.at("timeFieldSpec").problem("is deprecated in Pinot", "write a dateTimeFieldSpecs entry")
+        reason = "is an old form that pinot-assets does not write, and Pinot after 1.5.1 refuses the schema"
+        yield schema.at("timeFieldSpec").problem(reason, "write a dateTimeFieldSpecs entry")
     if not any(True for _ in field_specs(schema)):
         yield schema.problem("has no columns", "write dimensionFieldSpecs")
 
@@ -318,14 +321,13 @@ def _writer_findings(
 
     def place_of(text: str) -> DocumentNode:
         column = re.match(r"column (.*?):", text)
-        return places.get(column.group(1), table) if column else _expression_place(table, text)
+        return places.get(column.group(1), table) if column else _setting_place(table, text)
 
     try:
         spec = SegmentSpec.from_pinot(schema.mapping, table.mapping, write_for=write_for)
     except UnsupportedFeature as refused:
         reasons = (refused.why or refused.what).split("; ")
-        fix = "the segment writer cannot do this yet; remove it"
-        return [place_of(reason).problem(reason, fix) for reason in reasons], []
+        return [place_of(reason).problem(reason, _fix_of(reason)) for reason in reasons], []
     except (AttributeError, KeyError, TypeError, ValueError):
         # A setting does not have the shape of Pinot's own class; Pinot's message says best which one it is.
         reason = "has a setting whose form is not Pinot's"
@@ -333,12 +335,22 @@ def _writer_findings(
     return [], [place_of(text).note(text) for text in spec.notes]
 
 
-def _expression_place(table: DocumentNode, text: str) -> DocumentNode:
-    """Return the place of the function that a reason is about; the table config if it is about none."""
+def _fix_of(reason: str) -> str:
+    """Return what to do about a refusal, which ends with its code and why."""
+    code = re.search(r"\(([A-Z0-9_]+): [^()]*\)$", reason)
+    first = FIXES.get(code[1]) if code else None
+    return f"{first}, or remove it" if first else "the segment writer cannot do this yet; remove it"
+
+
+def _setting_place(table: DocumentNode, text: str) -> DocumentNode:
+    """Return the place of the function or setting that a reason is about, else the table config."""
     if text.startswith("ingestionConfig.filterConfig:"):
         return table.at("ingestionConfig", "filterConfig", "filterFunction")
     if (made := re.match(r"ingestionConfig\.transformConfigs: column (.*?):", text)) is not None:
         for number, entry in enumerate(table.mapping["ingestionConfig"]["transformConfigs"]):
             if entry.get("columnName") == made[1]:
                 return table.at("ingestionConfig", "transformConfigs", number, "transformFunction")
-    return table
+    named = re.match(r"(tableIndexConfig|ingestionConfig)\.(\w+): ", text)
+    if named is None or setting(table.value, named[1], named[2]) is None:
+        return table
+    return table.at(named[1], named[2])

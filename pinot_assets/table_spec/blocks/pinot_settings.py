@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pinot_assets.core.json_object import JsonMapping
+from pinot_assets.core.json_object import JsonMapping, JsonValue
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.table_config import is_refresh, period_ms, setting
 from pinot_assets.pinot.versions import ENTRY_KEPT, HOUR_MS, REPLACED_KEPT
@@ -30,6 +30,8 @@ _REFUSED_TASKS: Final = {
     "UpsertCompactMergeTask": _MERGES,
     "SegmentGenerationAndPushTask": "pushes files into this table beside the session, one by one and "
     "visible at once: only one program may write a table",
+    "MaterializedViewTask": "makes this table a view of another one: Pinot's minions write its segments "
+    "beside the session, visible at once, and only one program may write a table",
 }
 _NOTED_TASKS: Final = {
     "PurgeTask": "rewrites published segments in place: a rollback to an older snapshot brings the purged "
@@ -57,7 +59,7 @@ def bearings(config: JsonMapping) -> Iterator[Bearing]:
 
     :param config: the table config; parts with a wrong shape are skipped.
     """
-    listed = [*_tasks(config), *_peers(config), *_kept(config)]
+    listed = [*_tasks(config), *_peers(config), *_kept(config), *_native_indexes(config)]
     if str(setting(config, *CONSISTENT_DATA_PUSH)).lower() == "true":
         text = (
             "makes every batch job of Pinot replace all visible segments, also those of the "
@@ -113,6 +115,43 @@ def _peers(config: JsonMapping) -> Iterator[Bearing]:
             "is safe for what pinot-assets pushes, because no name is used twice; another "
             "program that refreshes segments in place can leave servers with old ones",
         )
+
+
+def _native_indexes(config: JsonMapping) -> Iterator[Bearing]:
+    """Yield the places that ask for the native text or FST index, which Pinot removed after 1.5.1.
+
+    Source: https://github.com/apache/pinot/pull/17998.
+    """
+    fields = setting(config, "fieldConfigList")
+    places: list[KeyPath] = [("tableIndexConfig", "fstindexType")]
+    for number in range(len(fields) if isinstance(fields, list) else 0):
+        # Below a list only these keys exist: how Pinot reads them up to 1.5.1.
+        places += [
+            ("fieldConfigList", number, *keys)
+            for keys in (
+                ("indexes", "fst", "type"),
+                ("indexes", "ifst", "type"),
+                ("indexes", "text", "fst"),
+                ("properties", "fstType"),
+            )
+        ]
+    for path in places:
+        if str(_at(config, path)).upper() == "NATIVE":
+            yield Bearing(
+                path,
+                "asks for the native text or FST index. Pinot after 1.5.1 has only Lucene's: it ignores this "
+                "setting, and an index that an older server built is not read until its segment is "
+                "reloaded. Without the setting all releases do the same",
+            )
+
+
+def _at(value: JsonValue, path: KeyPath) -> JsonValue:
+    for step in path:
+        if isinstance(step, int):
+            value = value[step] if isinstance(value, list) else None
+        else:
+            value = setting(value, step)
+    return value
 
 
 def _kept(config: JsonMapping) -> Iterator[Bearing]:

@@ -6,7 +6,7 @@ Several tables can be applied to one Pinot: when one cannot be applied, the othe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Literal
 
@@ -23,7 +23,16 @@ from pinot_assets.errors import (
 )
 from pinot_assets.pinot.api import PinotClient
 from pinot_assets.table_spec.blocks.pinot_reach import literal_secrets, refused_schema, refused_table
+from pinot_assets.table_spec.changes.recipe import recipe_from, recipe_of
+from pinot_assets.table_spec.changes.spec_changes import COLUMN, SpecChange, Verdict, spec_changes
 from pinot_assets.table_spec.tables.difference import SpecDifference, diff_schema, diff_table
+from pinot_assets.table_spec.tables.reload import (
+    Progress,
+    ReloadPlan,
+    carry_out,
+    ignore_progress,
+    plan_reload,
+)
 from pinot_assets.table_spec.tables.specs import AnyTableSpec, LeftOut, RealtimeTableSpec, TableSpec
 from pinot_assets.table_spec.yaml.document import show_path
 
@@ -44,17 +53,40 @@ class ApplyPlan:
     """What applying one spec would do to Pinot.
 
     :ivar lasting: changes that Pinot cannot undo, one sentence each without a final full stop.
+    :ivar changes: what the differences mean for published segments.
+    :ivar reload: the segments that servers have to reload.
     """
 
     spec: AnyTableSpec
     schema: Change
     table: Change
     lasting: tuple[str, ...] = ()
+    changes: tuple[SpecChange, ...] = ()
+    reload: ReloadPlan = field(default_factory=ReloadPlan)
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether Pinot already holds what the spec says."""
+        """Whether Pinot, with its servers, already holds what the spec says."""
+        return self.holds_configs and not self.reload.segments
+
+    @property
+    def holds_configs(self) -> bool:
+        """Whether schema and table config in Pinot are as the spec says."""
         return self.schema.action == self.table.action == "keep"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What queries will see until it is over, one sentence each without a final full stop."""
+        if not self.reload.segments:
+            return ()
+        added = [one.column for one in self.changes if one.setting == COLUMN and one.before is None]
+        if not added:
+            return ()
+        names, is_one = ", ".join(added), len(added) == 1
+        return (
+            f"until they are reloaded, {self.reload} are left out of queries that name the "
+            f"{'column' if is_one else 'columns'} {names}",
+        )
 
 
 def plan_apply(spec: AnyTableSpec, store: PinotClient) -> ApplyPlan:
@@ -65,7 +97,18 @@ def plan_apply(spec: AnyTableSpec, store: PinotClient) -> ApplyPlan:
     schema, table = store.get_schema(spec.name), held_config(spec, store)
     of_schema = Change("create", ()) if schema is None else _change(diff_schema(spec.schema_json, schema))
     of_table = Change("create", ()) if table is None else _change(diff_table(spec.table_json, table))
-    return ApplyPlan(spec, of_schema, of_table, tuple(_lasting(of_schema, of_table)))
+    lasting = tuple(_lasting(of_schema, of_table))
+    if not isinstance(spec, TableSpec) or schema is None or table is None:
+        return ApplyPlan(spec, of_schema, of_table, lasting)
+    recipe = recipe_of(spec)
+    changes: tuple[SpecChange, ...] = ()
+    if of_schema.differences or of_table.differences:
+        # Pinot fills in defaults: without a difference, a recipe of what it holds may differ all the same.
+        held = recipe_from(schema, table, spec.ingestion)
+        changes = spec_changes(held, recipe, spec.ingestion.assured_target)
+    return ApplyPlan(
+        spec, of_schema, of_table, lasting, changes, plan_reload(spec.name, recipe, changes, store)
+    )
 
 
 def refuse_unless_valid(plan: ApplyPlan, store: PinotClient) -> None:
@@ -74,9 +117,10 @@ def refuse_unless_valid(plan: ApplyPlan, store: PinotClient) -> None:
     :raises SpecError: the policy refuses a place that Pinot would reach because of them. Nothing was changed.
     :raises PinotError: Pinot would not accept them, or could not be asked. Nothing was changed.
     """
-    if plan.changes_nothing:
+    if plan.holds_configs:
         return
     _require_allowed(plan.spec)
+    _refuse_changes(plan)
     try:
         store.validate_table(plan.spec.schema_json, plan.spec.table_json)
     except PinotUnreachable:
@@ -89,8 +133,8 @@ def refuse_unless_valid(plan: ApplyPlan, store: PinotClient) -> None:
         ) from refusal
 
 
-def apply_plan(plan: ApplyPlan, store: PinotClient) -> None:
-    """Carry out a plan, the schema first, and read back what Pinot holds afterwards.
+def apply_plan(plan: ApplyPlan, store: PinotClient, on_progress: Progress = ignore_progress) -> None:
+    """Carry out a plan: schema, table config, reloads. Read back what Pinot holds afterwards.
 
     Pinot is first asked whether it would accept both. If this call created the schema and Pinot then refuses
     the table, the schema is deleted again: it would block the correction of itself.
@@ -100,12 +144,14 @@ def apply_plan(plan: ApplyPlan, store: PinotClient) -> None:
     """
     with recording(store, f"`pinot-assets tables apply {plan.spec.name}` does what is left") as pinot:
         refuse_unless_valid(plan, pinot)
-        left = _applied(plan, pinot)
-    if left:
-        raise SpecDrift(
-            f"Pinot accepted the configs of {plan.spec.name} but did not keep all of them:{_listed(left)}",
-            hint="this Pinot does not know these settings, or rewrites them: remove them from the spec",
-        )
+        if left := [] if plan.holds_configs else _applied(plan, pinot):
+            raise SpecDrift(
+                f"Pinot accepted the configs of {plan.spec.name} but did not keep all of them:"
+                + _listed(left),
+                hint="this Pinot does not know these settings, or rewrites them: remove them from the spec",
+            )
+        if isinstance(plan.spec, TableSpec) and plan.reload.segments:
+            carry_out(plan.reload, plan.spec.name, recipe_of(plan.spec), pinot, on_progress)
 
 
 def _applied(plan: ApplyPlan, store: PinotClient) -> list[SpecDifference]:
@@ -113,7 +159,7 @@ def _applied(plan: ApplyPlan, store: PinotClient) -> list[SpecDifference]:
     spec = plan.spec
     is_new = plan.schema.action == "create" and store.get_schema(spec.name) is None
     if plan.schema.action != "keep":
-        store.put_schema(spec.schema_json)
+        _write_schema(plan, store)
     try:
         if plan.table.action == "create":
             store.create_table(spec.table_json)
@@ -125,6 +171,25 @@ def _applied(plan: ApplyPlan, store: PinotClient) -> list[SpecDifference]:
         hints = filter(None, (refusal.hint, _schema_after(plan, is_new, store)))
         raise type(refusal)(refusal.what, why=refusal.why, hint="; ".join(hints) or None) from refusal
     return drift(spec, store)
+
+
+def _write_schema(plan: ApplyPlan, store: PinotClient) -> None:
+    """Create or update the schema. One that Pinot finds incompatible is replaced, because
+    `_refuse_changes` found that published segments allow it."""
+    schema = plan.spec.schema_json
+    try:
+        store.put_schema(schema)
+    except (SwitchStateUnknown, PinotUnreachable):
+        raise
+    except PinotError:
+        changes_columns = any(
+            one.path.startswith(_COLUMN) and one.in_pinot for one in plan.schema.differences
+        )
+        if not changes_columns or not isinstance(plan.spec, TableSpec):
+            raise
+        if store.get_realtime_config(plan.spec.name) is not None:
+            raise  # its consuming segments would keep the schema of before
+        store.replace_schema(schema)
 
 
 def _schema_after(plan: ApplyPlan, is_new: bool, store: PinotClient) -> str:
@@ -205,6 +270,20 @@ def _listed(differences: list[SpecDifference]) -> str:
     return "".join(f"\n  {difference}" for difference in differences)
 
 
+def _refuse_changes(plan: ApplyPlan) -> None:
+    """Check that published segments allow the changes.
+
+    :raises SpecError: one of them is refused.
+    """
+    refused = [change for change in plan.changes if change.verdict is Verdict.REFUSED]
+    if refused and plan.reload.of:
+        listed = "".join(f"\n  {change}" for change in refused)
+        raise SpecError(
+            f"{plan.spec.path}: published segments do not allow these changes; nothing was changed:{listed}",
+            hint="take them back, or write the table anew under another name",
+        )
+
+
 def _require_allowed(spec: AnyTableSpec) -> None:
     """Check schema and table config against the policy, for a spec from any origin.
 
@@ -271,8 +350,15 @@ def check_each(
     return [_tried(fate, partial(checked, fate.due)) if fate.due else fate for fate in fates]
 
 
-def apply_each(fates: Iterable[ApplyOutcome], store: PinotClient) -> list[ApplyOutcome]:
-    """Apply each plan that is due. Once Pinot does not answer any more, the rest is not tried."""
+def apply_each(
+    fates: Iterable[ApplyOutcome],
+    store: PinotClient,
+    on_progress: Callable[[str], Progress] = lambda _table: ignore_progress,
+) -> list[ApplyOutcome]:
+    """Apply each plan that is due. Once Pinot does not answer any more, the rest is not tried.
+
+    :param on_progress: returns what is called with the progress of one table's reloads.
+    """
     done: list[ApplyOutcome] = []
     gone = False
     for fate in fates:
@@ -281,7 +367,7 @@ def apply_each(fates: Iterable[ApplyOutcome], store: PinotClient) -> list[ApplyO
             outcome = replace(fate, error=PinotUnreachable("it was not tried", why="Pinot went away"))
         elif fate.due:
             try:
-                apply_plan(fate.due, store)
+                apply_plan(fate.due, store, on_progress(fate.name))
                 outcome = replace(fate, applied=True)
             except PinotAssetsError as error:
                 gone = isinstance(error, PinotUnreachable)

@@ -17,6 +17,7 @@ from pinot_assets.pinot.table_config import has_transforms, is_refresh, setting
 from pinot_assets.table_spec.blocks import pinot_json
 from pinot_assets.table_spec.blocks.audit import Audit, read_audit_block
 from pinot_assets.table_spec.blocks.dagster import DagsterSettings, read_dagster_block, stray_keys
+from pinot_assets.table_spec.blocks.index_notes import tree_notes
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion
 from pinot_assets.table_spec.blocks.ingestion_rules import Surroundings
 from pinot_assets.table_spec.blocks.pinot_code import code_problems, query_code_problems
@@ -178,6 +179,7 @@ class FileCheck:
         config, problems, notes = merge_block(root.at(_REALTIME), both[1], frozenset(self._refused))
         self.problems += problems
         self.notes += notes
+        self.notes += tree_notes(both[1])
         self._reach(both[0], config, partial(merged_from, root.at(_REALTIME), both[1]))
         if self.problems:
             return None

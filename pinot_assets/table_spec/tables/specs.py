@@ -17,7 +17,6 @@ from pinot_assets.core.installation_policy import Policy
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SourceError, SpecError
 from pinot_assets.pinot.table_config import setting
-from pinot_assets.segment.column.target import OLDEST
 from pinot_assets.segment.config.segment_spec import BUILD_INVERTED
 from pinot_assets.source import resolve_env
 from pinot_assets.table_spec.blocks.audit import Audit
@@ -26,7 +25,7 @@ from pinot_assets.table_spec.blocks.ingestion import FileIngestion, Mode
 from pinot_assets.table_spec.blocks.ingestion_rules import check_apart
 from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX, raw_table_name
 from pinot_assets.table_spec.yaml.document import Note, Problem, canonical_json, did_you_mean
-from pinot_assets.table_spec.yaml.values import AUTO, normalise_location
+from pinot_assets.table_spec.yaml.values import normalise_location
 
 NO_SPECS: Final = "run this in the folder of tables/, or name that with --tables or PINOT_ASSETS_TABLES"
 """What to do when no table spec is there."""
@@ -154,7 +153,7 @@ class TableSpec(TableFile):
             "missingColumn": self.ingestion.on_missing_column,
             "sql": [self.ingestion.engine, self.ingestion.filter, self.ingestion.transforms],
             # Servers may be upgraded during a session, and newer ones read all formats.
-            "minServer": OLDEST.release if self.ingestion.target == AUTO else self.ingestion.target,
+            "minServer": self.ingestion.assured_target,
             "schema": self.schema_json,
             "timeColumn": [segments.get("timeColumnName"), segments.get("timeType")],
             "table": {key: self.table_json.get(key) for key in _SHAPING_CONFIG}

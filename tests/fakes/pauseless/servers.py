@@ -264,10 +264,10 @@ def pauseless_cluster(
     home: Path, *, stored: bool = True, exporters: Exporters | None = None
 ) -> PauselessCluster:
     """Of the distribution that `PINOT_HOME` names if that can do it, else of what is on Maven Central."""
-    whole = bool(os.environ.get("PINOT_HOME")) and _release(jars.class_path("pinot")) >= (1, 4)
+    whole = bool(os.environ.get("PINOT_HOME")) and _release(jars.find_pinot().version) >= (1, 4)
     return (WholePauselessCluster if whole else PauselessCluster)(home, stored=stored, exporters=exporters)
 
 
-def _release(class_path: list[Path]) -> tuple[int, ...]:
-    """Of the Pinot there, its first two numbers."""
-    return tuple(map(int, jars.pinot_version(class_path).split(".")[:2]))
+def _release(version: str) -> tuple[int, ...]:
+    """Its first two numbers."""
+    return tuple(map(int, version.split(".")[:2]))

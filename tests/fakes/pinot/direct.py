@@ -33,6 +33,7 @@ class Inside:
         self, zookeeper: str, cluster: str, controller_url: str, door: ZookeeperDoor | None = None
     ) -> None:
         self._nodes = f"/{cluster}/PROPERTYSTORE/SEGMENT_LINEAGE"
+        self._ideal_states = f"/{cluster}/IDEALSTATES"
         self._segments = f"/{cluster}/PROPERTYSTORE/SEGMENTS"
         self._door = door
         self._zk = KazooClient(zookeeper, timeout=30)
@@ -61,6 +62,13 @@ class Inside:
             self._zk.create(path, json.dumps(record).encode())
         names = [",".join(sorted(side)) for side in (entry.segments_from, entry.segments_to)]
         record["listFields"][entry.id] = [*names, entry.state.value, str(entry.timestamp_ms)]
+        self._zk.set(path, json.dumps(record).encode())
+
+    def fix_time_boundary(self, table: str, boundary_ms: int) -> None:
+        """Set the time boundary in the ideal state, where `POST /tables/{table}/timeBoundary` puts it."""
+        path = f"{self._ideal_states}/{table}_OFFLINE"
+        record: JsonObject = json.loads(self._zk.get(path)[0])
+        record["simpleFields"]["HYBRID_TABLE_TIME_BOUNDARY"] = str(boundary_ms)
         self._zk.set(path, json.dumps(record).encode())
 
     def leave_metadata(self, table: str, output: Output) -> None:

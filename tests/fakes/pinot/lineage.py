@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import SwitchConflict
 from pinot_assets.pinot import Lineage, LineageEntry, LineageState, SegmentMetadata
+from pinot_assets.pinot.held_segment import HeldSegment
 from pinot_assets.pinot.lineage import why_not_start
 from pinot_assets.snapshot.receipt import Output
 
@@ -32,6 +33,9 @@ class FakeTable:
     :ivar has_node: whether a lineage was ever written; the first write checks no version.
     :ivar ending: entries whose end waits in the controller → their outputs as it will write them.
     :ivar routing: broker → what it routes to.
+    :ivar held: segment → what its servers hold of it.
+    :ivar stuck: segments that no server reloads.
+    :ivar fixed_boundary_ms: the time boundary that somebody set by hand.
     """
 
     config: JsonObject
@@ -43,6 +47,9 @@ class FakeTable:
     has_node: bool = False
     ending: dict[str, frozenset[str]] = field(default_factory=dict)
     routing: dict[str, frozenset[str]] = field(default_factory=dict)
+    held: dict[str, HeldSegment] = field(default_factory=dict)
+    stuck: set[str] = field(default_factory=set)
+    fixed_boundary_ms: int | None = None
 
     @property
     def lineage(self) -> Lineage:

@@ -32,6 +32,7 @@ from fakes.pinot.lineage import (
     without,
 )
 from fakes.pinot.releases import dialect_of
+from fakes.pinot.reloads import is_compatible, loaded_with
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import (
@@ -57,6 +58,7 @@ from pinot_assets.pinot import (
     StagedObjects,
 )
 from pinot_assets.pinot.client.data_table import DataTable
+from pinot_assets.pinot.held_segment import HeldSegment
 from pinot_assets.pinot.lineage import why_not_end, why_not_revert
 from pinot_assets.snapshot.receipt import Output
 
@@ -105,6 +107,9 @@ class FakePinot:
         self._slow_on: dict[tuple[str, str, str], int] = {}
         self.loaded_crcs: dict[tuple[str, str], int] = {}
         """(server, segment) → another CRC than the one that was pushed."""
+        self._jobs: dict[str, int] = {}
+        self._forgets_jobs = False
+        self._reloads_slowly: dict[str, int] = {}
         self.unaskable: SpecError | None = None
         """Why servers cannot be asked with the settings of this machine."""
 
@@ -164,6 +169,18 @@ class FakePinot:
         """Take `break_replica` back."""
         self._table(table).broken.remove((segment, server))
 
+    def reload_slowly(self, segment: str, looks: int) -> None:
+        """The next reload of the segment is over at the `looks`-th look at its job."""
+        self._reloads_slowly[segment] = looks
+
+    def forget_jobs(self) -> None:
+        """Pinot stores no job of reloads from now on, as 0.11 where two are stored at a time."""
+        self._forgets_jobs = True
+
+    def fail_to_load(self, table: str, segment: str) -> None:
+        """Servers keep the segment as it is when they are told to reload it."""
+        self._table(table).stuck.add(segment)
+
     def stop_server(self, server: str = SERVERS[0]) -> None:
         """The server is down, and ZooKeeper has noticed it."""
         self._stopped.add(server)
@@ -192,6 +209,10 @@ class FakePinot:
         """Write an entry into the lineage, as another controller does."""
         self._table(table).entries[entry.id] = entry
         self._table(table).has_node = True
+
+    def fix_time_boundary(self, table: str, boundary_ms: int) -> None:
+        """Set the time boundary by hand, as `POST /tables/{table}/timeBoundary` does."""
+        self._table(table).fixed_boundary_ms = boundary_ms
 
     def age_entry(self, table: str, entry_id: str, hours: float) -> None:
         """Make the last write of an entry's state so much longer ago."""
@@ -289,6 +310,55 @@ class FakePinot:
                 for name in names
             }
 
+    def held_segments(
+        self, table: str, names: Collection[str], servers: Collection[str]
+    ) -> Mapping[str, Mapping[str, HeldSegment]]:
+        with self._call("held_segments"):
+            fake_table = self._table(table)
+            return {
+                name: {
+                    server: fake_table.held[name]
+                    for server in SERVERS
+                    if server in servers
+                    and server not in self._stopped
+                    and name in fake_table.segments
+                    and fake_table.state(name, server) == "ONLINE"
+                }
+                for name in names
+            }
+
+    def needs_reload(self, table: str) -> bool | None:
+        with self._call("needs_reload"):
+            fake_table = self._table(table)
+            if not self._dialect.tells_what_to_reload:
+                return None
+            return any(
+                fake_table.held[name] != self._loaded(table, output)
+                for name, output in fake_table.segments.items()
+            )
+
+    def reload_segment(self, table: str, name: str) -> str:
+        with self._call("reload_segment"):
+            fake_table = self._table(table)
+            if name not in fake_table.segments:
+                raise PinotNotFound(f"no segment {name}")
+            if name not in fake_table.stuck:
+                fake_table.held[name] = self._loaded(table, fake_table.segments[name])
+            job = str(uuid.uuid4())
+            if not self._forgets_jobs:
+                self._jobs[job] = self._reloads_slowly.pop(name, 0)
+            return job
+
+    def ask_if_reloaded(self, job: str) -> bool:
+        with self._call("ask_if_reloaded"):
+            if job not in self._jobs:
+                raise PinotNotFound(f"no job {job}")
+            self._jobs[job] -= 1
+            return self._jobs[job] <= 0
+
+    def _loaded(self, table: str, output: Output) -> HeldSegment:
+        return loaded_with(self._schemas.get(table, {}), self._table(table).config, output.rows)
+
     def require_server_queries(self) -> None:
         with self._call("require_server_queries"):
             if self.unaskable is not None:
@@ -365,6 +435,7 @@ class FakePinot:
                 if halves and number >= len(new) // 2:
                     continue
                 fake_table.segments[output.segment] = output
+                fake_table.held[output.segment] = self._loaded(table, output)
                 fake_table.loading[output.segment] = self._slow.pop(output.segment, 0)
                 self._tell_brokers(table)
             if halves and new:
@@ -382,6 +453,9 @@ class FakePinot:
         if not names:
             raise ValueError("the list of segments to delete is empty")
         with self._call("delete_segments"):
+            locked = self._table(table).lineage.locked().intersection(names)
+            if locked and self._dialect.locks_deletes:
+                raise PinotError("the delete was refused", why=f"{sorted(locked)} are in a live entry")
             self._delete(table, names)
 
     # --- lineage ---------------------------------------------------------------------------------
@@ -473,6 +547,13 @@ class FakePinot:
 
     def put_schema(self, schema: JsonMapping) -> None:
         with self._call("put_schema"):
+            name = schema["schemaName"]
+            if not is_compatible(schema, self._schemas.get(name, {}), self._dialect):
+                raise PinotError(f"New schema: {name} is not backward-compatible with the existing schema")
+            self._schemas[name] = dict(schema)
+
+    def replace_schema(self, schema: JsonMapping) -> None:
+        with self._call("replace_schema"):
             self._schemas[schema["schemaName"]] = dict(schema)
 
     def delete_schema(self, name: str) -> None:
@@ -501,6 +582,10 @@ class FakePinot:
     def get_realtime_config(self, table: str) -> JsonObject | None:
         with self._call("get_realtime_config"):
             return self.realtime.get(table)
+
+    def fixed_time_boundary_ms(self, table: str) -> int | None:
+        with self._call("fixed_time_boundary_ms"):
+            return self._table(table).fixed_boundary_ms
 
     def create_table(self, config: JsonMapping) -> None:
         with self._call("create_table"):

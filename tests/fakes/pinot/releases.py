@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pinot_assets.pinot.versions import release
+from pinot_assets.pinot.versions import honours_lineage_settings, release
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,9 @@ class Dialect:
         deletes; its caller's deadline may be over by then.
     :ivar upload: end of the path of an upload of several segments.
     :ivar takes_batches: whether that one upload is all.
+    :ivar tells_what_to_reload: whether it says that a segment needs a reload.
+    :ivar fixed_in_schemas: what may not change in a field of a schema.
+    :ivar locks_deletes: whether it refuses a whole delete if a lineage entry locks one of its names.
     """
 
     version: str
@@ -24,6 +27,9 @@ class Dialect:
     forced_start_waits: bool
     upload: str
     takes_batches: bool
+    tells_what_to_reload: bool
+    fixed_in_schemas: tuple[str, ...]
+    locks_deletes: bool = False
 
     @property
     def server_version(self) -> str:
@@ -42,6 +48,8 @@ PINOT_0_11 = Dialect(
     forced_start_waits=True,
     upload="/v2/segments",
     takes_batches=False,
+    tells_what_to_reload=False,
+    fixed_in_schemas=("dataType", "singleValueField", "defaultNullValue", "maxLength"),
 )
 PINOT_1_5 = Dialect(
     "1.5.1",
@@ -49,9 +57,13 @@ PINOT_1_5 = Dialect(
     forced_start_waits=False,
     upload="/segments/batchUpload",
     takes_batches=True,
+    tells_what_to_reload=True,
+    fixed_in_schemas=("dataType", "singleValueField"),
 )
+PINOT_1_6 = replace(PINOT_1_5, version="1.6.0", locks_deletes=True)
 
 
 def dialect_of(version: str) -> Dialect:
-    """What a release speaks, as far as it was seen."""
-    return replace(PINOT_0_11 if release(version) < release("1.0") else PINOT_1_5, version=version)
+    """What a release speaks, as far as it was seen. A snapshot of a release counts as that release."""
+    known = PINOT_0_11 if release(version) < release("1.0") else PINOT_1_5
+    return replace(PINOT_1_6 if honours_lineage_settings(version) else known, version=version)

@@ -130,6 +130,34 @@ def test_a_partition_is_stale_until_queries_see_its_file(table: LocationTable) -
     assert table.shown() == ["d", "longer"]
 
 
+def test_a_table_is_unsynced_while_changes_wait_and_until_its_run_has_ended(table: LocationTable) -> None:
+    def shown() -> str:
+        return table.stale_statuses(table.name)[None]
+
+    table.write(F1="a")
+    table.publish()
+    assert shown() == "FRESH"
+    table.write(F1="longer")
+    assert operate(table, "health").success
+    assert shown() == "STALE"
+    table.publish()
+    assert shown() == "FRESH"
+
+    table.write(F1="a")
+    table.corrupt("F2")
+    assert not table.run().success
+    assert shown() == "STALE"
+    table.write(F2="b")
+    table.publish()
+    assert shown() == "FRESH"
+
+    assert operate(table, "rollback").success
+    assert shown() == "STALE"
+    assert operate(table, "resume").success
+    table.publish()
+    assert shown() == "FRESH"
+
+
 def test_what_a_rollback_brings_back_is_stale(table: LocationTable) -> None:
     table.write(F1="a", F2="b")
     table.publish()

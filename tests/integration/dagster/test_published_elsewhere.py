@@ -128,6 +128,7 @@ def test_each_way_in_which_a_table_can_be_is_told_within_a_tick(table: LocationT
 
     table.write(F2="b")
     assert told(table) == ("waiting", False, f"`pinot-assets run {name}`")
+    assert table.stale_statuses(name) == {None: "STALE"}, "it looks like one that is up to date"
 
     table.corrupt("F2")
     with driver(table) as outside:

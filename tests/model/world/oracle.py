@@ -65,12 +65,20 @@ class Work:
         :param ledger: what is published now.
         """
         built = {name: (c,) for name, c in self.contents.items() if name in self.listing}
+        if not built and self._only_touched(ledger):
+            return ledger
         if not all(name in built or self._stays(name, ledger) for name in self.listing):
             return None
         if self.mode == "append":
-            return {**ledger, **{name: (*ledger.get(name, ()), *c) for name, c in built.items()}}
+            # What is published already was built again: it replaces itself.
+            added = {n: c for n, c in built.items() if ledger.get(n, ())[-1:] != c}
+            return {**ledger, **{name: (*ledger.get(name, ()), *c) for name, c in added.items()}}
         stay = {n: c for n, c in ledger.items() if n in self.listing}
         return {**stay, **built}
+
+    def _only_touched(self, ledger: Ledger) -> bool:
+        """Nothing is built of files that have the published content, in a swap neither (E3)."""
+        return {name: (content,) for name, content in self.listing.items()} == dict(ledger)
 
     def _stays(self, name: str, ledger: Ledger) -> bool:
         return self.mode != "swap" and ledger.get(name, ())[-1:] == (self.listing[name],)

@@ -25,6 +25,7 @@ from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.outdated import RebuildRequest
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import is_ours
 from pinot_assets.snapshot.receipt import Output
@@ -48,6 +49,17 @@ Job = Callable[[Driver], object]
 def run(driver: Driver) -> TriggerReport:
     """The whole job, as Dagster runs it."""
     report = driver.trigger()
+    if report.result in (TriggerResult.STAGED, TriggerResult.FAILED):
+        _, findings = driver.audit()
+        if not any(f.blocks for f in findings):
+            driver.publish()
+    return report
+
+
+def rebuild(driver: Driver, files: str = "") -> TriggerReport:
+    """As `pinot-assets rebuild`."""
+    request = RebuildRequest(files)
+    report = driver.trigger_planned(driver.plan(request).planned.plan_basis.hash, request)
     if report.result in (TriggerResult.STAGED, TriggerResult.FAILED):
         _, findings = driver.audit()
         if not any(f.blocks for f in findings):

@@ -17,7 +17,7 @@ from pinot_assets.assets import overview
 from pinot_assets.assets.health import AssetEvent
 from pinot_assets.assets.keys import table_key
 from pinot_assets.assets.overview import ALL, CHECK, KEY, overview_definitions, overview_events
-from pinot_assets.assets.status import status_evaluation
+from pinot_assets.assets.status import status_events
 from pinot_assets.session.detect.table_status import StatusReport, TableCondition
 from pinot_assets.table_spec import AnyTableSpec, TableSpec, read_tables
 
@@ -51,7 +51,7 @@ def store(instance: dg.DagsterInstance, events: tuple[AssetEvent, ...]) -> tuple
 
 
 def record(instance: dg.DagsterInstance, spec: TableSpec, why: str = "") -> None:
-    store(instance, (status_evaluation(instance, spec, report(spec.name, STATES[spec.name], why)),))
+    store(instance, tuple(status_events(instance, spec, report(spec.name, STATES[spec.name], why))))
 
 
 def entries(events: tuple[AssetEvent, ...]) -> dict[str, object]:
@@ -87,7 +87,7 @@ def test_it_is_recorded_when_a_line_changes_and_not_before(
 def test_an_event_of_this_tick_counts_before_dagster_has_stored_it(
     instance: dg.DagsterInstance, specs: list[TableSpec]
 ) -> None:
-    fresh = (status_evaluation(instance, specs[0], report("fine", TableCondition.UP_TO_DATE)),)
+    fresh = tuple(status_events(instance, specs[0], report("fine", TableCondition.UP_TO_DATE)))
     events = overview_events(instance, specs[:1], fresh)
     assert entries(events) == {ALL: "1 table: 1 up to date"}
     (check,) = (event for event in events if isinstance(event, dg.AssetCheckEvaluation))

@@ -34,3 +34,15 @@ def test_the_table_spec_may_allow_the_one_and_refuse_the_other() -> None:
 def test_where_nothing_is_cut_nothing_is_said() -> None:
     assert [*cut_values({}, [])] == []
     assert [found.name for found in cut_values({"file:///a": {"c": Cut(1, 0)}}, [])] == ["cut_at_nul"]
+
+
+def test_times_that_are_replaced_are_counted_and_only_shown_unless_the_spec_says_otherwise() -> None:
+    lost = {"file:///a.csv": {"ts": Cut(0, 0, 2)}, "file:///b.csv": {"ts": Cut(out_of_time=1)}}
+    [shown] = cut_values(lost, [])
+    assert (shown.name, shown.blocks, shown.found, shown.of_data) == ("times_replaced", False, 3, True)
+    assert shown.message == (
+        "3 values were times before 1971 or after 2071 and became the column's default or the time of the "
+        "build: a.csv: ts 2 values; b.csv: ts 1 value"
+    )
+    [refused] = cut_values(lost, [CutCheck(check="times_replaced")])
+    assert refused.blocks

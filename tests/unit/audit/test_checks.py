@@ -14,7 +14,7 @@ from pinot_assets.audit.checks import (
     servers_answered,
     sources_unchanged,
 )
-from pinot_assets.errors import PinotUnreachable
+from pinot_assets.errors import PinotError, PinotUnreachable
 from pinot_assets.snapshot.receipt import Failure, Fingerprint, Output, Receipt
 
 A, B = (Output(name, crc, rows, "", 1, "", "") for name, crc, rows in (("a", 11, 3), ("b", 22, 5)))
@@ -132,6 +132,8 @@ def test_a_server_that_does_not_answer_is_named() -> None:
     finding = servers_answered(["s1", "s2"], {"s2": PinotUnreachable("no connection", why="refused")})
     assert (numbers(finding), finding.at_fault) == ((False, 2, 1), ())
     assert "s2 did not answer: no connection" in finding.message
+    finding = servers_answered(["s1"], {"s1": PinotError("refused with 403", hint="give it admin")})
+    assert "refused with 403 → give it admin" in finding.message
 
 
 def test_every_server_must_have_loaded_what_was_built() -> None:

@@ -18,6 +18,7 @@ from tools.docs.cli_page import commands
 
 ONE_TABLE = (
     "run flights",
+    "rebuild flights --dry-run",
     "status flights",
     "plan flights",
     "watch flights --once",

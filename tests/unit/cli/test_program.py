@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,6 +20,7 @@ import pytest
 import typer
 from fakes.project import ROOT
 from fakes.tables import write_table
+from py4j.java_gateway import GatewayClient
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
 from typer.testing import CliRunner
@@ -466,3 +471,29 @@ def test_each_help_is_short_to_ask_for_and_shows_no_type(words: tuple[str, ...])
     assert not re.search(r"<(bool|str|int|float|list)", short.stdout)
     if "COMMAND [ARGS]" in short.stdout:
         assert "Exits" not in short.stdout
+
+
+def test_a_call_to_a_jvm_that_is_gone_prints_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    """Py4J logs it in the root logger, before the error that the program prints as a sentence."""
+    root = logging.getLogger()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def hang_up() -> None:
+            with suppress(OSError):
+                while True:
+                    server.accept()[0].close()
+
+        threading.Thread(target=hang_up, daemon=True).start()
+        client = GatewayClient(port=server.getsockname()[1])
+        client.send_command("x\n")
+        assert [record.message for record in caplog.records] == ["Exception while sending command."]
+        caplog.clear()
+        root.addFilter(program.is_not_of_py4j)
+        try:
+            client.send_command("x\n")
+            root.warning("of somebody else")
+        finally:
+            root.removeFilter(program.is_not_of_py4j)
+        client.close()
+        server.shutdown(socket.SHUT_RDWR)
+    assert [record.message for record in caplog.records] == ["of somebody else"]

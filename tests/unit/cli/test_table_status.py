@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from fakes.tables import APPEND, SWAP, SYNC, write_table
 
-from pinot_assets.cli.table_status import TableCondition, status_of
+from pinot_assets.cli.first_query import FirstQuery
+from pinot_assets.cli.table_status import TableCondition, status_lines, status_of, status_values
 from pinot_assets.session.detect.observe import ListingComparison, Observation
 from pinot_assets.session.values.hold import NO_HOLD, Hold
+from pinot_assets.session.values.outdated import stored_recipe
 from pinot_assets.session.values.state import (
     AuditReceipt,
     Mode,
@@ -19,8 +21,9 @@ from pinot_assets.session.values.state import (
     PushKind,
     Session,
 )
-from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.receipt import Failure
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.receipt import Failure, Fingerprint, Output
+from pinot_assets.snapshot.recipes import with_recipe
 from pinot_assets.source import Unready
 
 PUBLISHED = Snapshot(1, "t_OFFLINE", "cp1-aaaaaa", Mode.SYNC, "entry", None, "", "", 1_700_000_000_000, ())
@@ -102,3 +105,26 @@ def test_trouble_that_lasts_and_a_session_that_was_given_up_have_failed_as_in_da
     lasting = replace(OPEN, trouble_since_ms=since_ms)
     assert state(tmp_path, session=lasting, failures=(GONE,)) is TableCondition.FAILED
     assert state(tmp_path, newest=GAVE_UP) is TableCondition.FAILED
+
+
+def test_files_of_an_older_table_spec_are_shown_with_what_to_do(tmp_path: Path) -> None:
+    recipes, revision = with_recipe((), stored_recipe(write_table(tmp_path, "t", APPEND)))
+    files = tuple(
+        PublishedFile(name, Fingerprint(1, 1), "h", 1, 0, "cp1", (output,), revision=revision)
+        for name in ("a", "b")
+        for output in (Output(name, 1, 1, "", 1, "", ""),)
+    )
+    snapshot = replace(PUBLISHED, files=files, recipes=recipes)
+    spec = write_table(tmp_path, "t", {**APPEND, "recordReader.prop.delimiter": ";"})
+    observation = Observation(Pointer(), None, (), {}, None, snapshot, NO_HOLD)
+    listing = ListingComparison(1, "", "", (), (), ("a",))
+    found = status_of(spec, observation, listing, None, None, NOW)
+    assert found.state is TableCondition.OUTDATED
+    rows = FirstQuery("SELECT 1", "pinot-assets query t", "http://console")
+    shown = [*status_lines(found, rows, NOW)]
+    waits, gone = [text for label, text in shown if label == "spec"]
+    assert waits.startswith("1 of 2 segments were built under revision 1 (now 2): rows changed by")
+    assert gone.endswith("the source lacks a")
+    assert ("", "pinot-assets rebuild t") in shown
+    values = status_values(found, rows)["tableSpec"]
+    assert (values["outdated"]["files"], values["sourceGone"]["files"]) == (1, 1)

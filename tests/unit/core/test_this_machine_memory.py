@@ -10,7 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pinot_assets.core.this_machine import machine_memory, take_memory_from_system
+from pinot_assets.core.this_machine import (
+    machine_memory,
+    take_memory_from_arrow,
+    take_memory_from_system,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +27,12 @@ def _as_before() -> Iterator[None]:
 def test_arrow_allocates_as_everything_else_does() -> None:
     take_memory_from_system()
     assert pa.default_memory_pool().backend_name == "system"
+
+
+def test_arrow_has_its_own_allocator_again_for_a_worker_that_reads_text() -> None:
+    take_memory_from_system()
+    take_memory_from_arrow()
+    assert pa.default_memory_pool().backend_name == "mimalloc"
 
 
 def test_arrow_converts_values_without_pandas_and_still_returns_what_is_of_pandas() -> None:

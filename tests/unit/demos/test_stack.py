@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import fcntl
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from fakes.project import ROOT
 from rich.console import Console
 
 from demos.stack import _turn
@@ -38,3 +41,48 @@ def test_who_waits_for_its_turn_says_so(tmp_path: Path, capsys: pytest.CaptureFi
     with _turn(tmp_path, Console(width=200)):
         clearing.communicate(timeout=10)
     assert f"another demo is at work in {tmp_path}" in capsys.readouterr().out
+
+
+def demos(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("PINOT_")}
+    return subprocess.run(
+        [sys.executable, "-m", "demos", *words],
+        cwd=folder,
+        env=environment | {"PYTHONPATH": str(ROOT), "PINOT_ASSETS_TABLES": str(ROOT / "tables")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("demo", ["story", "audit"])
+def test_a_demo_starts_the_release_that_is_named(tmp_path: Path, demo: str) -> None:
+    ended = demos(tmp_path, demo, "--pinot", "newest")
+    assert ended.returncode == 1
+    assert "'newest' is not a release of Apache Pinot" in ended.stdout
+    assert [*(tmp_path / ".pinot-assets").iterdir()] == []
+
+
+def test_the_realtime_demo_has_no_other_release(tmp_path: Path) -> None:
+    ended = demos(tmp_path, "realtime", "--pinot", "1.5.1")
+    assert ended.returncode == 2
+    assert "Kafka plug-in of 0.11.0" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "variable", "typed"),
+    [
+        (["demo"], "", "-m demos story"),
+        (["demo", "PINOT=1.5.1"], "", "-m demos story --pinot '1.5.1'"),
+        (["audit-demo", "PINOT=1.5.1"], "", "-m demos audit --pinot '1.5.1'"),
+        (["demo"], "/opt/pinot", "-m demos story"),
+    ],
+)
+def test_make_hands_the_release_of_its_command_line_on(words: list[str], variable: str, typed: str) -> None:
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("MAKE")}
+    command = ["make", "--dry-run", "--directory", str(ROOT), *words]
+    shown = subprocess.run(
+        command, env=environment | {"PINOT": variable}, capture_output=True, text=True, check=True
+    ).stdout
+    (line,) = (line for line in shown.splitlines() if "-m demos" in line)
+    assert line.rstrip().endswith(typed)

@@ -67,6 +67,14 @@ def test_an_open_entry_of_somebody_else() -> None:
     assert answer.numbers["entries_foreign"] == 1
 
 
+def test_an_open_entry_that_completes_itself() -> None:
+    own = entry(LineageState.IN_PROGRESS, {OLD}, {"merged_0"}, 3)
+    answer = lineage_clean(Lineage((replace(own, completes_itself=True),)), {OLD}, {OLD}, None)
+    assert not answer.passed
+    assert "autoCompleteLineageEntry" in answer.message
+    assert "until they are completed" in answer.next_step
+
+
 def test_an_open_entry_of_ours_without_its_session() -> None:
     lineage = Lineage((entry(LineageState.IN_PROGRESS, {OLD}, {NEW}),))
     answer = lineage_clean(lineage, {OLD, NEW}, {OLD}, None)

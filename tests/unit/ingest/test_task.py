@@ -471,3 +471,21 @@ def test_a_query_is_never_left_out(build_spec: BuildSpec, one_task: FileTask, tm
     assert failure.code == "BUILD"
     assert "SQL" in failure.reason
     assert not list((tmp_path / "staging").rglob("*.tar.gz"))
+
+
+def test_times_that_the_table_config_replaces_are_counted_beside_the_receipt(
+    tmp_path: Path, fakes: ModuleType, build_spec: BuildSpec
+) -> None:
+    ingestion = {"rowTimeValueCheck": True, "continueOnError": True, "segmentTimeValueCheck": False}
+    build_spec = replace(build_spec, table_config={**build_spec.table_config, "ingestionConfig": ingestion})
+    (tmp_path / "in" / "a.csv").write_text("name,count,at\na,1,0\nb,2,1577836800000\nc,3,-1\nd,4,\n")
+    task = fakes.tasks_of(build_spec)[0]
+    receipt = done(build_spec, task)
+    assert receipt.outputs[0].start_ms == 1_577_836_800_000
+    store = LocalObjectStore(parse_root((tmp_path / "staging").as_uri()))
+    lost = Staging(store).cut_values(build_spec.session, [receipt])
+    assert {uri: dict(one.columns) for uri, one in lost.items()} == {task.file.uri: {"at": Cut(0, 0, 2)}}
+    alone = {**build_spec.table_config, "ingestionConfig": {"rowTimeValueCheck": True}}
+    failure = build_file(replace(build_spec, table_config=alone, attempt=2), task)
+    assert isinstance(failure, Failure)
+    assert "Time column at holds 0, which does not lie within 1971-01-01 and 2071-01-01" in failure.reason

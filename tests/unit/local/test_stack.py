@@ -15,7 +15,8 @@ from typing import Any
 
 import psutil
 import pytest
-from fakes.toy_stack import Toy
+from fakes.apache_site import apache_site, files_of, packed
+from fakes.toy_stack import Toy, set_pinot, write_distribution
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import LocalStackError
@@ -225,14 +226,86 @@ def test_a_running_stack_is_not_repaired_with_another_version(
 ) -> None:
     toy.stack().up()
     kill(toy, "server-1")
-    other = tmp_path / "pinot-1.3.0"
-    (other / "lib").mkdir(parents=True)
-    (other / "lib" / "pinot-all-1.3.0-jar-with-dependencies.jar").touch()
-    monkeypatch.setenv("PINOT_HOME", str(other))
+    set_pinot(tmp_path / "pinot-1.3.0", monkeypatch)
     with pytest.raises(LocalStackError, match=r"is Pinot 1\.2\.3, not 1\.3\.0"):
         toy.stack().up()
     toy.stack().down()
     assert toy.stack().up().pinot_version == "1.3.0"
+
+
+def test_a_release_that_was_named_stays_until_the_data_are_deleted(
+    toy: Toy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PINOT_HOME")
+    for version in ("1.5.1", "1.4.0"):
+        write_distribution(toy.home / "cache" / "pinot" / f"apache-pinot-{version}-bin", version)
+    assert toy.stack().up(pinot="1.5.1").pinot_version == "1.5.1"
+    kill(toy, "server-1")
+    assert toy.stack().up().pinot_version == "1.5.1"
+    assert set(toy.pids()) == ALL
+    toy.stack().down()
+    assert toy.stack().up().pinot_version == "1.5.1"
+    assert toy.stack().up(pinot="1.5.1").pinot_version == "1.5.1"
+    with pytest.raises(LocalStackError, match=r"is Pinot 1\.5\.1, and not of --pinot 1\.4\.0") as raised:
+        toy.stack().up(pinot="1.4.0")
+    assert "local down" in str(raised.value.hint)
+    toy.stack().down()
+    assert toy.stack().up(pinot="1.4.0").pinot_version == "1.4.0"
+    toy.stack().purge()
+    record = load_record(toy.home)
+    assert record is None
+
+
+def test_a_release_is_fetched_from_the_sites_before_anything_starts(
+    toy: Toy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PINOT_HOME")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    progress = StartProgress(done=toy.reported.append)
+    with apache_site() as site:
+        own = stack.Stack(toy.home, cache=toy.home / "cache", progress=progress, sites=site.sites)
+        with pytest.raises(LocalStackError, match=r"there is no Pinot 1\.5\.1"):
+            own.up(pinot="1.5.1")
+        assert not toy.pids()
+        record = load_record(toy.home)
+        assert record is None, "what cannot be had is not remembered"
+        site.publish("1.5.1", packed("1.5.1", files_of("1.5.1")))
+        assert own.up(pinot="1.5.1").pinot_version == "1.5.1"
+    assert toy.reported[0] == "fetching Pinot 1.5.1 from Apache's sites (about 1 GB, once per user)"
+
+
+def test_pinot_home_and_a_release_are_two_pinots(toy: Toy, tmp_path: Path) -> None:
+    with pytest.raises(LocalStackError, match=r"--pinot 1\.5\.1 and PINOT_HOME name two Pinots") as raised:
+        toy.stack().up(pinot="1.5.1")
+    assert str(tmp_path / "pinot-1.2.3") in str(raised.value.why)
+    assert not toy.pids()
+
+
+def test_pinot_home_goes_before_a_release_that_was_named_earlier(
+    toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PINOT_HOME")
+    write_distribution(toy.home / "cache" / "pinot" / "apache-pinot-1.5.1-bin", "1.5.1")
+    toy.stack().up(pinot="1.5.1")
+    set_pinot(tmp_path / "pinot-1.3.0", monkeypatch)
+    kill(toy, "server-1")
+    with pytest.raises(LocalStackError, match=r"is Pinot 1\.5\.1, not 1\.3\.0"):
+        toy.stack().up()
+    toy.stack().down()
+    assert toy.stack().up().pinot_version == "1.3.0"
+    record = load_record(toy.home)
+    assert record is not None
+    assert record.pinot_release == ""
+
+
+def test_a_java_that_is_too_old_for_this_pinot_is_named_before_anything_starts(
+    toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_pinot(tmp_path / "pinot-1.6.0-SNAPSHOT", monkeypatch, java=25)
+    with pytest.raises(LocalStackError, match=r"Pinot 1\.6\.0-SNAPSHOT needs Java 25 or newer") as raised:
+        toy.stack().up()
+    assert "is version 17" in str(raised.value.why)
+    assert not toy.pids()
 
 
 @pytest.mark.parametrize(

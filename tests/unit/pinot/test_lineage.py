@@ -42,6 +42,16 @@ def test_visible(entries: list[LineageEntry], visible: str) -> None:
     assert Lineage(tuple(entries)).visible("abcd") == set(visible)
 
 
+@pytest.mark.parametrize(("mark", "marked"), [({"autoCompleteLineageEntry": True}, True), ({}, False)])
+def test_an_entry_that_completes_itself_is_told_from_others(mark: JsonObject, marked: bool) -> None:
+    """`SegmentLineage.toJsonObject` of Pinot's master: the key comes from the getter's name."""
+    told = {"segmentsFrom": ["a"], "segmentsTo": ["b"], "state": "IN_PROGRESS", "timestamp": 1, **mark}
+    lineage = Lineage.from_json({"lineageEntries": {"e": told}})
+    assert bool(lineage.open_and_self_completing()) is marked
+    done = Lineage.from_json({"lineageEntries": {"e": {**told, "state": "COMPLETED"}}})
+    assert not done.open_and_self_completing()
+
+
 sets = st.sets(st.sampled_from("abcdef")).map("".join)
 entries = st.lists(st.builds(entry, sets, sets, st.sampled_from(LineageState)), max_size=6)
 

@@ -193,6 +193,26 @@ def test_a_hybrid_table_is_told_where_the_border_moves(make_table: Any, monkeypa
     )
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_no_move_of_a_border_is_told_that_was_set_by_hand(
+    make_table: Any, monkeypatch: Any, known: bool
+) -> None:
+    world = make_table("sync", lambda config: None)
+    world.pinot.realtime[world.table] = {"tableType": "REALTIME"}
+    ends = iter([None, 1_700_000_000_000])
+    monkeypatch.setattr(
+        "pinot_assets.session.commit.one_switch.time_boundary_ms", lambda config, times: next(ends, None)
+    )
+    world.write("P1")
+    world.pinot.fix_time_boundary(world.table, 1_600_000_000_000)
+    if not known:
+        world.pinot.refuse_connection("fixed_time_boundary_ms")
+    world.run()
+    notes = [note for note in world.notes if "hybrid" in note]
+    assert all("set by hand to 2020-09-13 12:26:40 UTC and does not move" in note for note in notes)
+    assert len(notes) == known
+
+
 @pytest.mark.parametrize(("mode", "refused"), [("append", False), ("sync", False), ("swap", True)])
 def test_the_task_that_moves_a_stream_into_the_table_and_a_swap(
     make_world: Any, mode: str, refused: bool

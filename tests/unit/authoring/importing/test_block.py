@@ -13,6 +13,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from pinot_assets.authoring.importing.block import Secrets, block_of
+from pinot_assets.authoring.importing.relative_path import with_absolute_path
 from pinot_assets.authoring.importing.settings_found import FoundSettings, ImportNote
 from pinot_assets.cli.commands import new_specs
 from pinot_assets.cli.main import app
@@ -433,3 +434,68 @@ def test_a_relative_directory_counts_from_elsewhere_now(folder: Path, location: 
     assert [line["fate"] for line in told] == [fate]
     if fate == "to do":
         assert "absolute path" in told[0]["why"]
+
+
+@pytest.mark.parametrize(
+    ("job", "data", "base"),
+    [
+        ("job.yaml", "examples/rawdata", "."),  # started in the folder where it is imported, too
+        ("pinot/examples/air/job.yaml", "pinot/examples/rawdata", "pinot"),  # an example of the distribution
+        ("pinot/examples/air/job.yaml", "pinot/examples/air/examples/rawdata", "pinot/examples/air"),
+    ],
+)
+def test_a_relative_directory_of_a_job_is_found(folder: Path, job: str, data: str, base: str) -> None:
+    Path(data).mkdir(parents=True)
+    Path(job).parent.mkdir(parents=True, exist_ok=True)
+    Path(job).write_text(yaml.safe_dump({**JOB, "inputDirURI": "examples/rawdata", "pinotFSSpecs": []}))
+    shown = call("config.json", "--schema", "schema.json", "--job-spec", job, "--json")
+    answer = json.loads(shown.stdout)
+    [told] = [line for line in answer["keys"] if line["key"] == "inputDirURI"]
+    assert told["fate"] == "changed"
+    assert f"exists from {(folder / base).resolve()}" in told["why"]
+    block = yaml.safe_load(Path(answer["file"]).read_text())["fileIngestion"]
+    assert block["inputDirURI"] == str((folder / data).resolve())
+    assert block["output.segment.dir.uri"] == f"{block['inputDirURI']}-pinot-staging"
+
+
+def test_the_current_folder_comes_first_and_the_disks_own_is_not_searched(folder: Path) -> None:
+    for data in ("data", "pinot/data"):
+        Path(data).mkdir(parents=True)
+    Path("pinot/job.yaml").write_text(yaml.safe_dump({**JOB, "inputDirURI": "data", "pinotFSSpecs": []}))
+    shown = call("config.json", "--schema", "schema.json", "--job-spec", "pinot/job.yaml", "--json")
+    answer = json.loads(shown.stdout)
+    block = yaml.safe_load(Path(answer["file"]).read_text())["fileIngestion"]
+    assert block["inputDirURI"] == str((folder / "data").resolve())
+    ingestion = FoundSettings("job", {"inputDirURI": "tmp"}, {})
+    assert with_absolute_path(ingestion, folder / "job.yaml", folder, []) == ingestion  # there is a /tmp
+
+
+def test_of_several_tables_a_bad_one_stops_no_other(folder: Path) -> None:
+    whole = {"schema": SCHEMA, "offline": FILE_INGESTION}
+    other = {**whole, "offline": {**FILE_INGESTION, "tableName": "sea_OFFLINE"}}
+    Path("air.json").write_text(json.dumps(whole))
+    Path("broken.json").write_text("{")
+    Path("none.json").write_text(json.dumps({"tableName": "x"}))
+    Path("sea.json").write_text(json.dumps(other))
+    files = ["broken.json", "air.json", "none.json", "sea.json", "gone.json"]
+    shown = call(*files, "--json")
+    assert shown.exit_code == 1
+    answers = json.loads(shown.stdout)
+    assert [answer.get("from", answer.get("config")) for answer in answers] == [
+        *("broken.json", "FileIngestionTask", "none.json", "FileIngestionTask", "gone.json")
+    ]
+    assert "cannot be read as JSON" in answers[0]["error"]
+    assert {path.name for path in Path("tables").iterdir()} == {"air.yaml", "sea.yaml"}
+    again = call(*files)
+    assert again.exit_code == 1
+    assert again.stdout.count("not imported") == len(files)  # the two exist by now
+
+
+def test_what_belongs_to_one_table_is_not_taken_for_several(folder: Path) -> None:
+    refused = call("config.json", "config.json", "--job-spec", "job.yaml").exception
+    assert "belong to one table" in str(refused)
+    shown = call("--from-controller", "nowhere", "--from-controller", "air", "--json")
+    assert [answer.get("error") for answer in json.loads(shown.stdout)] == [
+        "Pinot has no OFFLINE table nowhere",
+        None,
+    ]

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.apache_site import pinot_jar
 from fakes.tables import write_table
-from typer.testing import CliRunner
+from fakes.toy_stack import Toy, write_distribution
+from typer.testing import CliRunner, Result
 
 from pinot_assets.cli import main
 from pinot_assets.cli.commands import local
 from pinot_assets.cli.commands.local import app
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import LocalStackError
+from pinot_assets.local import jars
 
 
 @pytest.fixture
@@ -97,6 +101,9 @@ class Pinot:
     def put_schema(self, schema: JsonMapping) -> None:
         self.schemas[str(schema["schemaName"])] = dict(schema)
 
+    def all_segments(self, table: str) -> frozenset[str]:
+        return frozenset()
+
     def validate_table(self, schema: JsonMapping, config: JsonMapping) -> None:
         pass
 
@@ -168,6 +175,40 @@ def test_an_error_is_one_clear_message_and_exit_code_1(
     assert "JAVA_HOME is /nowhere[17], which has no Java" in str(failed.exception)
     assert "unset JAVA_HOME" in (failed.exception.hint or "")
     assert "Traceback" not in failed.stderr
+
+
+def test_another_release_of_pinot(
+    toy: Toy, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = run("up", "--pinot", "1.5.1")
+    assert isinstance(refused.exception, LocalStackError)
+    assert "PINOT_HOME name two Pinots" in str(refused.exception)
+    monkeypatch.delenv("PINOT_HOME")
+    wrong = run("up", "--pinot", "newest")
+    assert "'newest' is not a release of Apache Pinot" in str(wrong.exception)
+    monkeypatch.setenv("PINOT_ASSETS_CACHE", str(toy.home / "cache"))
+    write_distribution(toy.home / "cache" / "pinot" / "apache-pinot-1.5.1-bin", "1.5.1")
+    assert "The stack is up (Pinot 1.5.1)." in run("up", "--pinot", "1.5.1").stdout
+
+
+def test_the_first_start_of_mavens_pinot_names_the_way_to_a_newer_one(
+    toy: Toy, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "--pinot" not in run("up").stdout
+    run("down", "--purge")
+    monkeypatch.delenv("PINOT_HOME")
+    cache = toy.home.with_name("cache")
+    monkeypatch.setenv("PINOT_ASSETS_CACHE", str(cache))
+    folder = jars._folder(jars.pom("pinot"), cache)
+    folder.mkdir(parents=True)
+    (folder / "000-pinot-tools-0.11.0.jar").write_bytes(pinot_jar("0.11.0"))
+    lines = run("up").stdout.splitlines()
+    assert lines[-3:] == [
+        "0.11.0 is the newest Pinot that Maven Central has whole. For a newer one:",
+        "  pinot-assets local down",
+        "  pinot-assets local up --pinot 1.5.1",
+    ]
+    assert "--pinot" not in run("up").stdout
 
 
 @pytest.mark.parametrize("command", ["up", "status", "down"])

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from model.world.lives import failed, lived, make_table, planned, remove, run_now, write
 from model.world.table import TABLE, ModelTable
+from model.world.table import run as trigger
 from typer.testing import CliRunner, Result
 
 from pinot_assets.cli.commands import run
 from pinot_assets.cli.main import app
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.errors import ListingFailed
-from pinot_assets.pinot import ServerDisk
+from pinot_assets.errors import ListingFailed, SwitchConflict
+from pinot_assets.pinot import LineageEntry, LineageState, ServerDisk
 from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.plan_report.rendering import SHOWN
 from pinot_assets.session.values.state import Owner
@@ -164,6 +165,18 @@ def test_a_plan_that_would_be_refused_says_so_and_what_to_do() -> None:
     told = json.loads(call(plan, "--json").stdout)
     assert "is paused" in told["refused"]
     assert "Turn it off" in told["hint"]
+
+
+def test_a_plan_and_a_run_stop_at_an_entry_that_completes_itself_before_anything_is_built() -> None:
+    table = make_table("sync")
+    write(A="A1")(table)
+    names = frozenset[str](), frozenset({"other"})
+    entry = LineageEntry("e-self", *names, LineageState.IN_PROGRESS, 0, completes_itself=True)
+    table.pinot.put_entry(TABLE, entry)
+    has(said(planned(table)), "refused model is paused: an open lineage entry completes itself: entry e-self")
+    error = table.start(trigger).process.error
+    assert isinstance(error, SwitchConflict)
+    assert not table.truth.open_session
 
 
 def test_who_holds_the_lease_is_told() -> None:

@@ -37,6 +37,9 @@ class Controller:
     def delete_schema(self, name: str) -> None:
         del self.schemas[name]
 
+    def all_segments(self, table: str) -> frozenset[str]:
+        return frozenset()
+
     def validate_table(self, schema: JsonMapping, config: JsonMapping) -> None:
         if config["tableName"] in self.refused:
             raise PinotError("POST /tableConfigs/validate was refused", why="no such tenant")

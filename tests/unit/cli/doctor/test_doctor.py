@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 import typer
+from fakes.apache_site import pinot_jar
+from fakes.toy_stack import write_distribution
 from typer.testing import CliRunner
 
 from pinot_assets.cli.doctor import doctor
@@ -58,7 +60,10 @@ def found(name: str) -> CheckResult:
 
 def fill_cache(cache: Path, *names: str) -> None:
     for name in names:
-        jars._folder(jars.pom(name), cache).mkdir(parents=True)
+        folder = jars._folder(jars.pom(name), cache)
+        folder.mkdir(parents=True)
+        if name == "pinot":
+            (folder / "000-pinot-tools-0.11.0.jar").write_bytes(pinot_jar("0.11.0"))
 
 
 def test_a_good_machine_passes_every_check_and_exits_0() -> None:
@@ -94,6 +99,32 @@ def test_java_11(executable: Executable, monkeypatch: pytest.MonkeyPatch) -> Non
     check = found("Java")
     assert check.pick(*OUTCOMES) == "fail"
     assert "Java 11 is too old" in check.message
+
+
+def test_the_pinot_that_is_here_and_the_java_that_it_needs(
+    executable: Executable, cache: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Pinot" not in {check.name for check in run_checks()}, "it still has to be fetched"
+    fill_cache(cache, "pinot")
+    assert found("Pinot").message == "the local stack has Pinot 0.11.0, which needs Java 11 or newer."
+    save_record(home, Record(pinot_release="1.5.1"))
+    check = found("Pinot")
+    assert check.pick(*OUTCOMES) == "warn"
+    assert "Pinot 1.5.1, which is not in the cache" in check.message
+    assert "pinot" not in found("Maven").message.lower().split("fetch")[-1], "Maven does not fetch this one"
+    write_distribution(cache / "pinot" / "apache-pinot-1.5.1-bin", "1.5.1", java=21)
+    check = found("Pinot")
+    assert check.pick(*OUTCOMES) == "fail"
+    assert "Pinot 1.5.1 needs Java 21 or newer" in check.message
+    executable("bin/java", "echo 'openjdk version \"21.0.2\"' >&2")
+    assert found("Pinot").passed
+
+
+def test_a_pinot_home_without_pinot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PINOT_HOME", str(tmp_path / "nothing"))
+    check = found("Pinot")
+    assert check.pick(*OUTCOMES) == "fail"
+    assert "which has no Apache Pinot" in check.message
 
 
 def test_spark_3_on_a_java_it_cannot_use(executable: Executable, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,9 @@ import pytest
 from rich.console import Console
 
 from pinot_assets.cli.doctor import environment as pinot
-from pinot_assets.errors import PinotAssetsError, PinotUnreachable, SpecError
+from pinot_assets.errors import PinotAssetsError, PinotError, PinotUnreachable, SpecError
 from pinot_assets.pinot import PinotConnection
+from pinot_assets.pinot.client.http import NoRights
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.pinot.versions import traits_of
 from pinot_assets.settings.environment import Settings
@@ -28,6 +29,7 @@ def show(monkeypatch: pytest.MonkeyPatch) -> Any:
         setting: str | None = None,
         lineage: Lineage | Exception = _EMPTY,
         unaskable: SpecError | None = None,
+        servers: dict[str, PinotError | None] | None = None,
     ) -> str:
         class Cluster:
             def __init__(self, connection: PinotConnection) -> None:
@@ -47,6 +49,14 @@ def show(monkeypatch: pytest.MonkeyPatch) -> Any:
             def require_server_queries(self) -> None:
                 if unaskable is not None:
                     raise unaskable
+
+            def instances(self) -> tuple[str, ...]:
+                return ("Broker_b_8099", *(servers or {}))
+
+            def ask_server(self, server: str, path: str) -> None:
+                assert path == "/tables"
+                if (error := (servers or {})[server]) is not None:
+                    raise error
 
             def controller_setting(self, name: str) -> str | None:
                 return setting
@@ -86,6 +96,15 @@ def test_servers_that_cannot_be_asked_are_told_with_what_to_do(show: Any) -> Non
         in text
     )
     assert "assertions of" not in show("1.5.1")
+
+
+def test_a_server_that_refuses_what_the_audit_asks_is_told_with_what_to_do(show: Any) -> None:
+    refusal = NoRights("GET http://s:8097/tables was refused with status 403", hint="give the user admin")
+    down = PinotUnreachable("no connection")
+    text = show("1.6.0", servers={"Server_1": down, "Server_2": refusal})
+    assert "no session will switch: Server_2: GET http://s:8097/tables was refused with status 403" in text
+    assert "give the user admin" in text
+    assert "no session will switch" not in show("1.6.0", servers={"Server_1": None, "Server_2": refusal})
 
 
 def test_a_controller_without_a_version(show: Any) -> None:

@@ -67,3 +67,18 @@ def test_no_row_is_lost_by_size(found: list[list[str]], desired: int, most: int)
     pieces = list(cut((pa.table({"x": pa.array(x, pa.string())}) for x in found), most, desired))
     assert [x for piece in pieces for x in piece["x"].to_pylist()] == [x for part in found for x in part]
     assert all(0 < piece.num_rows <= most for piece in pieces)
+
+
+def test_the_rows_of_one_segment_are_released_before_the_next_ones_are_read() -> None:
+    def source() -> Iterator[pa.Table]:
+        for n in range(10):
+            yield pa.table({"x": pa.array([n] * 100_000, pa.int64())})
+
+    before, most = pa.total_allocated_bytes(), 0
+    cuts = cut(source(), 5_000_000, 1_600_000)
+    while (piece := next(cuts, None)) is not None:
+        assert piece.num_rows == 200_000
+        most = max(most, pa.total_allocated_bytes() - before)
+        del piece
+        assert pa.total_allocated_bytes() - before < 1_600_000, "they are held while the segment is built"
+    assert 1_600_000 <= most < 3 * 800_000 + 10_000

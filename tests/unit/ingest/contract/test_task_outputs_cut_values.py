@@ -29,3 +29,11 @@ def test_one_of_a_newer_format_is_refused() -> None:
 def test_what_is_none_is_one_kind_of_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"count|format|object"):
         CutValues.from_bytes(text.encode())
+
+
+def test_replaced_times_are_a_key_only_if_there_are_some() -> None:
+    """An older release reads the other two keys; what it wrote stays as it is."""
+    written = CutValues({"ts": Cut(0, 0, 7), "name": Cut(1, 2)})
+    counts = json.loads(written.to_bytes())["columns"]
+    assert counts == {"name": {"maxLength": 2, "nul": 1}, "ts": {"maxLength": 0, "nul": 0, "time": 7}}
+    assert CutValues.from_bytes(written.to_bytes()) == written

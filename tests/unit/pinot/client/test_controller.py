@@ -11,6 +11,7 @@ import pytest
 
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import HttpPinotClient, Lineage, PinotConnection, Timeouts, http_client
+from pinot_assets.pinot.client.http import NoRights
 
 URL = "http://127.0.0.1:9000"
 GENERIC = {"code": 500, "error": "Failed to update the segment lineage during startReplaceSegments."}
@@ -409,6 +410,31 @@ def test_rows_as_each_server_loaded_them() -> None:
     found = pinot.cluster.rows_on_servers("t", ["a", "b", "c"], ["s1", "s2", "s3"])
     assert found == {"a": {"s1": 500}, "b": {}, "c": {}}
     assert pinot.cluster.rows_on_servers("t", ["a"], ["s2"]) == {"a": {}}
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_server_that_refuses_says_which_right_is_missing_there(status: int) -> None:
+    """Not the controller's hint: its user is known there, and has the rights that the controller asks for."""
+    refused = httpx.Response(status, text="Forbidden")
+    pinot = Pinot(
+        {
+            "GET /tables/t/idealstate": ok({"OFFLINE": {"a": {"s1": "ONLINE"}}, "REALTIME": None}),
+            "GET /instances/s1": ok({"hostName": "127.0.0.1", "port": "8098", "adminPort": 8081}),
+            "GET /tables/t_OFFLINE/segments/crc": refused,
+            "GET /tables/t_OFFLINE/segments/a/metadata": refused,
+            "GET /instance/diskUtilization": refused,
+        }
+    )
+    answers = [
+        pinot.cluster.crcs_on_servers("t", ["s1"])["s1"],
+        pinot.cluster.server_disks(["s1"])["s1"],
+    ]
+    with pytest.raises(NoRights) as raised:
+        pinot.cluster.rows_on_servers("t", ["a"], ["s1"])
+    for answer, route in zip([*answers, raised.value], ["crc", "diskUtilization", "metadata"], strict=True):
+        assert isinstance(answer, NoRights)
+        assert f"{route} was refused with status {status}" in answer.what
+        assert "permission admin in the server's access control" in (answer.hint or "")
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

@@ -241,6 +241,7 @@ EXAMPLES: dict[FormatLine, list[Example]] = {
         time("INT", "SIMPLE_DATE_FORMAT|yyyyMMddHHmm"),
         time("INT", "1:MILLISECONDS:EPOCH"),
     ],
+    FormatLine.ROW_TIMES: [ingestion(rowTimeValueCheck=True)],
     FormatLine.TRANSFORM: [
         transform("toEpochDays(at)"),
         transform("upper(concat(a, 'b'))"),
@@ -269,7 +270,6 @@ EXAMPLES: dict[FormatLine, list[Example]] = {
             ingestion(**{key: [{"x": "y"}]})
             for key in ("aggregationConfigs", "schemaConformingTransformerConfig")
         ),
-        ingestion(rowTimeValueCheck=True),
         indexing(aggregateMetrics=True),
         plain(dimension(transformFunction="x + 1")),
     ],

@@ -86,7 +86,6 @@ def test_all_problems_are_named_at_once() -> None:
             {"tableIndexConfig": {"segmentPartitionConfig": {"columnPartitionMap": {"c": {}}}}},
             "column c: partition metadata",
         ),
-        ({"ingestionConfig": {"rowTimeValueCheck": True}}, "rowTimeValueCheck"),
         ({"segmentsConfig": {"timeColumnName": "gone"}}, "column gone: the table's time column"),
     ],
 )

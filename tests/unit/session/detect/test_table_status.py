@@ -16,9 +16,10 @@ from pinot_assets.session.detect.table_status import (
     table_status,
     unknown_status,
 )
+from pinot_assets.session.values.outdated import OlderFiles, Outdated, RebuildNeed
 from pinot_assets.session.values.state import AuditReceipt, Mode, ObjectRef, Outcome, Owner, Session, State
-from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.receipt import Failure
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.receipt import Failure, Fingerprint, Output
 
 HOUR = 3_600_000
 NOW = 1_800_000_000_000
@@ -27,6 +28,9 @@ SNAPSHOT = Snapshot(1, "t", "cp1-aaaaaa", "SYNC", "e", None, "", "", NOW - 3 * H
 FINE = StatusFacts("t", SNAPSHOT)
 BAD = Failure("s3://b/F1.csv", 0, 1, "UNREADABLE", "it is no text")
 GONE = replace(BAD, code="VANISHED", reason="it has gone")
+OLD = PublishedFile("s3://b/F2.csv", Fingerprint(1, 1), "h", 1, 0, "cp1", (Output("s", 1, 1, "", 1, "", ""),))
+OLDER = Outdated(2, 5, (OlderFiles(1, (), True, (OLD,)),))
+NEED = RebuildNeed(OLDER, Outdated())
 SHUT = AuditReceipt(1, "0", False, NOW, "rows_as_read: 9 of 10 rows")
 SERVERS = replace(SHUT, waits=True)
 HOLDER = Owner("run", "host", 7, NOW)
@@ -44,6 +48,8 @@ def status(facts: StatusFacts) -> StatusReport:
         (replace(FINE, snapshot=None), TableCondition.NOT_PUBLISHED),
         (replace(FINE, changes=CHANGED), TableCondition.WAITING),
         (replace(FINE, is_held=True), TableCondition.HELD),
+        (replace(FINE, need=NEED), TableCondition.OUTDATED),
+        (replace(FINE, need=NEED, changes=CHANGED), TableCondition.WAITING),
         (replace(FINE, session=SESSION, failures=(BAD,)), TableCondition.FAILED),
         (replace(FINE, session=replace(SESSION, audit=SHUT)), TableCondition.FAILED),
         (replace(FINE, session=replace(SESSION, trouble_since_ms=NOW - HOUR)), TableCondition.FAILED),
@@ -109,6 +115,18 @@ def test_a_table_that_was_never_published_says_what_waits(files: int, words: str
     assert f"t was never published: {words} for a first run" in found.what
     assert found.served == "queries see nothing"
     assert found.command == "pinot-assets run t"
+
+
+def test_outdated_files_name_the_rebuild_and_those_without_a_source_come_first() -> None:
+    found = status(replace(FINE, need=NEED))
+    assert found.what.startswith("t: 1 of 5 segments were built under revision 1 (now 2)")
+    assert (found.command, found.runbook) == (
+        "pinot-assets rebuild t",
+        "segments-that-an-older-table-spec-built",
+    )
+    gone = status(replace(FINE, need=RebuildNeed(OLDER, OLDER)))
+    assert gone.what.endswith("cannot be built again, because the source lacks F2.csv")
+    assert status(replace(FINE, need=NEED, holder=HOLDER)).command == ""
 
 
 def test_nothing_is_to_be_done_while_a_run_works() -> None:

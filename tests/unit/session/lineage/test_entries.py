@@ -10,7 +10,7 @@ import pytest
 from fakes.pinot.memory import FakePinot
 from fakes.pinot.staged import EMPTY
 
-from pinot_assets.errors import SwitchConflict, SwitchStateUnknown
+from pinot_assets.errors import PinotError, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import LineageEntry, LineageState
 from pinot_assets.session.lineage.switch import Switcher
 from pinot_assets.session.stores.clients import TableClients
@@ -26,8 +26,8 @@ class SwitchedTable:
     :ivar settled: what was seen to have happened: the call, the entry.
     """
 
-    def __init__(self) -> None:
-        self.pinot = FakePinot()
+    def __init__(self, version: str = "1.5.1") -> None:
+        self.pinot = FakePinot(version=version)
         self.pinot.create_table({"tableName": "t_OFFLINE", "tableType": "OFFLINE"})
         self.settled: list[tuple[str, str]] = []
 
@@ -52,9 +52,11 @@ class SwitchedTable:
     def push(self, *names: str) -> None:
         self.pinot.push("t", [Output(name, 1, 1, "", 1, "", "") for name in names], staged=EMPTY)
 
-    def put(self, entry: str, segments_from: set[str], segments_to: set[str]) -> None:
+    def put(
+        self, entry: str, segments_from: set[str], segments_to: set[str], *, completes_itself: bool = False
+    ) -> None:
         names = frozenset(segments_from), frozenset(segments_to)
-        self.pinot.put_entry("t", LineageEntry(entry, *names, LineageState.IN_PROGRESS, 0))
+        self.pinot.put_entry("t", LineageEntry(entry, *names, LineageState.IN_PROGRESS, 0, completes_itself))
 
 
 @pytest.fixture
@@ -73,6 +75,55 @@ def test_r02_a_revert_that_lands_while_its_owner_is_waited_out_is_seen_before_th
         switcher.end(entry)
     assert "end_replace_segments" not in table.pinot.calls
     assert table.pinot.visible_segments("t") == {"a"}
+
+
+@pytest.mark.parametrize("names", [({"x"}, {"y"}), ({"a"}, {"b"})], ids=["of others", "with our names"])
+def test_nothing_is_started_while_an_open_entry_completes_itself(
+    table: SwitchedTable, names: tuple[set[str], set[str]]
+) -> None:
+    table.push("a", "x")
+    table.put("self", *names, completes_itself=True)
+    with pytest.raises(SwitchConflict, match=r"t is paused: .* completes itself") as refusal:
+        table.switcher().open_entry(SWITCH, "")
+    assert "self" in (refusal.value.why or "")
+    assert "without autoComplete" in (refusal.value.hint or "")
+    assert "start_replace_segments" not in table.pinot.calls
+
+
+def test_an_entry_that_completes_itself_keeps_an_end_from_being_sent(table: SwitchedTable) -> None:
+    table.push("a")
+    entry = table.pinot.start_replace_segments("t", ["a"], ["b"])
+    table.push("b")
+    table.put("self", set(), {"y"}, completes_itself=True)
+    with pytest.raises(SwitchConflict, match="completes itself"):
+        table.switcher().end(entry)
+    assert table.pinot.visible_segments("t") == {"a"}
+
+
+def test_a_locked_name_does_not_keep_the_others_from_being_deleted() -> None:
+    table = SwitchedTable("1.6.0")
+    table.push("a", "b", "held")
+    table.put("of others", {"held"}, {"merged"})
+    with pytest.raises(SwitchConflict, match="t keeps 1 segment that should be deleted: held") as refusal:
+        table.switcher().delete(["a", "b", "held", "gone"])
+    assert "lineage entry of others locks" in (refusal.value.why or "")
+    assert "2 others are deleted" in (refusal.value.why or "")
+    assert table.pinot.all_segments("t") == {"held"}
+    with pytest.raises(SwitchConflict, match="keeps 1 segment"):
+        table.switcher().delete(["held"])
+
+
+def test_a_delete_that_is_refused_for_another_reason_is_not_sent_again() -> None:
+    table = SwitchedTable("1.6.0")
+    table.push("a")
+    table.pinot.before("delete_segments", _refuse)
+    with pytest.raises(PinotError, match="no rights"):
+        table.switcher().delete(["a"])
+    assert table.pinot.calls.count("delete_segments") == 1
+
+
+def _refuse() -> None:
+    raise PinotError("no rights")
 
 
 def test_a_start_without_an_answer_is_not_taken_for_the_entry_that_it_was_to_replace(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from pinot_assets.session.values.hold import (
     NO_HOLD,
@@ -16,6 +17,7 @@ from pinot_assets.session.values.hold import (
 from pinot_assets.session.values.plan import Changes
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Fingerprint, SourceFile
+from pinot_assets.snapshot.recipes import StoredRecipe
 
 
 def version(n: int, size: int = 5) -> Fingerprint:
@@ -116,3 +118,26 @@ def test_what_is_published_from_the_source_is_let_go() -> None:
     found = after_publishing(hold, before, now)
     assert (set(found.files), found.removals) == ({"b", "c"}, ("q",))
     assert after_publishing(NO_HOLD, None, now) == NO_HOLD
+
+
+def revised(revision: int, **files: int) -> Snapshot:
+    """As `published`, of files that this revision built."""
+    made = published(**files)
+    rows = tuple(replace(f, version=f.fingerprint.token, revision=revision) for f in made.files)
+    return replace(made, files=rows, recipes=(StoredRecipe(revision, {}, {}),))
+
+
+def test_a_rollback_over_a_rebuild_holds_rebuilds_and_another_one_does_not() -> None:
+    old, rebuilt = revised(1, a=1, b=1), revised(2, a=1, b=1)
+    held = hold_of(rebuilt, rebuilt, old)
+    assert held == Hold({}, (), rebuilds=True)
+    assert not held.is_empty
+    assert not hold_of(old, old, revised(1, a=1)).rebuilds
+    assert not hold_of(revised(2, a=2), revised(2, a=2), revised(1, a=1)).rebuilds
+    assert hold_of(old, old, revised(1, a=1), held).rebuilds
+
+
+def test_other_files_that_are_published_do_not_end_the_hold_of_a_rebuild() -> None:
+    held = Hold({}, (), rebuilds=True)
+    assert after_publishing(held, revised(1, a=1), revised(2, a=1, b=1)).rebuilds
+    assert as_listed(held, changes({}, same="a"), reads("", [])).rebuilds

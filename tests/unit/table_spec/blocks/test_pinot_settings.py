@@ -22,6 +22,8 @@ PUSH = ("ingestionConfig", "batchIngestionConfig", "consistentDataPush")
 ENTRY = ("segmentsConfig", "lineageEntryCleanupRetentionPeriod")
 REPLACED = ("segmentsConfig", "replacedSegmentsRetentionPeriod")
 
+TEXT, FST, PROPERTY = ("indexes", "text", "fst"), ("indexes", "fst", "type"), ("properties", "fstType")
+
 
 def task(name: str) -> tuple[str, ...]:
     return ("task", "taskTypeConfigsMap", name)
@@ -33,6 +35,7 @@ def task(name: str) -> tuple[str, ...]:
         (PUSH, True, "only one program may write a table"),
         (PUSH, "true", "only one program may write a table"),
         (task("SegmentGenerationAndPushTask"), {}, "only one program may write a table"),
+        (task("MaterializedViewTask"), {"definedSQL": "SELECT a FROM b"}, "a view of another one"),
         (ENTRY, "59m", "shorter than a switch may take"),
         (ENTRY, "0d", "shorter than a switch may take"),
         (ENTRY, "soon", "not a period"),
@@ -87,9 +90,25 @@ def test_accepted_and_said(path: tuple[str, ...], value: object, told: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("config", "path"),
+    [
+        (laid(("tableIndexConfig", "fstindexType"), "NATIVE"), ("tableIndexConfig", "fstindexType")),
+        ({"fieldConfigList": [laid(TEXT, "native")]}, ("fieldConfigList", 0, *TEXT)),
+        ({"fieldConfigList": [{}, laid(FST, "NATIVE")]}, ("fieldConfigList", 1, *FST)),
+        ({"fieldConfigList": [laid(PROPERTY, "native")]}, ("fieldConfigList", 0, *PROPERTY)),
+    ],
+)
+def test_a_native_text_or_fst_index_is_told(config: JsonObject, path: tuple[str | int, ...]) -> None:
+    (found,) = bearings(config)
+    assert (found.path, found.fix) == (path, None)
+    assert "Pinot after 1.5.1 has only Lucene's" in found.text
+
+
+@pytest.mark.parametrize(
     "config",
     [
         {},
+        {"fieldConfigList": [laid(TEXT, "LUCENE"), None, "text"]},
         laid(PUSH, False),
         laid(task("RefreshSegmentTask"), {}),
         {"segmentsConfig": "1d", "task": ["MergeRollupTask"], "ingestionConfig": None},

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pinot_assets.ingest.formats.read import check_reader
-from pinot_assets.table_spec.blocks.ingestion import SINGLE_CHARACTER
+from pinot_assets.table_spec.blocks.ingestion import DEFAULT_SEGMENT_BYTES, SINGLE_CHARACTER
 
 FEW = {"ingestionMode": "append"}
 
@@ -35,6 +35,9 @@ FEW = {"ingestionMode": "append"}
         ({"minServer": 1.5}, "target", "1.5"),
         ({"writeFor": "1.5.1"}, "known_target", "1.5.1"),
         ({}, "known_target", "1.6"),
+        ({}, "on_spec_change", "ask"),
+        ({"onSpecChange": "Rebuild"}, "on_spec_change", "rebuild"),
+        ({}, "assured_target", "0.11"),
         ({}, "min_file_age_sec", 0),
         ({"minFileAgeSec": "30"}, "min_file_age_sec", 30),
         ({"settleSeconds": "90"}, "settle_seconds", 90),
@@ -50,6 +53,11 @@ FEW = {"ingestionMode": "append"}
         ({"partitionGroup": "hash:100000"}, "partition_group", "hash:100000"),
         ({"partitionGroup": "regex:/(?:y|d)=([0-9]+)/"}, "partition_group", "regex:/(?:y|d)=([0-9]+)/"),
         ({"maxNumRecordsPerSegment": "1000"}, "max_rows_per_segment", 1000),
+        ({}, "segment_bytes", DEFAULT_SEGMENT_BYTES),
+        ({"maxNumRecordsPerSegment": "5000000"}, "segment_bytes", None),
+        ({"maxNumRecordsPerSegment": "9", "desiredSegmentSize": "1g"}, "segment_bytes", 1 << 30),
+        ({"desiredSegmentSize": "1g"}, "segment_bytes", 1 << 30),
+        ({}, "desired_segment_bytes", None),
         ({"desiredSegmentSize": "1.5m"}, "desired_segment_bytes", 1572864),
         ({"desiredSegmentSize": "500"}, "desired_segment_bytes", 500),
         ({"desiredSegmentSize": "1GB"}, "desired_segment_bytes", 1 << 30),
@@ -238,6 +246,7 @@ def test_swap_is_enough_by_itself(folder):
         ),
         ({"maxBadRows": "101%"}, "maxBadRows", "is above 100%", ""),
         ({"maxBadRows": "-1"}, "maxBadRows", "neither a number of rows nor a percentage", ""),
+        ({"onSpecChange": "reload"}, "onSpecChange", "is not one of ask, rebuild", ""),
         ({"onMissingColumn": "skip"}, "onMissingColumn", "is not one of null, fail", ""),
         ({"schedule": "${CRON}"}, "schedule", "environment", ""),
         ({"scheduleTimezone": "Berlin"}, "scheduleTimezone", "not a time zone", ""),
@@ -335,7 +344,9 @@ def test_headers_that_the_readers_take(folder, block):
     assert folder.problems(block) == []
 
 
-@pytest.mark.parametrize("mode", [{"ingestionMode": "sync"}, {"consistentPushSwapEnabled": "true"}])
+@pytest.mark.parametrize(
+    "mode", [{"ingestionMode": "sync"}, {"consistentPushSwapEnabled": "true"}, {"onSpecChange": "rebuild"}]
+)
 def test_modes_that_replace_need_a_refresh_table(folder, mode):
     (problem,) = folder.problems(
         mode,
@@ -347,6 +358,11 @@ def test_modes_that_replace_need_a_refresh_table(folder, mode):
     assert "segmentIngestionType: REFRESH" in (problem.fix or "")
 
 
+def test_a_swap_has_no_use_for_on_spec_change(folder):
+    notes = folder.notes({"consistentPushSwapEnabled": "true", "onSpecChange": "rebuild"})
+    assert "a swap builds all files" in notes["fileIngestion.onSpecChange"]
+
+
 def with_functions(whole):
     transforms = [{"columnName": "flight", "transformFunction": "plus(distance, 1)"}]
     whole["table"]["ingestionConfig"]["transformConfigs"] = transforms
@@ -356,10 +372,12 @@ def with_filter(whole):
     whole["table"]["ingestionConfig"]["filterConfig"] = {"filterFunction": "distance > 5"}
 
 
-def test_avro_by_spark_fails_without_spark_avro_and_the_note_says_how_to_give_it(folder):
+def test_avro_needs_no_jar_for_sql_wherever_the_files_are(folder):
     note = folder.notes({"inputFormat": "avro"}, change=with_functions)["fileIngestion"]
-    assert "the run fails unless spark-avro" in note
-    assert "spark.jars.packages" in note
+    assert "no jar is needed" in note
+    assert "spark-avro" not in note
+    block = {"inputFormat": "avro", "inputDirURI": "gs://lake/in"}
+    assert [p for p in folder.problems(block, change=with_functions) if "not set up for" in p.reason] == []
 
 
 @pytest.mark.parametrize("change", [with_functions, with_filter])

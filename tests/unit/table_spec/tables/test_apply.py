@@ -37,6 +37,9 @@ class Controller:
         self.writes.append("delete schema")
         del self.schemas[name]
 
+    def all_segments(self, table: str) -> frozenset[str]:
+        return frozenset()
+
     def validate_table(self, schema: JsonMapping, config: JsonMapping) -> None:
         assert schema["schemaName"] == config["tableName"]
         self._may("validate_table")

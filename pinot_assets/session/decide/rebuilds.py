@@ -1,0 +1,190 @@
+"""Which published files a run builds again because another revision of the table spec built them.
+
+They become ordinary rows of its plan. The published version of such a file is in the source, so that nothing
+but the recipe differs. Only reads. Source: docs/design/session.md#rebuilds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from pinot_assets.core.stored_format import FIRST
+from pinot_assets.core.text import plural
+from pinot_assets.errors import RebuildRefused
+from pinot_assets.pinot.table_config import is_refresh
+from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.values.hold import Hold, without_held
+from pinot_assets.session.values.outdated import (
+    NO_NEED,
+    RebuildNeed,
+    RebuildRequest,
+    names_of,
+    need_of,
+    outdated,
+)
+from pinot_assets.session.values.plan import Changes, Plan, RowStatus
+from pinot_assets.session.values.state import Mode, PushKind
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, files_among
+from pinot_assets.snapshot.receipt import SourceFile
+from pinot_assets.snapshot.recipes import revision_of
+from pinot_assets.source.file_patterns import compile_pattern, path_of_uri
+from pinot_assets.table_spec.changes.spec_changes import needs_one_switch
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilds:
+    """What is outdated, and what of it the run builds again.
+
+    :ivar chosen: as listed, sorted by URI.
+    """
+
+    need: RebuildNeed = NO_NEED
+    chosen: tuple[SourceFile, ...] = ()
+
+
+def find_rebuilds(
+    context: TriggerContext,
+    changes: Changes,
+    hold: Hold,
+    current: Snapshot | None,
+    plan: Plan | None,
+) -> Rebuilds:
+    """Return what is outdated and what a run builds again.
+
+    :param changes: all, also what the hold of a rollback keeps out.
+    :param plan: the open session's newest plan, None without one.
+    :raises RebuildRefused: the run is asked for a rebuild, and the table cannot have one; or segments that no
+        query can combine would be visible together.
+    """
+    request = context.rebuild
+    if request is not None:
+        _require_possible(context, hold, current)
+    if current is None or context.mode is Mode.SWAP:
+        return Rebuilds()
+    free = without_held(changes, hold)
+    other = {file.uri for file in (*changes.new, *changes.rewritten)}
+
+    def is_same(uri: str) -> bool:
+        return uri in changes.listed and uri not in other
+
+    replaced = set() if context.mode is Mode.APPEND else {*free.deleted, *(f.uri for f in free.rewritten)}
+    found = outdated(context.spec, current)
+    need = _in_pinot(context, need_of(found, current, is_same, replaced))
+    uris = _begun(plan, changes, current) if plan is not None else set()
+    if request is not None and request.files:
+        uris |= _asked_for(context, request, current)
+    elif request is not None or (context.spec.ingestion.on_spec_change == "rebuild" and not hold.rebuilds):
+        uris |= {file.uri for file in need.possible.files}
+    chosen = {uri for uri in uris if is_same(uri)}
+    if chosen or free.new or free.rewritten:
+        _require_one_switch(context, need, chosen)
+    return Rebuilds(need, tuple(changes.listed[uri] for uri in sorted(chosen)))
+
+
+def file_pattern(text: str) -> str:
+    """Return the pattern that a person gave for files, with its syntax: `a/*.csv` means `glob:**/a/*.csv`."""
+    return text if text.lower().startswith(("glob:", "regex:")) else f"glob:**/{text.removeprefix('/')}"
+
+
+def _require_possible(context: TriggerContext, hold: Hold, current: Snapshot | None) -> None:
+    table = context.table
+    if current is None:
+        raise RebuildRefused(
+            f"{table} has never been published", hint=f"`pinot-assets run {table}` publishes its files"
+        )
+    if context.mode is Mode.SWAP:
+        raise RebuildRefused(
+            f"{table} is a swap table, which has no rebuild",
+            why="each of its sessions builds all files, and begins one as soon as the table spec has changed",
+            hint=f"`pinot-assets run {table}`",
+        )
+    if not is_refresh(context.read_table_config()):
+        raise RebuildRefused(
+            f"files of {table} cannot be built again",
+            why="Pinot deletes at once what is replaced in an APPEND table, so there would be no way back",
+            hint="write segmentIngestionType: REFRESH in batchIngestionConfig, and apply it",
+        )
+    if context.lease.pointer.format == FIRST:
+        raise RebuildRefused(
+            f"files of {table} cannot be built again",
+            why="its stored state is of format 1, which cannot say what built a file",
+            hint=f"`pinot-assets state upgrade {table}`",
+        )
+    if hold.rebuilds:
+        raise RebuildRefused(
+            f"files of {table} are not built again",
+            why="a rollback took a rebuild back, and holds it",
+            hint=f"`pinot-assets resume {table}` ends the hold",
+        )
+
+
+def _require_one_switch(context: TriggerContext, need: RebuildNeed, chosen: Collection[str]) -> None:
+    """Require that segments which one query cannot combine are never visible together.
+
+    :param chosen: files that the run builds again, beside new and rewritten ones.
+    """
+    whole = [
+        one for part in (need.possible, need.gone) for one in part.older if needs_one_switch(one.changes)
+    ]
+    files = [file for one in whole for file in one.files if file.outputs]
+    if not files:
+        return
+    gone = {id(file) for file in need.gone.files}
+    table, names = (
+        context.table,
+        ", ".join(dict.fromkeys(c.column for o in whole for c in o.changes if c.column)),
+    )
+    what = f"{table} publishes nothing: the type of {names} was changed"
+    combine = "one query cannot combine segments of before and of now on a server"
+    if lacking := [file for file in files if id(file) in gone]:
+        raise RebuildRefused(
+            what,
+            why=f"{combine}, and the source lacks {names_of(lacking, 3)}",
+            hint="put these files back into the source, or undo the change of the table spec",
+        )
+    if context.push is PushKind.PLAIN:
+        raise RebuildRefused(
+            what,
+            why=f"{combine}, and a plain push shows file after file",
+            hint="set consistentPushEnabled, or undo the change of the table spec",
+        )
+    if any(file.uri not in chosen for file in files):
+        raise RebuildRefused(
+            what,
+            why=f"{combine}, so all {plural(len(files), 'file')} of before have to come in one switch",
+            hint=f"`pinot-assets rebuild {table}` builds them again, with the changed files; or undo the "
+            "change of the table spec",
+        )
+
+
+def _asked_for(context: TriggerContext, request: RebuildRequest, current: Snapshot) -> set[str]:
+    """Return the files that the request names and that another revision built, or an unknown one."""
+    now, is_there = revision_of(current.recipes, context.recipe), _ask_pinot(context)
+    older = [uri for uri, file in current.ledger.items() if file.revision != now and is_there(file)]
+    named = compile_pattern(file_pattern(request.files)).those_of([path_of_uri(uri) for uri in older])
+    return {uri for uri, is_named in zip(older, named, strict=True) if is_named}
+
+
+def _begun(plan: Plan, changes: Changes, current: Snapshot) -> set[str]:
+    """Return the files that the open session began to build again: it planned their published version."""
+    planned = {row.uri: row.planned for row in plan.rows if row.status is not RowStatus.GONE}
+    newest = {file.uri: file.fingerprint for file in files_among(current.files, planned.keys())}
+    return {u for u, version in newest.items() if planned[u] in (version, changes.touched.get(u))}
+
+
+def _in_pinot(context: TriggerContext, need: RebuildNeed) -> RebuildNeed:
+    """Return what Pinot still has: its retention may have expired the segments of a file."""
+    if not need.is_any:
+        return need
+    is_there = _ask_pinot(context)
+    of_pinot = (
+        found.only([file for file in found.files if is_there(file)]) for found in (need.possible, need.gone)
+    )
+    return RebuildNeed(*of_pinot)
+
+
+def _ask_pinot(context: TriggerContext) -> Callable[[PublishedFile], bool]:
+    """Return whether a file has a visible segment, or had none when it was built."""
+    visible = context.pinot.visible_segments(context.table)
+    return lambda file: not file.outputs or any(o.segment in visible for o in file.outputs)

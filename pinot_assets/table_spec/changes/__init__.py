@@ -1,0 +1,1 @@
+"""What built a segment, and what a change of the spec means for it. Pure: no I/O."""
