@@ -14,10 +14,10 @@ ON_PINOT := $(if $(filter command,$(firstword $(origin PINOT))),--pinot '$(PINOT
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo realtime-demo audit-demo evolve-demo test test-all oracle ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster bench-cli bench-location bench-memory bench-small simulate-demo docs check dev down lock audit-deps smoke smoke-lowest sbom release clean
+.PHONY: help install demo realtime-demo audit-demo evolve-demo test test-all oracle oracle-1.6 ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster bench-cli bench-location bench-memory bench-small simulate-demo docs check dev down lock audit-deps smoke smoke-lowest sbom release clean
 
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9.-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(DONE) ## Install the locked dependencies and this package into .venv
 
@@ -56,6 +56,9 @@ mutants: $(DONE) ## Plant 60 defects, one at a time, and count how many of them 
 
 oracle: $(DONE) ## Compare 500 generated tables with Pinot's own builder, byte for byte (ten minutes)
 	@ORACLE_EXAMPLES=500 $(BIN)/pytest tests/oracle
+
+oracle-1.6: $(DONE) ## Compare with the builder of a compiled source of Pinot 1.6, named by PINOT_ORACLE_HOME (ten minutes)
+	@ORACLE_EXAMPLES=500 $(BIN)/pytest tests/oracle/newest_source.py tests/oracle/test_generated_tables.py
 
 postgres-test: $(DONE) ## Run one table with Dagster on Postgres (needs Debian's package postgresql)
 	@$(BIN)/pytest tests/postgres/whole_run.py

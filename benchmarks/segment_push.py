@@ -106,7 +106,7 @@ class Bench:
         :param size: bytes of each tar, about.
         """
         config, schema = _table("staged")
-        spec = SegmentSpec.from_pinot(schema, config, min_server="0.11")
+        spec = SegmentSpec.from_pinot(schema, config, write_for="0.11")
         noise = np.random.default_rng(count).integers(0, 256, (10, size // 10), dtype=np.uint8)
         rows = pa.table({"id": range(10), "body": [line.tobytes() for line in noise]})  # gzip gains nothing
         outputs = []

@@ -27,7 +27,7 @@ def build(job: JsonObject) -> None:
         table_config=job["tableConfig"], input_format=job["format"], reader={},
         source_uri=Path(job["in"]).as_uri(), source_props={}, staging_uri=f"{root}/session",
         segments_uri=f"{root}/segments", staging_props={}, max_rows_per_segment=1 << 40,
-        min_server="0.11", policy=UNLIMITED, query=query if query.expressions else None,
+        write_for="0.11", policy=UNLIMITED, query=query if query.expressions else None,
     )  # fmt: skip
     listed = open_store(spec.source_uri, {}, UNLIMITED).list()
     tasks = [FileTask(SourceFile(info.uri, info.fingerprint), n) for n, info in enumerate(listed)]

@@ -60,7 +60,7 @@ def ours(job: JsonObject) -> int:
         table_config=job["tableConfig"], input_format="parquet", reader={},
         source_uri=Path(job["in"]).as_uri(),
         source_props={}, staging_uri=f"{root}/session", segments_uri=f"{root}/segments", staging_props={},
-        max_rows_per_segment=1 << 40, min_server="1.5.1", policy=UNLIMITED,
+        max_rows_per_segment=1 << 40, write_for="1.5.1", policy=UNLIMITED,
     )  # fmt: skip
     listed = open_store(order.source_uri, {}, UNLIMITED).list()
     tasks = [FileTask(SourceFile(info.uri, info.fingerprint), n) for n, info in enumerate(listed)]

@@ -63,7 +63,7 @@ def build(folder: Path, job: Path) -> None:
         schema=values["schema"], table_config=values["tableConfig"], input_format="csv", reader={},
         source_uri=folder.as_uri(), source_props={}, staging_uri=f"{root}/staging/session",
         segments_uri=f"{root}/staging/segments", staging_props={},
-        max_rows_per_segment=ingestion.max_rows_per_segment, min_server=ingestion.min_server,
+        max_rows_per_segment=ingestion.max_rows_per_segment, write_for=ingestion.known_target,
         policy=UNLIMITED, desired_segment_bytes=ingestion.segment_bytes,
     )  # fmt: skip
     (info,) = open_store(spec.source_uri, {}, UNLIMITED).list()

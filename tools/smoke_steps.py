@@ -112,7 +112,7 @@ def build_a_segment() -> None:
         segments_uri=(staging / "segments").as_uri(),
         staging_props={},
         max_rows_per_segment=ROWS,
-        min_server=table.ingestion.min_server,
+        write_for=table.ingestion.known_target,
         policy=table.policy,
     )
     built: list[Receipt | Failure] = []

@@ -137,9 +137,7 @@ def _heartbeat(build_spec: BuildSpec, task: FileTask) -> Heartbeat:
 
 def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, signs: Heartbeat) -> Receipt:
     started = time.monotonic()
-    spec = SegmentSpec.from_pinot(
-        build_spec.schema, build_spec.table_config, min_server=build_spec.min_server
-    )
+    spec = SegmentSpec.from_pinot(build_spec.schema, build_spec.table_config, write_for=build_spec.write_for)
     local = folder / "source"
     read, sha256 = fetch(build_spec, task.file.uri, local)
     signs.worked()
@@ -282,6 +280,7 @@ def _stage(
             "pinotAssets.file": task.file.uri,
             "pinotAssets.session": build_spec.session,
             "pinotAssets.version": version_text(read),
+            "pinotAssets.writtenFor": spec.target.release,
         },
     )
     signs.worked()

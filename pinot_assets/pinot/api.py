@@ -191,6 +191,13 @@ class PinotClient(Protocol):
         :raises PinotNotFound: no such table.
         """
 
+    def server_versions(self, table: str) -> Mapping[str, str]:
+        """Return the release of each of the table's servers, as it named it at its start: `1.5.1-5a…`. It is
+        empty for a server before 1.4, which names none.
+
+        :raises PinotNotFound: no such table.
+        """
+
     def server_disks(self, servers: Collection[str]) -> Mapping[str, ServerDisk | PinotError]:
         """Return the disk of each server, or the error of one that did not answer. Servers before Pinot 1.3
         do not have this call; they are left out."""

@@ -211,6 +211,16 @@ class HttpPinotClient(Controller):
         with self._not_found_if_absent(table):
             return self.servers_of(table)
 
+    def server_versions(self, table: str) -> dict[str, str]:
+        """See `PinotClient.server_versions`."""
+        servers, cluster = self.table_servers(table), str(self._get("/cluster/info")["clusterName"])
+
+        def read(server: str) -> str:
+            record = self._get("/zk/get", path=f"/{cluster}/CONFIGS/PARTICIPANT/{server}")
+            return str((record.get("simpleFields") or {}).get("pinotVersion", ""))
+
+        return dict(zip(servers, in_threads(read, servers, THREADS, "versions"), strict=True))
+
     def server_disks(self, servers: Collection[str]) -> dict[str, ServerDisk | PinotError]:
         """See `PinotClient.server_disks`."""
 

@@ -8,6 +8,7 @@ expect a revert to be possible for too long, and Pinot's refusal of the revert s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +19,9 @@ from pinot_assets.pinot.table_config import is_refresh, period_ms, setting
 
 REFERENCE: Final = "1.5.1"
 """The release that we assume if a controller names no version."""
+
+UNNAMED_SERVER: Final = "0.11"
+"""The release that we assume of a server that names none, as those before 1.4 do."""
 
 EXCLUSIVE_DELETE: Final = "controller.lineage.exclusive.delete.enabled"
 REPLACED_KEPT: Final = ("segmentsConfig", "replacedSegmentsRetentionPeriod")
@@ -33,6 +37,8 @@ _ALL_GROUPS: Final = Version("1.1")
 _BATCHES: Final = Version("1.3")
 _NEED_RELOAD: Final = Version("1.3")
 _HALF_UPLOADS: Final = Version("0.12")
+_SERVERS_NAMED: Final = Version("1.4")
+_NEW_SEGMENTS: Final = Version("1.6.dev0")
 _LATER: Final = Version("1.5.2.dev0")  # every release after 1.5.1
 
 
@@ -68,6 +74,19 @@ def release(version: str) -> Version:
         return Version(version)
     except InvalidVersion:
         return Version(REFERENCE)
+
+
+def oldest_server(named: Iterable[str]) -> str:
+    """Return the release of the oldest of some servers; `UNNAMED_SERVER` if one of them names none.
+
+    :param named: as `PinotClient.server_versions` returns them; a build between two releases counts as the
+        later one.
+    """
+    texts = [text.partition("-")[0] for text in named]
+    try:
+        return str(min(map(Version, texts)))
+    except ValueError:  # a text that is no version, too; or there are no servers
+        return UNNAMED_SERVER
 
 
 def takes_empty_outputs(version: str) -> bool:
@@ -203,6 +222,25 @@ TRAITS: Final = (
         "may leave out replaced segments, which its quota counts",
         "the query for the size includes the replaced ones",
         since=_V1,
+    ),
+    Trait(
+        "release of a server",
+        "is not named in its instance config",
+        "writeFor: auto makes segments that 0.11 reads",
+        before=_SERVERS_NAMED,
+    ),
+    Trait(
+        "segments",
+        "have another metadata.properties, a version 6 of raw forward indexes, dictionaries beside raw ones, "
+        "and always their inverted indexes",
+        "writeFor: auto makes such segments when no server of the table is older",
+        since=_NEW_SEGMENTS,
+    ),
+    Trait(
+        "indexes.null.backfill",
+        "makes null of default values in segments that do not say that a column has none (isNonNull)",
+        "segments written for 1.6 say it; files that were published before have to be built again",
+        since=_NEW_SEGMENTS,
     ),
     Trait(
         "deleting segments of an open replacement",

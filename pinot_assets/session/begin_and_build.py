@@ -16,6 +16,7 @@ from pinot_assets.core.waiting import in_threads
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query, segment_name
 from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.session.checks.capacity import require_plan_fits
+from pinot_assets.session.checks.segment_target import segment_target
 from pinot_assets.session.checks.staging_probe import require_staging_reachable
 from pinot_assets.session.close import ask_if_lost, load_switch
 from pinot_assets.session.context.context import TriggerContext, next_seq
@@ -60,7 +61,8 @@ def begin(
     seq, pointer = next_seq(context), context.lease.pointer
     # A new table begins in the newest format; for any other table, only `state upgrade` changes the format.
     number = NEWEST if is_fresh(pointer) else pointer.format
-    recipe = None if number == FIRST else context.recipe
+    target = segment_target(context)  # what it refuses opens no session
+    recipe = None if number == FIRST else replace(context.recipe, target=target)
     plan = replace(plan, session=new_session_id(seq), format=number, recipe=recipe)
     refuse_too_many(context, plan, current)
     if current is None:
@@ -249,7 +251,7 @@ def _spec(context: TriggerContext, session: Session, plan: Plan) -> BuildSpec:
         segments_uri=staging.store.uri_of("segments"),
         staging_props=ingestion.output_props,
         max_rows_per_segment=ingestion.max_rows_per_segment,
-        min_server=ingestion.min_server,
+        write_for=segment_target(context),
         policy=context.spec.policy,
         desired_segment_bytes=ingestion.segment_bytes,
         max_bad_rows=ingestion.bad_row_limit,

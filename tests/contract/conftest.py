@@ -201,7 +201,7 @@ class ContractLab:
 
     def stage(self, name: str, rows: int = 3) -> Output:
         """Build one segment of that name and put its two tars on disk."""
-        spec = SegmentSpec.from_pinot(self.schema, self.config, min_server="0.11")
+        spec = SegmentSpec.from_pinot(self.schema, self.config, write_for="0.11")
         data = pa.table({"carrier": ["UA"] * rows, "delay": list(range(rows))})
         segment = build_segment(
             data,

@@ -93,6 +93,10 @@ def test_new_segments_go_to_the_servers_of_the_table(lab: ContractLab) -> None:
     lab.push("a")
     servers = lab.pinot.table_servers(lab.table)
     assert set(lab.pinot.online_replicas(lab.table, ["a"])["a"]) == set(servers)
+    versions = lab.pinot.server_versions(lab.table)
+    assert versions.keys() == set(servers)
+    named = {text.partition("-")[0] for text in versions.values()}
+    assert named == {lab.dialect.server_version.partition("-")[0]}
     disks = lab.pinot.server_disks(servers)
     assert disks.keys() <= set(servers)
     assert all(isinstance(disk, ServerDisk) and disk.total >= disk.used >= 0 for disk in disks.values())

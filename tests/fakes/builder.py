@@ -98,7 +98,7 @@ def make_order(root: Path, **changes: object) -> BuildSpec:
         staging_props={},
         max_rows_per_segment=1000,
         policy=UNLIMITED,
-        min_server="0.11",
+        write_for="0.11",
     )
     return changed(order, changes)
 

@@ -44,7 +44,7 @@ class Table:
         schema, config = self.document["schema"], self.document["table"]
         built = build_segment(
             pa.table({"v": [f"v{row % 50}" for row in range(ROWS)], "n": [*range(ROWS)]}),
-            SegmentSpec.from_pinot(schema, config, min_server="0.11"),
+            SegmentSpec.from_pinot(schema, config, write_for="0.11"),
             name=segment,
             table_name=self.name,
             creation_time_ms=1,

@@ -246,7 +246,7 @@ def served(
             table_config=config,
             input_format="parquet",
             max_rows_per_segment=ROWS - 400,  # a small second segment
-            min_server="1.5" if is_new else "0.11",
+            write_for="1.5" if is_new else "0.11",
         )
         pq.write_table(pa.table({c.name: c.arrow() for c in all_columns}), folder / "in" / "all.parquet")
         [task] = fakes.tasks_of(order)

@@ -51,7 +51,7 @@ def order(root: Path, side: Side, staging: str) -> BuildSpec:
         reader=ingestion.reader,
         missing_column=ingestion.on_missing_column,
         max_bad_rows=ingestion.bad_row_limit,
-        min_server="1.5",
+        write_for="1.5",
         query=Query.of(ingestion.filter, ingestion.transforms, side.config),
         staging_uri=(root / staging / "sessions" / "cp7-abc").as_uri(),
         segments_uri=(root / staging / "segments").as_uri(),

@@ -114,7 +114,7 @@ class Tables:
 
     def _publish(self, table: str, side: Side) -> None:
         schema, config = self._named(table, side)
-        segment = replace(side, schema=schema, config=config).build(f"{table}_0", min_server="0.11")
+        segment = replace(side, schema=schema, config=config).build(f"{table}_0", write_for="0.11")
         self._pinot.put_schema(schema)
         self._pinot.create_table(config)
         tar, metadata = self._folder / f"{table}.tar.gz", self._folder / f"{table}.metadata.tar.gz"

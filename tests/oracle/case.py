@@ -45,7 +45,7 @@ class Case:
         :param compare: given Pinot's files and ours, where they need not be identical.
         """
         sections, config = _settings(data, time_column, schema, indexing, fields, ingestion)
-        spec = SegmentSpec.from_pinot(sections, config)
+        spec = SegmentSpec.from_pinot(sections, config, write_for=self.oracle.write_for)
         count = max(len(values) for _, values in data.values())
         rows = [
             {name: _cell(values[i]) for name, (_, values) in data.items() if values}

@@ -2,6 +2,8 @@
 
 Rows go in as one JSON file that Jackson reads into Pinot's rows, and columns come back as one JSON text each,
 so the number of calls does not depend on the number of rows.
+
+`PINOT_ORACLE_HOME` names a compiled source of a newer Pinot, whose builder then is the oracle.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import base64
 import importlib.util
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -20,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from oracle.case import Case
+from oracle.compiled_source import HOME, class_path
 from py4j.java_gateway import GatewayParameters, JavaClass, JavaGateway, JavaObject, JVMView, launch_gateway
 
 import pinot_assets.local
@@ -60,7 +63,10 @@ class ReadColumn:
 
 
 class Oracle:
-    """Pinot 1.5.1 in a JVM."""
+    """Pinot in a JVM.
+
+    :ivar write_for: the release for which our writer makes the bytes that this one makes.
+    """
 
     def __init__(
         self,
@@ -68,8 +74,10 @@ class Oracle:
         java_major: int,
         scratch: Path,
         source_method: str = "getDataSourceNullable",
+        write_for: str = "1.5",
     ) -> None:
         self.jvm = gateway.jvm
+        self.write_for = write_for
         self._gateway = gateway
         self._scratch = scratch
         self._source_method = source_method
@@ -152,6 +160,17 @@ class Oracle:
             source = loaded.getDataSourceNullable(column)
             found = {name for name in _INDEXES if getattr(source, f"get{name}")() is not None}
             return found | ({"StarTree"} if loaded.getStarTrees() else set())
+        finally:
+            loaded.destroy()
+
+    def nulls_after_load(
+        self, segment: Path, schema: JsonMapping, table_config: JsonMapping, column: str
+    ) -> list[int]:
+        """The rows of a column that are null once a server has loaded the segment."""
+        loaded = self._loaded(segment, schema, table_config)
+        try:
+            vector = loaded.getDataSourceNullable(column).getNullValueVector()
+            return [] if vector is None else self._numbers(vector.getNullBitmap().toArray())
         finally:
             loaded.destroy()
 
@@ -345,12 +364,16 @@ def _java() -> Path:
 
 @contextmanager
 def _started(
-    pom: Path, java: Path, scratch: Path, source_method: str = "getDataSourceNullable"
+    jars: Sequence[Path],
+    java: Path,
+    scratch: Path,
+    source_method: str = "getDataSourceNullable",
+    write_for: str = "1.5",
 ) -> Iterator[Oracle]:
-    """A JVM with the jars of a pom."""
+    """A JVM with these jars and folders of classes."""
     log = (scratch / "jvm.log").open("w")
     port, token, process = launch_gateway(
-        classpath=os.pathsep.join(map(str, resolve_jars(pom))),
+        classpath=os.pathsep.join(map(str, jars)),
         javaopts=[
             "-Xmx1g",
             "-XX:TieredStopAtLevel=1",
@@ -370,7 +393,7 @@ def _started(
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
     major = int(gateway.jvm.java.lang.System.getProperty("java.version").split(".")[0])
     try:
-        yield Oracle(gateway, major, scratch, source_method)
+        yield Oracle(gateway, major, scratch, source_method, write_for)
     finally:
         gateway.shutdown()
         process.stdin.close()  # the JVM ends when its input does
@@ -380,8 +403,11 @@ def _started(
 
 @pytest.fixture(scope="session")
 def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
-    """Pinot 1.5.1's segment library, one JVM for all tests."""
-    with _started(_POM, _java(), tmp_path_factory.mktemp("oracle")) as running:
+    """The segment library of Pinot 1.5.1, or that of `PINOT_ORACLE_HOME`; one JVM for all tests."""
+    scratch = tmp_path_factory.mktemp("oracle")
+    home = os.environ.get(HOME)
+    jars = class_path(Path(home), scratch) if home else resolve_jars(_POM)
+    with _started(jars, _java(), scratch, write_for="1.6" if home else "1.5") as running:
         asked_for = os.environ.get("ORACLE_JAVA_HOME")
         assert running.java_major >= 19 or asked_for, f"JDK {running.java_major} is too old to compare with"
         yield running
@@ -392,7 +418,7 @@ def old_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
     """The segment library of Pinot 0.11.0, from the jars of the local stack; it reads, it does not build."""
     scratch = tmp_path_factory.mktemp("old-server")
     java = find_java().executable
-    with _started(_OLD_POM, java, scratch, source_method="getDataSource") as running:
+    with _started(resolve_jars(_OLD_POM), java, scratch, source_method="getDataSource") as running:
         yield running
 
 

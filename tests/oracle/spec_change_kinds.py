@@ -53,9 +53,9 @@ class Side:
     def recipe(self) -> Recipe:
         return recipe_from(self.schema, self.config, self.ingestion)
 
-    def build(self, name: str = "t_0", min_server: str = "1.5") -> Segment:
+    def build(self, name: str = "t_0", write_for: str = "1.5") -> Segment:
         """A segment of `VALUES` as this spec wants it."""
-        spec = SegmentSpec.from_pinot(self.schema, self.config, min_server=min_server)
+        spec = SegmentSpec.from_pinot(self.schema, self.config, write_for=write_for)
         arrow = spec.arrow_schema()
         columns = {
             column.name: arrow_array(VALUES[column.name], arrow.field(column.name).type)

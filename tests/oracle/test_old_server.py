@@ -37,7 +37,7 @@ def build(kinds: dict[str, list[Any]], *, single: bool, raw: bool, codec: str | 
         "tableIndexConfig": {"noDictionaryColumns": names if raw else []},
         "fieldConfigList": [{"name": name, "compressionCodec": codec} for name in names if codec],
     }
-    spec = SegmentSpec.from_pinot({"dimensionFieldSpecs": specs}, config, min_server="0.11")
+    spec = SegmentSpec.from_pinot({"dimensionFieldSpecs": specs}, config, write_for="0.11")
     arrow = spec.arrow_schema()
     table = pa.table({name: arrow_array(kinds[name.upper()], arrow.field(name).type) for name in names})
     return build_segment(table, spec, name="t_0", table_name="t", creation_time_ms=CREATED, now_ms=CREATED)
@@ -67,7 +67,7 @@ def test_trap32_default_values_that_old_servers_cannot_read_from_metadata(
     dictionary, and what a missing column becomes is in the schema."""
     field = {"name": "s", "dataType": "STRING", "defaultNullValue": default, "singleValueField": single}
     config = {"tableIndexConfig": {"nullHandlingEnabled": True}}
-    spec = SegmentSpec.from_pinot({"dimensionFieldSpecs": [field]}, config, min_server="0.11")
+    spec = SegmentSpec.from_pinot({"dimensionFieldSpecs": [field]}, config, write_for="0.11")
     table = pa.table({"s": arrow_array(["q", None, default, "z"], pa.string())})
     segment = build_segment(table, spec, name="t_0", table_name="t", creation_time_ms=CREATED, now_ms=CREATED)
     folder = oracle.segment_folder(segment.files)

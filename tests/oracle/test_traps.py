@@ -434,7 +434,7 @@ def test_trap32_an_old_server_reads_what_is_built_for_it(old_server: Any) -> Non
         ],
     }
     config = {"tableIndexConfig": {"nullHandlingEnabled": True}, "segmentsConfig": {"timeColumnName": "day"}}
-    spec = SegmentSpec.from_pinot(schema, config, min_server="0.11")
+    spec = SegmentSpec.from_pinot(schema, config, write_for="0.11")
     columns = {kind.lower(): values for kind, values in KINDS.items()} | {"day": [18_000, 18_001, 18_000]}
     table = pa.table(
         {name: arrow_array(columns[name], spec.arrow_schema().field(name).type) for name in columns}

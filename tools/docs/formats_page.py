@@ -88,7 +88,9 @@ class FormatLine(Enum):
     )
     MAX_LENGTH = _native(Section.COLUMNS, "`maxLength`, `maxLengthExceedStrategy`")
     TRAILING_ZEROS = _refused(Section.COLUMNS, "`allowTrailingZeros`", Feature.TRAILING_ZEROS)
-    OTHER_TYPE = _refused(Section.COLUMNS, "MAP, LIST, STRUCT and other types", Feature.NEEDS_BUILDER)
+    OTHER_TYPE = _refused(
+        Section.COLUMNS, "MAP, LIST, STRUCT, UUID, OPEN_STRUCT and other types", Feature.NEEDS_BUILDER
+    )
     OLD_FIELDS = _refused(Section.COLUMNS, "`timeFieldSpec`, `virtualColumnProvider`", Feature.OLD_FIELDS)
     COLUMN_NAME = _refused(
         Section.COLUMNS,
@@ -106,7 +108,8 @@ class FormatLine(Enum):
     )
     RAW = _native(
         Section.ENCODINGS,
-        "`noDictionaryColumns` and RAW encoding: versions 2 to 5, PASS_THROUGH, LZ4, GZIP, ZSTANDARD, SNAPPY",
+        "`noDictionaryColumns` and RAW encoding: versions 2 to 6, PASS_THROUGH, LZ4, GZIP, ZSTANDARD, SNAPPY"
+        "; for servers of 1.6, also with a dictionary for indexes",
         "equal bytes, except for SNAPPY, and for ZSTANDARD if the two libzstd differ",
     )
     CODEC_UNREADABLE = _refused(
@@ -114,25 +117,26 @@ class FormatLine(Enum):
     )
     OTHER_ENCODING = _refused(
         Section.ENCODINGS,
-        "`forwardIndexDisabled`, CLP codecs, `noRawDataForTextIndex`, unknown settings of dictionary and "
-        "forward index",
+        "`forwardIndexDisabled`, CLP codecs, `codecSpec`, `noRawDataForTextIndex`, unknown settings of "
+        "dictionary and forward index",
         Feature.NEEDS_BUILDER,
     )
     ENCODING_INVALID = _refused(
         Section.ENCODINGS,
-        "settings that contradict each other or are out of range; an inverted index without dictionary that "
-        "is to be written into the segment",
+        "settings that contradict each other or are out of range",
         Feature.ENCODING_INVALID,
     )
     ENCODING_TOO_NEW = _refused(
         Section.ENCODINGS,
         "for older servers: multi-value version 4 before 1.1, GZIP before 1.2, version 5 before 1.3, "
-        "MV_ENTRY_DICT before 1.5",
+        "MV_ENTRY_DICT before 1.5, before 1.6 an inverted index without dictionary that is to be written "
+        "into the segment",
         Feature.ENCODING_TOO_NEW,
     )
     INVERTED_AT_BUILD = _native(
         Section.INDEXES,
-        "inverted index with `createInvertedIndexDuringSegmentGeneration` or in `fieldConfigList`",
+        "inverted index with `createInvertedIndexDuringSegmentGeneration`, in `fieldConfigList`, or for "
+        "servers of 1.6",
         "as Pinot's own builder does; never on a sorted column",
     )
     INVERTED = _server(Section.INDEXES, "other inverted indexes (`invertedIndexColumns`)")
@@ -158,6 +162,7 @@ class FormatLine(Enum):
     TIMESTAMP_INDEX_OF_NULLS = _refused(
         Section.INDEXES, "timestamp index of a column with null handling", Feature.TIMESTAMP_INDEX_OF_NULLS
     )
+    NULL_BACKFILL = _refused(Section.INDEXES, "`indexes.null`, for servers before 1.6", Feature.NULL_BACKFILL)
     OTHER_INDEX = _refused(Section.INDEXES, "any other index", Feature.NEEDS_BUILDER)
     DECLARED_TWICE = _refused(
         Section.INDEXES, "one index of a column declared in two ways", Feature.INDEX_INVALID
@@ -235,7 +240,7 @@ class FormatLine(Enum):
         "a text where Pinot expects a list or an object, and the like; a column twice in `fieldConfigList`",
         Feature.CONFIG_SHAPE,
     )
-    OLD_SERVER = _refused(Section.INGESTION, "`minServer` before 0.11", Feature.OLD_SERVER)
+    OLD_SERVER = _refused(Section.INGESTION, "`writeFor` before 0.11", Feature.OLD_SERVER)
 
 
 def support_tables() -> str:

@@ -88,7 +88,7 @@ def tried(spec: TableSpec, path: Path) -> str:
     if not any(schema.get(group) for group in GROUPS.values()):
         return ""
     table = {**spec.table_json, "segmentsConfig": {}}  # the time column may be one of these
-    target = TargetSchema.of(SegmentSpec.from_pinot(schema, table, min_server=ingestion.min_server))
+    target = TargetSchema.of(SegmentSpec.from_pinot(schema, table, write_for=ingestion.known_target))
     try:
         batches = read_batches(
             path,

@@ -22,10 +22,10 @@ from pinot_assets.authoring.infer.column import (
 )
 from pinot_assets.authoring.infer.csv_shape import pinot_names
 from pinot_assets.core.text import plural
+from pinot_assets.segment.column.target import OLDEST
 from pinot_assets.segment.column.types import FieldType
 from pinot_assets.segment.config.transforms import spark_name
 from pinot_assets.segment.functions.time_format import VALID_FROM_MS, VALID_TO_MS
-from pinot_assets.table_spec.blocks.ingestion import FileIngestion
 from pinot_assets.table_spec.blocks.pinot_json import schema_problems, writer_findings
 from pinot_assets.table_spec.yaml.document import DocumentNode, parse_document
 
@@ -169,11 +169,12 @@ def _why_not(field: Field, column: SampledColumn) -> str:
         part = DocumentNode(document, ("schema",))
         problems = [*problems, *schema_problems(part)]
         if not problems:
-            problems = writer_findings(part, DocumentNode(document, ("table",)), _MIN_SERVER)[0]
+            problems = writer_findings(part, DocumentNode(document, ("table",)), _WRITE_FOR)[0]
     return "; ".join(problem.reason for problem in problems)
 
 
-_MIN_SERVER: Final[str] = FileIngestion.model_fields["min_server"].default
+_WRITE_FOR: Final = OLDEST.release
+"""A proposal fits every server."""
 
 
 def _field(name: str, source: str, column: SampledColumn) -> Field:

@@ -87,7 +87,7 @@ class BuildSpec:
     :ivar segments_uri: folder for tars (`<output.segment.dir.uri>/segments`).
     :ivar staging_props: settings to reach the staging area.
     :ivar max_rows_per_segment: most rows of a segment; a larger file becomes several segments.
-    :ivar min_server: oldest Pinot server that must be able to read the segments.
+    :ivar write_for: release of the oldest Pinot server that must be able to read the segments.
     :ivar desired_segment_bytes: about how large a segment's rows may be in memory, None for no limit.
     :ivar max_bad_rows: how many rows of a file may be put aside (`100`, `0.5%`); None: a bad row fails it.
     :ivar missing_column: what happens if a file lacks a column: it is all null (`null`), or the file fails
@@ -113,7 +113,7 @@ class BuildSpec:
     segments_uri: str
     staging_props: Mapping[str, str]
     max_rows_per_segment: int
-    min_server: str
+    write_for: str
     policy: Policy
     desired_segment_bytes: int | None = None
     max_bad_rows: str | None = None

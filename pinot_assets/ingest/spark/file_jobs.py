@@ -150,9 +150,7 @@ class SparkFiles:
         self._session = reading_session(session)
         self._build_spec, self._query = build_spec, query
         self._target = TargetSchema.of(
-            SegmentSpec.from_pinot(
-                build_spec.schema, build_spec.table_config, min_server=build_spec.min_server
-            )
+            SegmentSpec.from_pinot(build_spec.schema, build_spec.table_config, write_for=build_spec.write_for)
         )
         self._group = group = f"{build_spec.session}-{build_spec.attempt}-{uuid.uuid4().hex[:8]}"
         self.moved = ReadCounts(session.sparkContext, self._group).moved

@@ -311,8 +311,10 @@ class Encoding:
 
     :ivar optimize: when the values decide about the dictionary, None if they never do.
     :ivar variable_length: whether a dictionary of variable width is asked for.
+    :ivar by_length: whether texts of different lengths get one, as BYTES and BIG_DECIMAL always do.
     :ivar entry_dictionary: whether whole rows of a multi-value column get a dictionary, too.
-    :ivar raw: how the column is written if it has no dictionary.
+    :ivar raw: how a raw forward index is written.
+    :ivar raw_forward: whether the forward index is raw although there is a dictionary, for other indexes.
     """
 
     has_dictionary: bool = True
@@ -320,6 +322,8 @@ class Encoding:
     variable_length: bool = False
     entry_dictionary: bool = False
     raw: RawFormat = field(default_factory=RawFormat)
+    raw_forward: bool = False
+    by_length: bool = False
 
 
 DEFAULT_MAX_LENGTH = 512

@@ -81,12 +81,17 @@ class Feature(Enum):
     INGESTION = ("it changes rows while they are read", "INGESTION_TRANSFORM_NEEDS_JVM")
     UPSERT = ("the segments of such a table are not files that can be replaced", "UPSERT_UNSUPPORTED")
     CONFIG_SHAPE = ("Pinot does not accept it", "CONFIG_INVALID")
+    NULL_BACKFILL = (
+        "a reload would make null of each value that equals the column's default",
+        "NULL_BACKFILL_LOSES_VALUES",
+    )
     OLD_SERVER = ("0.11 is the oldest server that was tested", "SERVER_TOO_OLD")
 
 
 FIXES: Final = {
     Feature.STAR_TREE_AT_BUILD.code: "write enableDynamicStarTreeCreation: true in tableIndexConfig, so that "
     "the server builds the trees when it loads a segment",
+    Feature.NULL_BACKFILL.code: 'write writeFor: "1.6" in fileIngestion, once every server has 1.6',
     Feature.TRANSFORM_OTHER.code: "write transforms and filter in fileIngestion",
     Feature.GROOVY.code: "write transforms and filter in fileIngestion",
 }

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass
 
 from pinot_assets.core.json_object import JsonMapping
+from pinot_assets.segment.column.target import Target
 from pinot_assets.segment.column.types import (
     DEFAULT_MAX_LENGTH,
     METRIC_TYPES,
@@ -38,10 +40,6 @@ _ONLY_SINGLE = {DataType.JSON, DataType.BIG_DECIMAL}  # `PinotDataType` has no a
 _UNSAFE_NAME = re.compile(r"^[#!]|[,\x00-\x1f\x7f\U00010000-\U0010ffff]|\$\{|^$")
 _MAX_INT = 2**31 - 1
 _DATA_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGTP])?B?", re.IGNORECASE | re.ASCII)
-_MULTI_VALUE_V4_SINCE = (1, 1)
-_GZIP_SINCE = (1, 2)
-_V5_SINCE = (1, 3)
-_ENTRY_DICTIONARY_SINCE = (1, 5)
 _UNREADABLE = ("DELTA", "DELTADELTA")
 _FORWARD_KEYS = {
     "compressionCodec",
@@ -216,55 +214,84 @@ class ColumnSettings:
         return any(map(self.is_listed, lists)) or key.upper() in self.types or self.is_nested(key)
 
 
-def read_encoding(given: ColumnSettings, server: tuple[int, int], inverted: bool) -> Encoding:
+def read_encoding(given: ColumnSettings, target: Target, inverted: bool) -> Encoding:
     """Return one column's encoding; refuse the settings that cannot be honoured.
 
+    :param target: the format of the segments.
     :param inverted: whether an inverted index is written, which needs a dictionary.
-    :param server: the oldest server that must read the segment, (major, minor).
     """
     column, entry = given.column, given.entry
-    raw, variable_length = _dictionary(given)
-    optimize = None
-    if not inverted:
+    wish = _dictionary(given, target)
+    raw, without, optimize = wish.raw_forward, wish.without, None
+    if not (inverted or (target.shared_dictionary and any(map(given.has_index, ("fst", "ifst"))))):
         optimize, always = _optimize(given)
-        raw = raw or always
-    elif raw:
-        given.refuse(Feature.ENCODING_INVALID, "an inverted index without dictionary")
-    settings = _forward(given)
+        without = without or always
+    elif target.shared_dictionary:
+        without = False
+    elif without:
+        given.refuse(
+            Feature.ENCODING_TOO_NEW,
+            "an inverted index without dictionary, which servers take since 1.6 only",
+        )
+    raw = raw or without
+    settings = _forward(given, target)
     codec_name = settings.get("compressionCodec") or settings.get("chunkCompressionType")
     codec_name = str(codec_name or settings.get("dictIdCompressionType") or "")
     raw_format = RawFormat()
     if raw or optimize:
-        raw_format = _raw_format(given, settings, codec_name, server)
+        raw_format = _raw_format(given, settings, codec_name, target)
         hides = is_true((entry.get("properties") or {}).get("noRawDataForTextIndex"))
         # A text index may keep values out of the forward index; the writer does not imitate that.
         if hides or given.nested.get("text", {}).get("rawValue") is not None:
             given.refuse(Feature.NEEDS_BUILDER, "noRawDataForTextIndex")
-    if raw or (optimize and (column.is_fixed_width or optimize.cardinality_ratio is not None)):
+    if without or (optimize and (column.is_fixed_width or optimize.cardinality_ratio is not None)):
         for key in ("fst", "ifst", "vector", *(() if column.is_fixed_width else ("range",))):
             if given.has_index(key):
                 given.refuse(Feature.INDEX_NEEDS_DICTIONARY, f"{key} index without dictionary")
     wants_entries = codec_name == "MV_ENTRY_DICT" and not column.single_value and not raw
-    if wants_entries and server < _ENTRY_DICTIONARY_SINCE:
+    if wants_entries and not target.entry_dictionary:
         given.refuse(Feature.ENCODING_TOO_NEW, "codec MV_ENTRY_DICT, which servers read since 1.5 only")
-    return Encoding(not raw, optimize, variable_length, wants_entries, raw_format)
+    by_type = is_true(given.indexing.get("optimizeDictionaryType")) and column.data_type.is_text
+    return Encoding(
+        has_dictionary=not without,
+        optimize=optimize,
+        variable_length=wish.variable_length or (by_type and not target.exact_lengths),
+        entry_dictionary=wants_entries,
+        raw=raw_format,
+        raw_forward=raw and not without,
+        by_length=by_type and target.exact_lengths,
+    )
 
 
-def _dictionary(given: ColumnSettings) -> tuple[bool, bool]:
-    """Return whether the column has no dictionary, and whether it asks for a variable-length one."""
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What a table config says about one column's dictionary.
+
+    :ivar without: whether it has none.
+    :ivar raw_forward: whether the forward index holds values, not ids, even if there is a dictionary.
+    :ivar variable_length: whether a dictionary of variable width is asked for.
+    """
+
+    without: bool
+    raw_forward: bool
+    variable_length: bool
+
+
+def _dictionary(given: ColumnSettings, target: Target) -> _Wish:
     listed = set(filter(given.is_listed, _DICTIONARY_LISTS))
-    raw = not listed.isdisjoint(("noDictionaryColumns", "noDictionaryConfig"))
-    raw = raw or str(given.entry.get("encodingType") or "").upper() == "RAW"
-    variable_length = "varLengthDictionaryColumns" in listed
+    named = not listed.isdisjoint(("noDictionaryColumns", "noDictionaryConfig"))
+    raw = named or str(given.entry.get("encodingType") or "").upper() == "RAW"
+    # A server of 1.6 asks the other list only if none of the first two names the column.
+    variable_length = "varLengthDictionaryColumns" in listed and not (named and target.shared_dictionary)
+    without = raw
     if (settings := given.nested.get("dictionary")) is not None:
         for key in settings.keys() - _DICTIONARY_KEYS:
             given.refuse(Feature.NEEDS_BUILDER, f"indexes.dictionary.{key}")
-        if raw or listed:
+        if listed or (raw and not target.shared_dictionary):
             given.refuse(Feature.ENCODING_INVALID, "a dictionary configured in two ways")
-        raw = raw or is_true(settings.get("disabled"))
+        without = is_true(settings.get("disabled"))
         variable_length = variable_length or is_true(settings.get("useVarLengthDictionary"))
-    by_type = is_true(given.indexing.get("optimizeDictionaryType")) and given.column.data_type.is_text
-    return raw, variable_length or by_type
+    return _Wish(without, raw, variable_length)
 
 
 def _optimize(given: ColumnSettings) -> tuple[Optimize | None, bool]:
@@ -286,9 +313,11 @@ def _optimize(given: ColumnSettings) -> tuple[Optimize | None, bool]:
     return Optimize(0.85 if size is None else size, distinct), False
 
 
-def _forward(given: ColumnSettings) -> JsonMapping:
+def _forward(given: ColumnSettings, target: Target) -> JsonMapping:
     """Return the settings of the forward index, under the names of the newer spelling."""
     properties = given.entry.get("properties") or {}
+    if given.entry.get("codecSpec"):
+        given.refuse(Feature.NEEDS_BUILDER, "codecSpec")
     legacy = {
         "compressionCodec": given.entry.get("compressionCodec"),
         "rawIndexWriterVersion": properties.get("rawIndexWriterVersion"),
@@ -303,7 +332,8 @@ def _forward(given: ColumnSettings) -> JsonMapping:
     if is_true(settings.get("disabled")):
         given.refuse(Feature.NEEDS_BUILDER, "indexes.forward.disabled")
     known = {*_FORWARD_KEYS, "disabled", "configs"}
-    if settings.get("encodingType") == "DICTIONARY":
+    encoding = settings.get("encodingType")
+    if encoding == "DICTIONARY" or (target.shared_dictionary and encoding == given.entry.get("encodingType")):
         known.add("encodingType")
     for key in sorted({key for key, value in settings.items() if value is not None} - known):
         given.refuse(Feature.NEEDS_BUILDER, f"indexes.forward.{key}")
@@ -313,10 +343,8 @@ def _forward(given: ColumnSettings) -> JsonMapping:
     return settings
 
 
-def _raw_format(
-    given: ColumnSettings, settings: JsonMapping, codec_name: str, server: tuple[int, int]
-) -> RawFormat:
-    """Return how the column is written without dictionary."""
+def _raw_format(given: ColumnSettings, settings: JsonMapping, codec_name: str, target: Target) -> RawFormat:
+    """Return how the column's raw forward index is written."""
     column = given.column
     codec = Codec.PASS_THROUGH if column.field_type is FieldType.METRIC else Codec.LZ4
     if codec_name in Codec.__members__:
@@ -324,9 +352,9 @@ def _raw_format(
     elif codec_name:
         feature = Feature.CODEC_UNREADABLE if codec_name in _UNREADABLE else Feature.NEEDS_BUILDER
         given.refuse(feature, f"codec {codec_name} without dictionary")
-    if codec is Codec.GZIP and server < _GZIP_SINCE:
+    if codec is Codec.GZIP and not target.gzip:
         given.refuse(Feature.ENCODING_TOO_NEW, "codec GZIP, which servers read since 1.2 only")
-    version = _version(given, settings.get("rawIndexWriterVersion"), server)
+    version = _version(given, settings.get("rawIndexWriterVersion"), target)
     derive = is_true(settings.get("deriveNumDocsPerChunk"))
     target_bytes, docs = _data_size(settings.get("targetMaxChunkSize")), settings.get("targetDocsPerChunk")
     target_docs = 1000 if docs is None else java_int(docs)
@@ -340,20 +368,21 @@ def _raw_format(
     return RawFormat(codec, version, derive, target_bytes or 1, target_docs)
 
 
-def _version(given: ColumnSettings, asked: object, server: tuple[int, int]) -> int:
+def _version(given: ColumnSettings, asked: object, target: Target) -> int:
     """Return the file version that Pinot writes for the version that the setting names."""
     column = given.column
-    has_old_multi_value = server < _MULTI_VALUE_V4_SINCE and not column.single_value
+    is_fixed = column.is_fixed_width and column.single_value
+    has_old_multi_value = not target.raw_multi_value_4 and not column.single_value
     if asked is None:
         return 2 if has_old_multi_value else 4
-    highest = 5 if column.is_fixed_width and column.single_value else 6
+    highest = 5 if is_fixed and not target.raw_6 else 6
     if not re.fullmatch("[2-6]", str(asked)) or int(str(asked)) > highest:
         given.refuse(Feature.ENCODING_INVALID, f"rawIndexWriterVersion {asked}")
         return 4
     version = int(str(asked))
-    if version == 6 or (version == 5 and not column.is_fixed_width):
+    if (version == 6 and not target.raw_6) or (version == 5 and not column.is_fixed_width):
         version = 4
-    if version == 5 and server < _V5_SINCE:
+    if version == 5 and not target.raw_5:
         what = "rawIndexWriterVersion 5, which servers read since 1.3 only"
         given.refuse(Feature.ENCODING_TOO_NEW, what)
     if version == 4 and has_old_multi_value:

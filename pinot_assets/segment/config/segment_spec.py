@@ -5,8 +5,8 @@ does not concern a segment, or is refused because the segment would differ from 
 
 The indexes of a table config are written into the segment, or left to the server. For the indexes that are
 written here at all, the rule is that of Pinot's own builder (`SegmentGeneratorConfig`): bloom filters always;
-inverted indexes of `invertedIndexColumns` only with `createInvertedIndexDuringSegmentGeneration`; those of
-`fieldConfigList` always. The server that loads the segment builds every other index
+inverted indexes of `fieldConfigList` always; those of `invertedIndexColumns` always from 1.6 on, before only
+with `createInvertedIndexDuringSegmentGeneration`. The server that loads the segment builds every other index
 (docs/design/segment-format.md#s10).
 """
 
@@ -20,8 +20,8 @@ from typing import Final
 import pyarrow as pa
 
 from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.core.untrusted import whole_number
 from pinot_assets.errors import UnsupportedFeature
+from pinot_assets.segment.column.target import REFERENCE, Target, target_of
 from pinot_assets.segment.column.types import STORAGE, Column, DataType, utf16_key
 from pinot_assets.segment.column.unsupported import (
     FIXES,
@@ -51,7 +51,7 @@ _SERVER_BUILT = {
     "json": "JSON index",
     "vector": "vector index",
 }
-_OWN_INDEXES = {"inverted", "bloom", "dictionary", "forward"}
+_OWN_INDEXES = {"inverted", "bloom", "dictionary", "forward", "null"}
 _NO_INDEXES = {"INVERTED", "SORTED", "TIMESTAMP"}  # read elsewhere, or they change no buffer of a segment
 BUILD_INVERTED = "generate.inverted.index.before.push"
 """Key of the table config's `metadata.customConfigs`: deprecated, but Pinot still obeys it."""
@@ -85,7 +85,7 @@ class Indexes:
 
 
 def read_indexes(
-    config: JsonMapping, columns: Iterable[ColumnSettings], findings: Findings
+    config: JsonMapping, columns: Iterable[ColumnSettings], target: Target, findings: Findings
 ) -> dict[str, Indexes]:
     """Return the indexes to write, for each column that has some; note what the server builds.
 
@@ -96,8 +96,10 @@ def read_indexes(
     if indexing.get("multiColumnTextIndexConfig"):
         findings.notes.append("the server builds the multi-column text index when it loads the segment")
     custom = (config.get("metadata") or {}).get("customConfigs") or {}
-    at_build = is_true(indexing.get("createInvertedIndexDuringSegmentGeneration")) or is_true(
-        custom.get(BUILD_INVERTED)
+    at_build = (
+        target.inverted_at_build
+        or is_true(indexing.get("createInvertedIndexDuringSegmentGeneration"))
+        or is_true(custom.get(BUILD_INVERTED))
     )
     by_column: dict[str, Indexes] = {}
     for given in columns:
@@ -111,6 +113,7 @@ def read_indexes(
             f"column {given.column.name}: the server builds the {what} when it loads the segment"
             for what in sorted({*_others(given), *(["inverted index"] if by_server else [])})
         ]
+        _null_vector(given, target)
     return by_column
 
 
@@ -146,6 +149,20 @@ def _bloom(given: ColumnSettings) -> BloomFilter | None:
         given.refuse(Feature.INDEX_INVALID, f"bloom filter with fpp {share}{of_size}")
         return None
     return BloomFilter(fpp, size)
+
+
+def _null_vector(given: ColumnSettings, target: Target) -> None:
+    """Check `indexes.null`: its `backfill` makes a server of 1.6 take default values for nulls, unless the
+    segment says of the column that it has none."""
+    if given.nested.get("null") is None:
+        return
+    if not target.exact_lengths:
+        given.refuse(Feature.NULL_BACKFILL, "indexes.null")
+    elif is_true(given.nested["null"].get("backfill")):
+        given.findings.notes.append(
+            f"column {given.column.name}: indexes.null.backfill makes null of each default value in segments "
+            "that were written for servers before 1.6"
+        )
 
 
 def _others(given: ColumnSettings) -> set[str]:
@@ -188,10 +205,6 @@ class RowTimes(StrEnum):
     REPLACED = "replaced"
 
 
-OLDEST_SERVER = (0, 11)
-REFERENCE_SERVER = (1, 5)
-
-
 @dataclass(frozen=True)
 class SegmentSpec:
     """Everything about a table that the segment writer needs. Plain values, so it can be pickled.
@@ -202,7 +215,7 @@ class SegmentSpec:
     :ivar check_time: whether start and end must lie within Pinot's valid interval, 1971 to 2071
         (`ingestionConfig.segmentTimeValueCheck`).
     :ivar row_times: which times the rows may have.
-    :ivar min_server: the oldest Pinot server that must be able to read the segments, as (major, minor).
+    :ivar target: the format of the segments.
     :ivar indexes: by column name, the indexes besides dictionary, forward index and null vector.
     :ivar partitionings: by column name, how partitioned columns are partitioned.
     :ivar sort_order: the columns by which the rows of a segment are sorted, the first one first.
@@ -214,7 +227,7 @@ class SegmentSpec:
     time_format: TimeFormat | None
     check_time: bool
     row_times: RowTimes
-    min_server: tuple[int, int]
+    target: Target
     indexes: Mapping[str, Indexes]
     partitionings: Mapping[str, Partitioning]
     sort_order: tuple[str, ...]
@@ -222,26 +235,26 @@ class SegmentSpec:
 
     @classmethod
     def from_pinot(
-        cls, schema: JsonMapping, table_config: JsonMapping, *, min_server: str = "1.5"
+        cls, schema: JsonMapping, table_config: JsonMapping, *, write_for: str = REFERENCE
     ) -> SegmentSpec:
         """Read Pinot's schema and table config.
 
         :param schema: Pinot schema, as JSON values.
         :param table_config: Pinot table config of an OFFLINE table, as JSON values.
-        :param min_server: oldest server that must read the segments, `major.minor`.
+        :param write_for: oldest server that must read the segments, `major.minor`.
         :raises UnsupportedFeature: lists every column and feature that cannot be written.
         """
         findings = Findings()
         check_shape(schema, table_config, findings)
         if findings.problems:
             raise _cannot(findings.problems)
-        server = _parse_server(min_server, findings)
+        target = _parse_target(write_for, findings)
         indexing = table_config.get("tableIndexConfig") or {}
         columns = read_columns(schema, is_true(indexing.get("nullHandlingEnabled")), findings)
         _check_table_config(table_config, findings)
         settings = [ColumnSettings(column, table_config, findings) for column in columns]
-        indexes = read_indexes(table_config, settings, findings)
-        partitionings = read_partitionings(indexing, columns, server, findings)
+        indexes = read_indexes(table_config, settings, target, findings)
+        partitionings = read_partitionings(indexing, columns, target, findings)
         sort_order = tuple(indexing.get("sortedColumn") or ())
         single = {column.name for column in columns if column.single_value}
         for name in sort_order:
@@ -249,9 +262,9 @@ class SegmentSpec:
                 findings.refuse(f"column {name}", Feature.SORTED_COLUMN_INVALID, "sortedColumn")
         for place, given in enumerate(settings):
             inverted = indexes.get(given.column.name, Indexes()).inverted
-            columns[place] = replace(given.column, encoding=read_encoding(given, server, inverted))
+            columns[place] = replace(given.column, encoding=read_encoding(given, target, inverted))
         for column in columns:
-            if server < REFERENCE_SERVER and not column.name.isascii():
+            if not target.any_column_name and not column.name.isascii():
                 what = "a name outside ASCII for a server before 1.5"
                 findings.refuse(f"column {column.name}", Feature.COLUMN_NAME, what)
         time_column = (table_config.get("segmentsConfig") or {}).get("timeColumnName") or None
@@ -265,7 +278,7 @@ class SegmentSpec:
             time_format=time_format,
             check_time=is_true(ingestion.get("segmentTimeValueCheck", True)),
             row_times=_row_times(ingestion),
-            min_server=server,
+            target=target,
             indexes=indexes,
             partitionings=partitionings,
             sort_order=sort_order,
@@ -297,15 +310,12 @@ def _cannot(problems: list[str]) -> UnsupportedFeature:
     )
 
 
-def _parse_server(text: str, findings: Findings) -> tuple[int, int]:
-    parts = text.split(".")
-    major, minor = (whole_number(part) for part in (*parts, "", "")[:2])
-    if major is None or minor is None:
-        findings.refuse(f"min_server {text}", Feature.OLD_SERVER, "not a version such as 1.5")
-        return REFERENCE_SERVER
-    if (major, minor) < OLDEST_SERVER:
-        findings.refuse(f"min_server {text}", Feature.OLD_SERVER, "older than 0.11")
-    return major, minor
+def _parse_target(text: str, findings: Findings) -> Target:
+    try:
+        return target_of(text)
+    except ValueError as error:
+        findings.refuse(f"writeFor {text}", Feature.OLD_SERVER, str(error))
+        return target_of(REFERENCE)
 
 
 def _check_table_config(config: JsonMapping, findings: Findings) -> None:
@@ -319,6 +329,8 @@ def _check_table_config(config: JsonMapping, findings: Findings) -> None:
         findings.refuse(where, Feature.NEEDS_BUILDER, f"segment format {version}")
     if is_true(indexing.get("optimizeNoDictStatsCollection")):
         findings.notes.append("optimizeNoDictStatsCollection: cardinalities are exact")
+    if is_true(indexing.get("compressionStatsEnabled")):
+        findings.notes.append("compressionStatsEnabled: the segments have no statistics of their compression")
     ingestion = config.get("ingestionConfig") or {}
     for key in filter(ingestion.get, _INGESTION):
         what = "rows that are changed while they are read"

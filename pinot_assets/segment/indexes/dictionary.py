@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.column.types import DataType
+from pinot_assets.segment.column.types import DataType, Encoding
 from pinot_assets.segment.values.distinct import Codes, Lengths, binary_array, binary_buffers
 from pinot_assets.segment.values.ordered_values import OrderedValues
 
@@ -139,15 +139,16 @@ _VARIABLE_MAGIC = b".vl;"
 _VARIABLE_HEADER = 16
 
 
-def dictionary(name: str, data_type: DataType, ranked: OrderedValues, variable_length: bool) -> bytes:
+def dictionary(name: str, data_type: DataType, ranked: OrderedValues, encoding: Encoding) -> bytes:
     """Return the bytes of a column's dictionary (`SegmentDictionaryCreator`).
 
     BYTES and BIG_DECIMAL take the variable-length form as soon as two entries differ in length, whatever is
-    configured. They also take it if the fixed form would begin like it, because Pinot decides by the first
-    bytes (trap 27). Only there the bytes differ from Pinot's, which cannot be read.
+    configured; texts do if `encoding.by_length`. All take it if the fixed form would begin like it, because
+    Pinot decides by the first bytes (trap 27). Only there the bytes differ from Pinot's, which it cannot
+    read.
 
     :param name: column name, for errors.
-    :param variable_length: whether the table config asks for the variable-length form.
+    :param encoding: what the table config asks for.
     :raises BuildError: the dictionary would be larger than 2 GiB.
     """
     entries = ranked.entries
@@ -155,8 +156,8 @@ def dictionary(name: str, data_type: DataType, ranked: OrderedValues, variable_l
         return entries.tobytes()
     ends, _ = binary_buffers(entries)
     lengths = np.diff(ends)
-    spread = not data_type.is_text and int(lengths.min()) != int(lengths.max())
-    if variable_length or spread:
+    may_spread = encoding.by_length or not data_type.is_text
+    if encoding.variable_length or (may_spread and int(lengths.min()) != int(lengths.max())):
         return _variable(name, entries)
     padded = _padded(name, entries)
     if padded[:8] == _VARIABLE_MAGIC + b"\0\0\0\1":

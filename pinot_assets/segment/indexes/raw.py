@@ -1,4 +1,4 @@
-"""Forward indexes without dictionary, versions 2 to 5 (docs/design/segment-format.md#s7).
+"""Raw forward indexes, versions 2 to 6 (docs/design/segment-format.md#s7).
 
 Rows of variable width become records of bytes (#s7-4). Records are put into chunks, and a codec compresses
 each chunk (#s7-5). LZ4 and GZIP give the same bytes as Pinot's libraries. Snappy and zstd give valid blocks
@@ -36,7 +36,7 @@ _GZIP_LEVEL = 6
 def codec_id(codec: Codec, *, little_endian: bool) -> int:
     """Return the codec's number in a header (`ChunkCompressionType`).
 
-    :param little_endian: whether the chunks are those of versions 4 and 5 for variable width, where LZ4
+    :param little_endian: whether the chunks are those of versions 4 to 6 for variable width, where LZ4
         stores the length, too.
     """
     return _LZ4_LENGTH_PREFIXED if codec is Codec.LZ4 and little_endian else _IDS[codec]
@@ -91,7 +91,7 @@ def single_records(values: OrderedValues) -> Records:
 def fixed_records(values: OrderedValues, lengths: Lengths, *, counted: bool) -> Records:
     """Return the records of a multi-value column of fixed width: the values, big-endian.
 
-    :param counted: whether the number of values precedes them; in every version except 5.
+    :param counted: whether the number of values precedes them; in the versions before 5.
     """
     entries = values.entries
     assert isinstance(entries, np.ndarray)
@@ -164,7 +164,7 @@ def raw_index(name: str, values: OrderedValues, lengths: Lengths | None, how: Ra
     if lengths is None:
         return _fixed_chunks(name, values, how) if is_fixed else _variable(name, single_records(values), how)
     if is_fixed:
-        return _variable(name, fixed_records(values, lengths, counted=how.version != 5), how)
+        return _variable(name, fixed_records(values, lengths, counted=how.version < 5), how)
     # Here Pinot always derives the rows of a chunk, whatever the setting is.
     return _variable(name, variable_records(values, lengths), replace(how, derive_docs=True))
 
@@ -220,11 +220,14 @@ def _with_header(
 
 
 def _dynamic_chunks(name: str, records: Records, how: RawFormat) -> bytes:
-    """Return an index whose chunks have about the same size (`VarByteChunkForwardIndexWriterV4`, `...V5`).
+    """Return an index whose chunks have about the same size (`VarByteChunkForwardIndexWriterV4` to `...V6`).
 
-    A record that does not fit into a chunk gets its own chunk; the top bit of its row number marks that.
+    A record that does not fit into a chunk gets its own chunk; the top bit of its row number marks that. Any
+    other chunk begins with the number of records and where each one starts. A compressed chunk of version 6
+    has their lengths instead.
     """
     size = _chunk_size(records.bound, how)
+    by_length = how.version >= 6 and how.codec is not Codec.PASS_THROUGH
     # A chunk holds 4 bytes, and for each record 4 bytes and the record.
     filled = records.ends + 4 * np.arange(len(records.ends))
     chunks, heads, start, offset = [], [], 0, 0
@@ -235,7 +238,8 @@ def _dynamic_chunks(name: str, records: Records, how: RawFormat) -> bytes:
         starts, data = records.rows(start, stop)
         if not huge:
             count = stop - start
-            data = np.append(count, starts[:-1] + 4 * (count + 1)).astype("<i4").tobytes() + data
+            places = np.diff(starts) if by_length else starts[:-1] + 4 * (count + 1)
+            data = np.append(count, places).astype("<i4").tobytes() + data
         packed = compressed(how.codec, data, little_endian=True)
         if offset >= _MAX_CHUNKS:
             raise _too_large(name, "its compressed chunks exceed 4 GiB")

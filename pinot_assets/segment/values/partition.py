@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import BuildError
+from pinot_assets.segment.column.target import Target
 from pinot_assets.segment.column.types import Column, DataType
 from pinot_assets.segment.column.unsupported import Feature, Findings, is_true
 from pinot_assets.segment.values.hashing import (
@@ -180,7 +181,6 @@ def _bucket(value: int, capacity: int) -> int:
 _FUNCTIONS = {function.lower(): function for function in PartitionFunction} | {
     "murmur2": PartitionFunction.MURMUR
 }
-_MURMUR3_SINCE = (1, 1)
 _MAY_BE_WHOLE = {DataType.INT, DataType.LONG, DataType.BOOLEAN, DataType.TIMESTAMP, DataType.STRING}
 _UNSAFE_KEY = re.compile(r"[^A-Za-z0-9_.-]|^$")
 # Servers trim blanks at both ends of a value; if it has commas, also the blanks around each comma.
@@ -188,27 +188,27 @@ _UNSAFE_VALUE = re.compile(r"^\s|\s$|\s,|,\s|[\ud800-\udfff\U00010000-\U0010ffff
 
 
 def read_partitionings(
-    indexing: JsonMapping, columns: Iterable[Column], min_server: tuple[int, int], findings: Findings
+    indexing: JsonMapping, columns: Iterable[Column], target: Target, findings: Findings
 ) -> dict[str, Partitioning]:
     """Return how columns are partitioned, by column name; refuse settings that are wrong.
 
     :param indexing: the table config's `tableIndexConfig`; columns that the schema lacks are ignored, as
         Pinot does.
-    :param min_server: oldest server that must be able to read the segments.
+    :param target: the format of the segments.
     """
     configs = (indexing.get("segmentPartitionConfig") or {}).get("columnPartitionMap") or {}
     partitionings: dict[str, Partitioning] = {}
     for column in columns:
         if column.name in configs:
             try:
-                partitionings[column.name] = _partitioning(configs[column.name], column, min_server)
+                partitionings[column.name] = _partitioning(configs[column.name], column, target)
             except ValueError as error:
                 problem = f"partition metadata (segmentPartitionConfig): {error}"
                 findings.refuse(f"column {column.name}", Feature.PARTITIONS_INVALID, problem)
     return partitionings
 
 
-def _partitioning(entry: JsonMapping | None, column: Column, min_server: tuple[int, int]) -> Partitioning:
+def _partitioning(entry: JsonMapping | None, column: Column, target: Target) -> Partitioning:
     """Return the partitioning of one entry of `columnPartitionMap`.
 
     :raises ValueError: its text says what is wrong.
@@ -223,7 +223,7 @@ def _partitioning(entry: JsonMapping | None, column: Column, min_server: tuple[i
         raise ValueError("multi-value column")
     if function is PartitionFunction.MODULO and column.data_type not in _MAY_BE_WHOLE:
         raise ValueError(f"{function} of {column.data_type}")
-    if function is PartitionFunction.MURMUR3 and min_server < _MURMUR3_SINCE:
+    if function is PartitionFunction.MURMUR3 and not target.murmur3:
         raise ValueError("a server older than 1.1 cannot load a segment with Murmur3")
     if not re.fullmatch("[0-9]+", str(count)) or not 0 < int(str(count)) < 2**31:
         raise ValueError(f"numPartitions {count}")

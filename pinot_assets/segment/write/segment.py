@@ -1,6 +1,7 @@
 """Build a Pinot v3 segment from an Arrow table, column by column (docs/design/segment-format.md).
 
-The bytes are the same as those of Pinot 1.5.1's own row-based builder on JDK 19 or later.
+The bytes are the same as those of the row-based builder of Pinot 1.5.1 or 1.6 on JDK 19 or later
+(`SegmentSpec.target`).
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ from pinot_assets.segment.indexes.dictionary import (
 )
 from pinot_assets.segment.indexes.raw import raw_index
 from pinot_assets.segment.values.distinct import Codes, Lengths
-from pinot_assets.segment.values.hashing import java_texts, plain_texts
+from pinot_assets.segment.values.hashing import has_halves, java_texts, plain_texts
 from pinot_assets.segment.values.normalize import NOTHING, Cut, Normalized, normalize
 from pinot_assets.segment.values.ordered_values import OrderedValues, order_values, unordered_values
 from pinot_assets.segment.values.partition import partition_values
 from pinot_assets.segment.values.valid_times import require_valid_times, valid_times
-from pinot_assets.segment.write.metadata import BuiltColumn, SegmentTimes, segment_metadata
+from pinot_assets.segment.write.column_lines import BuiltColumn, value_lengths
+from pinot_assets.segment.write.metadata import SegmentTimes, segment_metadata
 
 _MARKER = bytes.fromhex("deadbeefdeafbead")
 _HELD = "a comma, ${ or a character beyond U+FFFF"
@@ -299,7 +301,7 @@ def _data_crc(built: list[BuiltColumn]) -> int:
 
 
 def _forward_suffix(one: BuiltColumn) -> str:
-    if not one.has_dictionary:
+    if one.has_raw_forward:
         return "sv.raw" if one.column.single_value else "mv.raw"
     if not one.column.single_value:
         return "mv"
@@ -350,17 +352,19 @@ def build_column(spec: SegmentSpec, column: Column, cleaned: Normalized) -> Buil
     :raises BuildError: a buffer would be too large, a bloom filter would have no bit, or a value has no
         partition.
     """
+    if spec.target.exact_lengths:
+        _require_whole_texts(column, cleaned)
     values = (order_values if column.encoding.has_dictionary else unordered_values)(column, cleaned)
     is_sorted = column.single_value and values.ascending
     has_dictionary = uses_dictionary(column, values.cardinality, len(cleaned.is_null))
+    has_raw_forward = column.encoding.raw_forward or not has_dictionary
     buffers: dict[str, bytes] = {}
     if has_dictionary:
-        buffers["dictionary"] = dictionary(
-            column.name, column.data_type, values, column.encoding.variable_length
-        )
-        buffers["forward_index"] = _forward_index(column, values, cleaned.lengths)
-    else:
+        buffers["dictionary"] = dictionary(column.name, column.data_type, values, column.encoding)
+    if has_raw_forward:
         buffers["forward_index"] = raw_index(column.name, values, cleaned.lengths, column.encoding.raw)
+    else:
+        buffers["forward_index"] = _forward_index(column, values, cleaned.lengths)
     indexes = spec.indexes.get(column.name, Indexes())
     if indexes.bloom is not None:
         texts = java_texts(column.data_type, cleaned.values)
@@ -384,6 +388,8 @@ def build_column(spec: SegmentSpec, column: Column, cleaned: Normalized) -> Buil
         len(values.ids),
         is_sorted,
         has_dictionary,
+        has_raw_forward,
+        value_lengths(values, cleaned.lengths) if spec.target.exact_lengths else None,
         longest_row=0 if cleaned.lengths is None else int(cleaned.lengths.max()),
         nulls=int(cleaned.is_null.sum()),
         cut=cleaned.cut,
@@ -391,6 +397,21 @@ def build_column(spec: SegmentSpec, column: Column, cleaned: Normalized) -> Buil
         partitions=partitions,
         buffers=dict(sorted(buffers.items())),
     )
+
+
+def _require_whole_texts(column: Column, cleaned: Normalized) -> None:
+    """Refuse half a surrogate pair, as Pinot's builder does from 1.6 on; before, it stores a question mark.
+
+    :raises BuildError: a text has one.
+    """
+    texts = cleaned.values
+    if column.data_type.is_text and isinstance(texts, pa.LargeBinaryArray) and has_halves(texts):
+        raise BuildError(
+            f"Column {column.name} holds half a surrogate pair",
+            why=f"a text of the file has one, or maxLength ({column.max_length}) cuts a character beyond "
+            "U+FFFF in two; Pinot 1.6 builds no segment of such a text",
+            hint="Correct the text, or set another maxLength.",
+        )
 
 
 def uses_dictionary(column: Column, cardinality: int, rows: int) -> bool:

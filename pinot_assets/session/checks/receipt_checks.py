@@ -63,7 +63,7 @@ def receipt_findings(
     :param receipts: the receipts that the session's plan accepted.
     """
     spec, checks = context.spec, context.spec.audit.checks
-    schema = SegmentSpec.from_pinot(spec.schema_json, spec.table_json, min_server=spec.ingestion.min_server)
+    schema = SegmentSpec.from_pinot(spec.schema_json, spec.table_json, write_for=spec.ingestion.known_target)
     ranges = [check for check in checks if isinstance(check, TimeRange)]
     empty: list[EmptyOutputs | None] = [check for check in checks if isinstance(check, EmptyOutputs)]
     changes = [check for check in checks if isinstance(check, RowChange)]

@@ -42,7 +42,7 @@ def stored_recipe(spec: TableSpec, writer: str = "") -> StoredRecipe:
     """
     recipe = recipe_of(spec)
     return StoredRecipe(
-        0, recipe.read, recipe.write, writer, spec.ingestion.min_server, spec.schema_json, spec.table_json
+        0, recipe.read, recipe.write, writer, spec.ingestion.assured_target, spec.schema_json, spec.table_json
     )
 
 

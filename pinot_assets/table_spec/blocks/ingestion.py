@@ -13,8 +13,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.expressions.spark import check_spark_expression
 from pinot_assets.expressions.syntax import ExpressionRefused, words
+from pinot_assets.segment.column.target import NEWEST, OLDEST
 from pinot_assets.table_spec.yaml.quartz import to_cron
 from pinot_assets.table_spec.yaml.values import (
+    AUTO,
     AnyCase,
     BadRowLimit,
     Count,
@@ -30,6 +32,7 @@ from pinot_assets.table_spec.yaml.values import (
     Size,
     Text,
     Timezone,
+    WriteFor,
     has_reference,
     malformed_reference,
     one_of,
@@ -183,8 +186,10 @@ class FileIngestion(BaseModel):
     """What to do when the source has no file any more: empty the table, or refuse."""
     on_spec_change: Annotated[Literal["ask", "rebuild"], AnyCase(), Field(alias="onSpecChange")] = "ask"
     """Published files that the changed spec would build otherwise: say so, or build them again."""
-    min_server: Annotated[Server, Field(alias="minServer")] = "0.11"
-    """The oldest Pinot server that must be able to read the segments."""
+    write_for: Annotated[WriteFor, Field(alias="writeFor")] = AUTO
+    """Release of the oldest Pinot server that must read the segments; auto: that of the table's servers."""
+    min_server: Annotated[Server | None, Field(alias="minServer")] = None
+    """The older name of writeFor."""
     min_file_age_sec: Annotated[Count, Field(alias="minFileAgeSec")] = 0
     """Files younger than this are not ready, and a rewritten one makes the whole trigger wait."""
     completeness_marker: Annotated[FileName | None, Field(alias="completenessMarker")] = None
@@ -208,6 +213,23 @@ class FileIngestion(BaseModel):
     def mode(self) -> Mode:
         """What a session does to the table; swap wins over append and sync."""
         return "swap" if self.consistent_push_swap else self.ingestion_mode
+
+    @property
+    def target(self) -> str:
+        """The release for which segments are written, or `auto`."""
+        return self.min_server or self.write_for
+
+    @property
+    def known_target(self) -> str:
+        """The release for which segments are written; with `auto` the newest that is known, which refuses
+        least."""
+        return NEWEST.release if self.target == AUTO else self.target
+
+    @property
+    def assured_target(self) -> str:
+        """The release for which segments are written; with `auto` the oldest that is known, which promises
+        least."""
+        return OLDEST.release if self.target == AUTO else self.target
 
     @property
     def push_kind(self) -> PushKind:

@@ -244,6 +244,8 @@ def _refusals(case: Case) -> Iterator[tuple[RuleFinding, bool]]:
     rebuilds = spec.on_spec_change == "rebuild"
     yield rebuilding, rebuilds and spec.mode == "append" and not case.around.is_refresh
     yield RuleFinding("desiredSegmentSize", "is not above 0"), spec.desired_segment_bytes == 0
+    twice = RuleFinding("minServer", "is the older name of writeFor, which is set, too", "remove minServer")
+    yield twice, {"minServer", "writeFor"} <= case.written
     is_s3 = spec.input_dir_uri.lower().startswith(("s3:", "s3a:", "s3n:", "${"))
     of_s3 = RuleFinding(_QUEUE, "is only for buckets of S3: no other store sends to SQS", "remove it")
     yield of_s3, spec.notification_queue is not None and not is_s3

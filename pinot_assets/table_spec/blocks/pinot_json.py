@@ -14,12 +14,14 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.pinot.table_config import setting
 from pinot_assets.segment import SegmentSpec
+from pinot_assets.segment.column.target import NEWEST, OLDEST
 from pinot_assets.segment.column.unsupported import FIXES, is_true
 from pinot_assets.table_spec.blocks.index_notes import partition_notes, tree_notes
 from pinot_assets.table_spec.blocks.ingestion import TRANSFORMS
 from pinot_assets.table_spec.blocks.pinot_settings import TASKS, bearings
 from pinot_assets.table_spec.blocks.realtime import FORMER_STREAM, STREAM_INGESTION, STREAMS
 from pinot_assets.table_spec.yaml.document import DocumentNode, Note, Problem, did_you_mean
+from pinot_assets.table_spec.yaml.values import AUTO
 
 _BLANKS: Final = re.compile("[\t-\r\x1c-\x1f \u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]+")
 """Java's `Character.isWhitespace`, which leaves out non-breaking spaces such as U+00A0."""
@@ -289,13 +291,32 @@ def transform_problems(block: DocumentNode, schema: DocumentNode, transforms: It
 
 
 def writer_findings(
-    schema: DocumentNode, table: DocumentNode, min_server: str
+    schema: DocumentNode, table: DocumentNode, write_for: str
 ) -> tuple[list[Problem], list[Note]]:
     """Return what the segment writer refuses, and what it leaves to the server, at the column's line.
 
+    With `auto` it is not known here which servers will read the segments: what only newer ones can read is a
+    note.
+
     :param schema: a schema without problems of its own.
     :param table: a table config without problems of its own.
+    :param write_for: a release, or `auto`.
     """
+    if write_for != AUTO:
+        return _writer_findings(schema, table, write_for)
+    problems, notes = _writer_findings(schema, table, NEWEST.release)
+    of_old, notes_of_old = _writer_findings(schema, table, OLDEST.release)
+    if not of_old:
+        return problems, notes_of_old
+    always = {problem.reason for problem in problems}
+    only_old = [one for one in of_old if one.reason not in always]
+    text = "a run refuses this if one of the table's servers is too old: "
+    return problems, [*notes, *(Note(one.file, one.line, one.key, text + one.reason) for one in only_old)]
+
+
+def _writer_findings(
+    schema: DocumentNode, table: DocumentNode, write_for: str
+) -> tuple[list[Problem], list[Note]]:
     places = {place.mapping["name"]: place for _, place in field_specs(schema)}
 
     def place_of(text: str) -> DocumentNode:
@@ -303,7 +324,7 @@ def writer_findings(
         return places.get(column.group(1), table) if column else _setting_place(table, text)
 
     try:
-        spec = SegmentSpec.from_pinot(schema.mapping, table.mapping, min_server=min_server)
+        spec = SegmentSpec.from_pinot(schema.mapping, table.mapping, write_for=write_for)
     except UnsupportedFeature as refused:
         reasons = (refused.why or refused.what).split("; ")
         return [place_of(reason).problem(reason, _fix_of(reason)) for reason in reasons], []

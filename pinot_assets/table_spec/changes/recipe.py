@@ -3,7 +3,7 @@
 A recipe has two parts. `read` decides which rows a file gives and which values they have. `write` decides how
 a segment stores them, and which indexes servers build for it. Both hold only what the user said: a value that
 equals a default is left out, so that a new default is no change. The version of the writer and the oldest
-server (`minServer`) are stored beside a recipe: they are no change of the user's.
+server (`writeFor`) are stored beside a recipe: they are no change of the user's.
 
 Settings of one column are under `columns`, by column and by the name under which people know the setting. A
 setting has the same name wherever the table config has it: `indexes.inverted` in `fieldConfigList` is
@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject, JsonValue
+from pinot_assets.segment.column.target import NEWEST
 from pinot_assets.segment.column.types import DEFAULT_MAX_LENGTH, Column, FieldType, implicit_default
 from pinot_assets.segment.column.unsupported import Findings, is_true
 from pinot_assets.segment.config.column_encoding import ColumnSettings, read_columns
-from pinot_assets.segment.config.segment_spec import BUILD_INVERTED, DEFAULT_FPP, REFERENCE_SERVER
+from pinot_assets.segment.config.segment_spec import BUILD_INVERTED, DEFAULT_FPP
 from pinot_assets.segment.values.partition import Partitioning, read_partitionings
 from pinot_assets.table_spec.blocks.ingestion import DEFAULT_MAX_ROWS, FileIngestion
 from pinot_assets.table_spec.yaml.document import canonical_json
@@ -133,7 +134,7 @@ def recipe_from(schema: JsonMapping, table_config: JsonMapping, ingestion: FileI
     indexing = table_config.get("tableIndexConfig") or {}
     ignored = Findings()  # a checked spec has none
     columns = read_columns(schema, is_true(indexing.get("nullHandlingEnabled")), ignored)
-    partitionings = read_partitionings(indexing, columns, REFERENCE_SERVER, ignored)
+    partitionings = read_partitionings(indexing, columns, NEWEST, ignored)
     stored = {
         column.name: _stored(ColumnSettings(column, table_config, ignored), partitionings.get(column.name))
         for column in columns

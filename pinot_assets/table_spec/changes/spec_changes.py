@@ -71,7 +71,7 @@ class SpecChange:
 def spec_changes(before: Recipe, now: Recipe, oldest_server: str = "0.11") -> tuple[SpecChange, ...]:
     """Return every change from one recipe to another, those of the whole table first, then by column.
 
-    :param oldest_server: the oldest server that holds the segments, `major.minor`: the spec's `minServer`.
+    :param oldest_server: the oldest server that holds the segments, `major.minor`: the spec's `writeFor`.
     """
     major, minor = (whole_number(part) or 0 for part in (*oldest_server.split("."), "0")[:2])
     tables = _TableSettings({**before.read, **before.write}, {**now.read, **now.write}, (major, minor))

@@ -141,7 +141,7 @@ class FileCheck:
         audit = self._audit(root, *sound, ingestion)
         if ingestion is not None:
             self.problems += pinot_json.transform_problems(block, sound[0], ingestion.transforms)
-            unwritable, left_to_server = pinot_json.writer_findings(*sound, ingestion.min_server)
+            unwritable, left_to_server = pinot_json.writer_findings(*sound, ingestion.target)
             self.problems += unwritable
             self.notes += left_to_server
         if self.problems or ingestion is None:

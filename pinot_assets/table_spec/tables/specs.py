@@ -152,7 +152,8 @@ class TableSpec(TableFile):
             "badRows": self.ingestion.bad_row_limit,
             "missingColumn": self.ingestion.on_missing_column,
             "sql": [self.ingestion.engine, self.ingestion.filter, self.ingestion.transforms],
-            "minServer": self.ingestion.min_server,
+            # Servers may be upgraded during a session, and newer ones read all formats.
+            "minServer": self.ingestion.assured_target,
             "schema": self.schema_json,
             "timeColumn": [segments.get("timeColumnName"), segments.get("timeType")],
             "table": {key: self.table_json.get(key) for key in _SHAPING_CONFIG}

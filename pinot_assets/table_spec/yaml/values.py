@@ -132,6 +132,7 @@ def is_within(inner: str, outer: str) -> bool:
 
 INT_MAX: Final = 2_147_483_647
 OLDEST_SERVER: Final = (0, 11)
+AUTO: Final = "auto"
 """The oldest Pinot that the project is tested against."""
 MOST_BUCKETS: Final = 100_000
 """Far above what Dagster's pages can show; the limit stops typing mistakes."""
@@ -261,6 +262,11 @@ def _server(value: object) -> object:
     return text
 
 
+def _write_for(value: object) -> object:
+    text = str(value).strip()
+    return AUTO if text.lower() == AUTO else _server(text)
+
+
 def _quartz(value: object) -> object:
     return normalise_quartz(text_of(value))
 
@@ -342,3 +348,4 @@ Period = Annotated[
 ]
 Text = Annotated[str, BeforeValidator(text_of), WithJsonSchema({"type": ["string", "boolean"]})]
 Server = Annotated[str, BeforeValidator(_server), WithJsonSchema({"type": ["string", "number"]})]
+WriteFor = Annotated[str, BeforeValidator(_write_for), WithJsonSchema({"type": ["string", "number"]})]

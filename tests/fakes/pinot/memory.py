@@ -399,6 +399,11 @@ class FakePinot:
             self._table(table)
             return SERVERS
 
+    def server_versions(self, table: str) -> Mapping[str, str]:
+        with self._call("server_versions"):
+            self._table(table)
+            return dict.fromkeys(SERVERS, self._dialect.server_version)
+
     def server_disks(self, servers: Collection[str]) -> Mapping[str, ServerDisk | PinotError]:
         with self._call("server_disks"):
             return {}

@@ -31,6 +31,11 @@ class Dialect:
     fixed_in_schemas: tuple[str, ...]
     locks_deletes: bool = False
 
+    @property
+    def server_version(self) -> str:
+        """As its servers name it, with a commit behind it; those before 1.4 name none."""
+        return f"{self.version}-0123abc" if release(self.version) >= release("1.4") else ""
+
     def uploads(self, segments: int) -> int:
         """Uploads that a push of so many new segments takes: one shows that Pinot can copy from the staging
         area, the others go together where they can."""

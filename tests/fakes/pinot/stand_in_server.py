@@ -20,6 +20,7 @@ from urllib.parse import unquote
 
 import httpx
 from fakes.pinot.participant import Participant
+from fakes.pinot.releases import PINOT_1_5
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
@@ -63,6 +64,7 @@ class StandInServer:
             ("DefaultTenant_OFFLINE", "DefaultTenant_REALTIME"),
             self._move,
             adminPort=str(self._http.server_address[1]),
+            pinotVersion=PINOT_1_5.server_version,
         )
 
     @property

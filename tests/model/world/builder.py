@@ -151,4 +151,4 @@ def _token(build_spec: BuildSpec, output: Output) -> str:
 def _spec(table: str) -> SegmentSpec:
     schema = {"schemaName": table, "dimensionFieldSpecs": [{"name": "v", "dataType": "STRING"}]}
     config = {"tableName": f"{table}_OFFLINE", "tableType": "OFFLINE", "tableIndexConfig": {}}
-    return SegmentSpec.from_pinot(schema, config, min_server="0.11")
+    return SegmentSpec.from_pinot(schema, config, write_for="0.11")

@@ -34,7 +34,7 @@ TABLE = {"tableName": "t", "tableType": "OFFLINE", "tableIndexConfig": {}}
 
 
 def tar(folder: Path, name: str, rows: int) -> Path:
-    spec = SegmentSpec.from_pinot(SCHEMA, TABLE, min_server="0.11")
+    spec = SegmentSpec.from_pinot(SCHEMA, TABLE, write_for="0.11")
     data, now = pa.table({"v": ["a"] * rows}), 1_700_000_000_000
     segment = build_segment(data, spec, name=name, table_name="t", creation_time_ms=now, now_ms=now)
     path = folder / f"{name}.tar.gz"

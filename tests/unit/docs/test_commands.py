@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from pinot_assets.cli.main import app
 
-TARGETS = frozenset(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+TARGETS = frozenset(re.findall(r"^([a-z0-9.-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 BLOCKS = [block for page in PAGES for block in shell_blocks(page)]
 
 

@@ -130,6 +130,7 @@ def test_the_segment_says_where_it_comes_from(
         "pinotAssets.file": receipt.uri,
         "pinotAssets.session": "cp7-abc",
         "pinotAssets.version": version_text(receipt.read),
+        "pinotAssets.writtenFor": "0.11",
     }
     assert (
         LocalObjectStore.key_of(worker.open_store(build_spec.source_uri, {}, UNLIMITED), receipt.uri)

@@ -12,6 +12,7 @@ from pinot_assets.pinot.versions import (
     TRAITS,
     brokers_keep_all_groups,
     entry_renewed_ms,
+    oldest_server,
     release,
     replaced_segments_kept_ms,
     takes_batches,
@@ -106,9 +107,26 @@ def test_half_uploads_are_taken_over_from_0_12_on() -> None:
     assert [takes_over_half_uploads(v) for v in RELEASES] == [False, True, True, True, True, True]
 
 
+@pytest.mark.parametrize(
+    ("named", "oldest"),
+    [
+        (["1.5.1-5a1b", "1.6.0-SNAPSHOT-210c"], "1.5.1"),
+        (["1.10.0", "1.6.0"], "1.6.0"),
+        (["1.6.0"], "1.6.0"),
+        (["1.6.0", ""], "0.11"),
+        (["1.6.0", "unknown"], "0.11"),
+        ([], "0.11"),
+    ],
+)
+def test_the_oldest_server_decides_and_one_that_names_no_release_is_old(
+    named: list[str], oldest: str
+) -> None:
+    assert oldest_server(named) == oldest
+
+
 def test_the_sheet_changes_where_pinot_did() -> None:
     sheets = [frozenset(traits_of(v)) for v in RELEASES]
-    assert [one == other for one, other in itertools.pairwise(sheets)] == [False] * 4 + [True]
+    assert [one == other for one, other in itertools.pairwise(sheets)] == [False] * 5
     assert set(TRAITS) == frozenset().union(*sheets)
 
 

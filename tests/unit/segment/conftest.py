@@ -71,14 +71,14 @@ class Golden:
         self,
         table: pa.Table | None = None,
         *,
-        min_server: str = "1.5",
+        write_for: str = "1.5",
         name: str = "t_0",
         now_ms: int = CREATED,
         custom: Mapping[str, str] | None = None,
     ) -> Segment:
         return build_segment(
             self.table if table is None else table,
-            SegmentSpec.from_pinot(self.schema, self.table_config, min_server=min_server),
+            SegmentSpec.from_pinot(self.schema, self.table_config, write_for=write_for),
             name=name,
             table_name="t",
             creation_time_ms=CREATED,

@@ -15,7 +15,7 @@ SCHEMA = {"schemaName": "t", "dimensionFieldSpecs": [{"name": "v", "dataType": "
 
 
 def announced(name: str) -> tuple[Announced, dict[str, bytes]]:
-    spec = SegmentSpec.from_pinot(SCHEMA, {"tableName": "t"}, min_server="0.11")
+    spec = SegmentSpec.from_pinot(SCHEMA, {"tableName": "t"}, write_for="0.11")
     segment = build_segment(
         pa.table({"v": ["a"]}), spec, name=name, table_name="t", creation_time_ms=1, now_ms=1, custom={}
     )

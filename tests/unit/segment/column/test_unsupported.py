@@ -63,7 +63,8 @@ def plain(schema: JsonObject) -> Example:
 
 
 DAYS = {"granularities": ["DAY"]}
-OLD_SERVER = {"minServer": "0.11"}  # read by `spec_of` only
+OLD_SERVER = {"writeFor": "0.11"}  # read by `spec_of` only
+NEW_SERVER = {"writeFor": "1.6"}
 EXAMPLES: dict[FormatLine, list[Example]] = {
     FormatLine.SINGLE_VALUE: [plain(dimension(kind)) for kind in SINGLE],
     FormatLine.MULTI_VALUE: [plain(dimension(kind, singleValueField=False)) for kind in MULTIPLE],
@@ -93,6 +94,8 @@ EXAMPLES: dict[FormatLine, list[Example]] = {
         plain({"complexFieldSpecs": [{"name": "c", "dataType": "MAP"}]}),
         plain(dimension("LIST")),
         plain(dimension("STRUCT")),
+        plain(dimension("UUID")),
+        plain(dimension("OPEN_STRUCT")),
     ],
     FormatLine.OLD_FIELDS: [
         plain({"timeFieldSpec": {"incomingGranularitySpec": {"name": "c"}}}),
@@ -119,6 +122,8 @@ EXAMPLES: dict[FormatLine, list[Example]] = {
         indexing(noDictionaryColumns=["c"]),
         *(raw(compressionCodec=codec) for codec in Codec),
         *(raw(properties={"rawIndexWriterVersion": version}) for version in (2, 3, 4, 5)),
+        (dimension(), {**raw(properties={"rawIndexWriterVersion": 6})[1], **NEW_SERVER}),
+        (dimension(), {**raw(indexTypes=["INVERTED"])[1], **NEW_SERVER}),
     ],
     FormatLine.CODEC_UNREADABLE: [raw(compressionCodec="DELTA"), raw(compressionCodec="DELTADELTA")],
     FormatLine.OTHER_ENCODING: [
@@ -127,9 +132,10 @@ EXAMPLES: dict[FormatLine, list[Example]] = {
         raw(properties={"noRawDataForTextIndex": "true"}),
         field(indexes={"dictionary": {"newer": 1}}),
         field(indexes={"forward": {"newer": 1}}),
+        field(indexes={"forward": {"codecSpec": "LZ4"}}),
+        field(codecSpec="LZ4"),
     ],
     FormatLine.ENCODING_INVALID: [
-        raw(indexTypes=["INVERTED"]),
         raw(indexes={"dictionary": {}}),
         raw(properties={"rawIndexWriterVersion": 7}),
         raw(indexes={"forward": {"targetDocsPerChunk": "x"}}),
@@ -137,6 +143,7 @@ EXAMPLES: dict[FormatLine, list[Example]] = {
         indexing(optimizeDictionary=True, noDictionaryCardinalityRatioThreshold="x"),
     ],
     FormatLine.ENCODING_TOO_NEW: [
+        raw(indexTypes=["INVERTED"]),
         (dimension(), {**raw(compressionCodec="GZIP")[1], **OLD_SERVER}),
         (dimension("INT"), {**raw(properties={"rawIndexWriterVersion": 5})[1], **OLD_SERVER}),
         (
@@ -148,6 +155,7 @@ EXAMPLES: dict[FormatLine, list[Example]] = {
     FormatLine.INVERTED_AT_BUILD: [
         indexing(invertedIndexColumns=["c"], createInvertedIndexDuringSegmentGeneration=True),
         field(indexTypes=["INVERTED"]),
+        (dimension(), {**indexing(invertedIndexColumns=["c"])[1], **NEW_SERVER}),
     ],
     FormatLine.INVERTED: [indexing(invertedIndexColumns=["c"])],
     FormatLine.BLOOM: [indexing(bloomFilterColumns=["c"]), field(indexes={"bloom": {"fpp": 0.1}})],
@@ -184,6 +192,7 @@ EXAMPLES: dict[FormatLine, list[Example]] = {
     FormatLine.TIMESTAMP_INDEX_OF_NULLS: [
         (dimension("TIMESTAMP"), {**indexing(nullHandlingEnabled=True)[1], **field(timestampConfig=DAYS)[1]})
     ],
+    FormatLine.NULL_BACKFILL: [field(indexes={"null": {"backfill": True}}), field(indexes={"null": {}})],
     FormatLine.OTHER_INDEX: [field(indexTypes=["NEWER"]), field(indexes={"newer": {}})],
     FormatLine.DECLARED_TWICE: [
         (dimension(), {**indexing(bloomFilterColumns=["c"])[1], **field(indexes={"bloom": {}})[1]})
@@ -276,14 +285,14 @@ EXAMPLES: dict[FormatLine, list[Example]] = {
         ({"dimensionFieldSpecs": "c"}, {}),
         ({"dimensionFieldSpecs": ["c"]}, {}),
     ],
-    FormatLine.OLD_SERVER: [(dimension(), {"minServer": "0.10"})],
+    FormatLine.OLD_SERVER: [(dimension(), {"writeFor": "0.10"})],
 }
 CASES = [(feature, example) for feature in FormatLine for example in EXAMPLES.get(feature, [])]
 
 
 def spec_of(example: Example) -> SegmentSpec:
     schema, config = example
-    return SegmentSpec.from_pinot(schema, config, min_server=config.get("minServer", "1.5"))
+    return SegmentSpec.from_pinot(schema, config, write_for=config.get("writeFor", "1.5"))
 
 
 def test_every_refusal_has_a_line() -> None:

@@ -26,7 +26,7 @@ def encodings(
     indexing: JsonObject | None = None, *fields: JsonObject, server: str = "1.5"
 ) -> dict[str, Encoding]:
     config = {"tableIndexConfig": indexing or {}, "fieldConfigList": list(fields)}
-    spec = SegmentSpec.from_pinot(SCHEMA, config, min_server=server)
+    spec = SegmentSpec.from_pinot(SCHEMA, config, write_for=server)
     return {column.name: column.encoding for column in spec.columns}
 
 
@@ -208,3 +208,60 @@ def test_trap25_variable_width_goes_by_cardinality(ratio: float, expected: bool)
         "tableIndexConfig": {"optimizeDictionary": True, "noDictionaryCardinalityRatioThreshold": ratio}
     }
     assert uses_dictionary(SegmentSpec.from_pinot(schema, config).columns[0], 50, 100) is expected
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"name": "s", "encodingType": "RAW", "indexTypes": ["INVERTED"]},
+        {"name": "s", "encodingType": "RAW", "indexes": {"inverted": {}}},
+        {"name": "s", "encodingType": "RAW", "indexTypes": ["FST"]},
+        {
+            "name": "s",
+            "encodingType": "RAW",
+            "indexes": {"dictionary": {}, "forward": {"encodingType": "RAW"}},
+        },
+    ],
+)
+def test_for_1_6_a_raw_column_gets_the_dictionary_that_its_indexes_need(field: JsonObject) -> None:
+    with pytest.raises(UnsupportedFeature):
+        encodings({}, field)
+    found = encodings({}, field, server="1.6")["s"]
+    assert (found.has_dictionary, found.raw_forward) == (True, True)
+
+
+def test_for_1_6_the_older_list_gives_a_dictionary_of_fixed_width() -> None:
+    lists = {"noDictionaryColumns": ["s"], "invertedIndexColumns": ["s"], "varLengthDictionaryColumns": ["s"]}
+    found = encodings(lists, server="1.6")["s"]
+    assert (found.has_dictionary, found.raw_forward, found.variable_length) == (True, True, False)
+    assert not encodings(lists, server="1.5")["s"].has_dictionary  # there the server builds the index
+
+
+def test_for_1_6_an_index_that_needs_a_dictionary_comes_before_a_disabled_one() -> None:
+    field = {"name": "s", "indexTypes": ["INVERTED"], "indexes": {"dictionary": {"disabled": True}}}
+    found = encodings({}, field, server="1.6")["s"]
+    assert (found.has_dictionary, found.raw_forward) == (True, False)
+
+
+def test_version_6_is_a_version_of_its_own_from_1_6_on() -> None:
+    written = {
+        server: {
+            name: one.raw.version
+            for name, one in encodings(
+                {}, *(forward(name, rawIndexWriterVersion=6) for name in ("s", "mi", "ms")), server=server
+            ).items()
+            if name in ("s", "mi", "ms")
+        }
+        for server in ("1.5", "1.6")
+    }
+    assert written == {"1.5": dict.fromkeys(("s", "mi", "ms"), 4), "1.6": dict.fromkeys(("s", "mi", "ms"), 6)}
+    assert encodings({}, forward("i", rawIndexWriterVersion=6), server="1.6")["i"].raw.version == 6
+    with pytest.raises(UnsupportedFeature, match="rawIndexWriterVersion 6"):
+        encodings({}, forward("i", rawIndexWriterVersion=6), server="1.5")
+
+
+def test_optimize_dictionary_type_compares_lengths_from_1_6_on() -> None:
+    asked = {"optimizeDictionaryType": True}
+    before, since = (encodings(asked, server=server)["s"] for server in ("1.5", "1.6"))
+    assert (before.variable_length, before.by_length) == (True, False)
+    assert (since.variable_length, since.by_length) == (False, True)

@@ -51,7 +51,7 @@ def test_all_problems_are_named_at_once() -> None:
         "ingestionConfig": {"transformConfigs": [{"columnName": "x"}]},
         "upsertConfig": {"mode": "FULL"},
     }
-    text = problems(schema, config, min_server="0.10")
+    text = problems(schema, config, write_for="0.10")
     for part in (
         "column many: multi-value DIMENSION of type JSON",
         "column zeros: allowTrailingZeros",
@@ -63,7 +63,7 @@ def test_all_problems_are_named_at_once() -> None:
         "ingestionConfig.transformConfigs",
         "upsertConfig",
         "column ts: time format SIMPLE_DATE_FORMAT|EEE",
-        "min_server 0.10",
+        "writeFor 0.10",
     ):
         assert part in text
     assert "aggregateMetrics" not in text
@@ -113,8 +113,8 @@ def test_indexes_that_a_server_builds_are_noted() -> None:
 @pytest.mark.parametrize("version", ["0.11", "0.12.0", "1.4"])
 def test_an_old_server_reads_no_names_outside_ascii(version: str) -> None:
     schema = {"dimensionFieldSpecs": [{"name": "é", "dataType": "INT"}]}
-    assert "column é" in problems(schema, {}, min_server=version)
-    assert SegmentSpec.from_pinot(schema, {}, min_server="1.5.1").columns[0].name == "é"
+    assert "column é" in problems(schema, {}, write_for=version)
+    assert SegmentSpec.from_pinot(schema, {}, write_for="1.5.1").columns[0].name == "é"
 
 
 @pytest.mark.parametrize(
@@ -136,4 +136,4 @@ def test_defaults_that_pinot_would_not_take_are_refused(kind: str, default: obje
 @pytest.mark.parametrize("version", ["", "1", "1.x", "².1", f"1.{'5' * 5000}"])
 def test_a_server_version_that_is_none_is_a_problem(version: str) -> None:
     schema = {"dimensionFieldSpecs": [{"name": "c", "dataType": "INT"}]}
-    assert "not a version such as 1.5" in problems(schema, {}, min_server=version)
+    assert "not a version such as 1.5" in problems(schema, {}, write_for=version)

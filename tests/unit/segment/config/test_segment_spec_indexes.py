@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.core.json_object import JsonObject
+from pinot_assets.segment.column.target import target_of
 from pinot_assets.segment.column.unsupported import Findings
 from pinot_assets.segment.config.column_encoding import ColumnSettings, read_columns
 from pinot_assets.segment.config.segment_spec import BloomFilter, Indexes, read_indexes
@@ -20,13 +21,17 @@ TOLD = "column c: the server builds the inverted index when it loads the segment
 
 
 def read(
-    indexing: JsonObject | None = None, field: JsonObject | None = None, **config: Any
+    indexing: JsonObject | None = None,
+    field: JsonObject | None = None,
+    write_for: str = "1.5",
+    **config: Any,
 ) -> tuple[dict[str, Indexes], list[str], list[str]]:
     fields = [] if field is None else [{"name": "c", **field}]
     findings = Findings()
     table_config = {"tableIndexConfig": indexing or {}, "fieldConfigList": fields, **config}
     settings = [ColumnSettings(column, table_config, findings) for column in COLUMNS]
-    return read_indexes(table_config, settings, findings), findings.problems, findings.notes
+    found = read_indexes(table_config, settings, target_of(write_for), findings)
+    return found, findings.problems, findings.notes
 
 
 @pytest.mark.parametrize(
@@ -44,6 +49,20 @@ def test_inverted_indexes_are_written_when_pinots_builder_writes_them(
     indexing: JsonObject, field: JsonObject | None, written: bool
 ) -> None:
     assert read(indexing, field) == ({"c": INVERTED} if written else {}, [], [] if written else [TOLD])
+
+
+def test_for_servers_of_1_6_every_inverted_index_is_written() -> None:
+    assert read({"invertedIndexColumns": ["c"]}, write_for="1.6") == ({"c": INVERTED}, [], [])
+    assert read({}, {"indexTypes": ["INVERTED"]}, write_for="1.6") == ({"c": INVERTED}, [], [])
+
+
+def test_null_backfill_needs_segments_that_say_which_columns_have_no_null() -> None:
+    field = {"indexes": {"null": {"backfill": True}}}
+    assert "NULL_BACKFILL_LOSES_VALUES" in "".join(read({}, field, write_for="1.5")[1])
+    _, problems, [note] = read({}, field, write_for="1.6")
+    assert problems == []
+    assert "in segments that were written for servers before 1.6" in note
+    assert read({}, {"indexes": {"null": {}}}, write_for="1.6")[2] == []
 
 
 def test_the_deprecated_switch_counts() -> None:

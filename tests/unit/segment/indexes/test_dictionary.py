@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.segment import SegmentSpec, build_segment
+from pinot_assets.segment.column.types import Encoding
 from pinot_assets.segment.indexes.dictionary import dictionary
 from pinot_assets.segment.values.normalize import normalize
 from pinot_assets.segment.values.ordered_values import order_values
@@ -16,7 +17,7 @@ def payload(kind: str, values: list[Any], variable_length: bool = False) -> byte
     (column,) = spec.columns
     data = pa.chunked_array([pa.array(values, spec.arrow_schema().field("c").type)])
     ranked = order_values(column, normalize(column, data, len(values), column.default))
-    return dictionary("c", column.data_type, ranked, variable_length)
+    return dictionary("c", column.data_type, ranked, Encoding(variable_length=variable_length))
 
 
 def test_trap11_bytes_of_one_length_are_fixed_and_others_variable() -> None:

@@ -35,7 +35,7 @@ def test_texts_come_back(text: str) -> None:
         "dimensionFieldSpecs": [{"name": name, "dataType": "STRING"} for name in names],
     }
     config = {"tableName": "t_OFFLINE", "tableType": "OFFLINE", "tableIndexConfig": {}}
-    spec = SegmentSpec.from_pinot(schema, config, min_server="1.5")
+    spec = SegmentSpec.from_pinot(schema, config, write_for="1.5")
     segment = build_segment(
         pa.table({name: [text] for name in names}),
         spec,

@@ -29,9 +29,15 @@ FEW = {"ingestionMode": "append"}
         ({"snapshotsToKeep": "30"}, "snapshots_to_keep", 30),
         ({"snapshotDaysToKeep": 14}, "snapshot_days_to_keep", 14),
         ({"emptySourceAction": "refuse"}, "empty_source_action", "REFUSE"),
+        ({}, "target", "auto"),
+        ({"writeFor": "AUTO"}, "target", "auto"),
+        ({"writeFor": 1.6}, "target", "1.6"),
+        ({"minServer": 1.5}, "target", "1.5"),
+        ({"writeFor": "1.5.1"}, "known_target", "1.5.1"),
+        ({}, "known_target", "1.6"),
         ({}, "on_spec_change", "ask"),
         ({"onSpecChange": "Rebuild"}, "on_spec_change", "rebuild"),
-        ({"minServer": 1.5}, "min_server", "1.5"),
+        ({}, "assured_target", "0.11"),
         ({}, "min_file_age_sec", 0),
         ({"minFileAgeSec": "30"}, "min_file_age_sec", 30),
         ({"settleSeconds": "90"}, "settle_seconds", 90),
@@ -82,7 +88,7 @@ def test_keys_and_their_values(folder, block, attribute, value):
 def test_a_version_keeps_its_digits(folder):
     file = folder.spec()
     file.write_text(file.read_text() + "  minServer: 0.110\n")
-    assert folder.check()[0][0].ingestion.min_server == "0.110"
+    assert folder.check()[0][0].ingestion.target == "0.110"
 
 
 @pytest.mark.parametrize(
@@ -225,6 +231,9 @@ def test_swap_is_enough_by_itself(folder):
         ({"input": {"fs": {"prop": {"region": "x"}}}}, "input", "single value", "input.fs.prop.<name>"),
         ({"schedule": None, "minServer": "0.10"}, "minServer", "older", ""),
         ({"minServer": "new"}, "minServer", "version", ""),
+        ({"writeFor": "0.10.1"}, "writeFor", "older", ""),
+        ({"writeFor": "newest"}, "writeFor", "version", ""),
+        ({"writeFor": "1.6", "minServer": "1.5"}, "minServer", "older name of writeFor", "remove minServer"),
         ({"desiredSegmentSize": "big"}, "desiredSegmentSize", "size", ""),
         ({"desiredSegmentSize": "0m"}, "desiredSegmentSize", "is not above 0", ""),
         ({"onBadRow": "skip"}, "onBadRow", "is not one of fail, quarantine", ""),

@@ -45,7 +45,7 @@ def test_the_flights_run_on_the_local_stack_without_any_variable(monkeypatch):
     for name in ("PINOT_ASSETS_DATA", "PINOT_ASSETS_STAGING"):
         monkeypatch.delenv(name, raising=False)
     spec = load_table(SAMPLE)
-    assert (spec.mode, spec.ingestion.max_retries, spec.ingestion.min_server) == ("sync", 3, "0.11")
+    assert (spec.mode, spec.ingestion.max_retries, spec.ingestion.target) == ("sync", 3, "0.11")
     assert spec.input_uri().startswith("file:///")
     assert spec.staging_uri().startswith("file:///")
     monkeypatch.setenv("PINOT_ASSETS_DATA", "s3://sample")

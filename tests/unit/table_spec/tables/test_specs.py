@@ -31,6 +31,7 @@ def _schema_type(whole: JsonObject) -> None:
         ({"filter": "carrier IS NOT NULL"}, None),
         ({"transforms.carrier": "upper(carrier)"}, None),
         ({"minServer": "1.5"}, None),
+        ({"writeFor": "1.6"}, None),
         (None, _schema_type),
         (None, lambda w: w["table"]["tableIndexConfig"].update(nullHandlingEnabled=False)),
         (None, lambda w: w["table"]["tableIndexConfig"].update(sortedColumn=["carrier"])),
@@ -55,6 +56,8 @@ def test_r28_what_shapes_segments_changes_the_fingerprint(folder, block, change)
     [
         ({"consistentPushMaxRetries": "5"}, None),
         ({"schedule": "0 0 1 * * ?", "scheduleTimezone": "Asia/Tokyo"}, None),
+        ({"writeFor": "auto"}, None),
+        ({"writeFor": "0.11"}, None),
         ({"minFileAgeSec": 60, "settleSeconds": 90, "completenessMarker": "_SUCCESS"}, None),
         ({"maxFilePartitions": 3, "partitionGroup": "hash:7"}, None),
         (None, lambda w: w.update(dagster={"group": "air", "tags": {"tier": "gold"}, "automation": True})),

@@ -1,0 +1,235 @@
+"""A built column, and its lines in `metadata.properties` (docs/design/segment-format.md#s4-3).
+
+Pinot 1.6 writes other lines than 1.5.1, and in another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pinot_assets.segment.column.target import Target
+from pinot_assets.segment.column.types import (
+    DEFAULT_MAX_LENGTH,
+    Column,
+    DataType,
+    Default,
+    TooLong,
+    java_double,
+    java_float,
+    protected_value,
+    utf16_length,
+)
+from pinot_assets.segment.indexes.dictionary import bits_per_value
+from pinot_assets.segment.values.distinct import Lengths, binary_buffers
+from pinot_assets.segment.values.normalize import Cut
+from pinot_assets.segment.values.ordered_values import OrderedValues
+from pinot_assets.segment.values.partition import Partitioning
+
+_MAX_BOUND = 512  # UTF-16 units; a longer minimum or maximum is left out
+
+Lines = Iterator[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueLengths:
+    """What 1.6 says of values of variable width, in bytes of UTF-8 for texts.
+
+    :ivar shortest: of the shortest value; of a multi-value column, of the shortest element.
+    :ivar longest: of the longest one.
+    :ivar is_ascii: whether all texts are; of no meaning for other types.
+    :ivar longest_row: of all elements of the largest row; None for a single-value column.
+    """
+
+    shortest: int
+    longest: int
+    is_ascii: bool
+    longest_row: int | None
+
+
+def value_lengths(values: OrderedValues, lengths: Lengths | None) -> ValueLengths | None:
+    """Return the lengths of a column's values; None for numbers.
+
+    :param lengths: each row's number of elements, None for a single-value column.
+    """
+    if isinstance(values.entries, np.ndarray):
+        return None
+    sizes = pc.binary_length(values.entries).to_numpy()
+    _, data = binary_buffers(values.entries)
+    longest_row = None
+    if lengths is not None:
+        upto = np.concatenate(([0], np.cumsum(sizes[values.ids], dtype=np.int64)))
+        ends = np.concatenate(([0], np.cumsum(lengths)))
+        longest_row = int(np.diff(upto[ends]).max())
+    return ValueLengths(int(sizes.min()), int(sizes.max()), not (data & 0x80).any(), longest_row)
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltColumn:
+    """A column with its indexes. Its values are only in its buffers, so they are in memory once.
+
+    :ivar lowest: its smallest value; with `highest` and `cardinality` as `OrderedValues` has them.
+    :ivar longest: bytes of the longest dictionary entry, 0 for numbers and without dictionary.
+    :ivar entries: values of all rows: their number, or that of the elements of a multi-value column.
+    :ivar is_sorted: whether its rows ascend; never for a multi-value column.
+    :ivar has_dictionary: whether there is a dictionary.
+    :ivar has_raw_forward: whether its forward index holds values, not dictionary ids.
+    :ivar lengths: of its values; None if they are numbers, or the target does not say them.
+    :ivar longest_row: most elements of a row of a multi-value column, 0 for a single-value one.
+    :ivar nulls: rows that were null, whether or not the segment records them.
+    :ivar cut: how many values lost something.
+    :ivar partitioning: how it is partitioned, if it is.
+    :ivar partitions: partitions of its rows, in Pinot's order.
+    :ivar buffers: its buffers in `columns.psf`, in the order of that file.
+    """
+
+    column: Column
+    lowest: Default
+    highest: Default
+    cardinality: int
+    longest: int
+    entries: int
+    is_sorted: bool
+    has_dictionary: bool
+    has_raw_forward: bool
+    lengths: ValueLengths | None
+    longest_row: int
+    nulls: int
+    cut: Cut
+    partitioning: Partitioning | None
+    partitions: Sequence[int]
+    buffers: Mapping[str, bytes]
+
+
+def column_lines(built: BuiltColumn, rows: int, target: Target) -> Lines:
+    """Return the keys and values of a column, in order; the keys without `column.<name>.`."""
+    return (_with_lengths if target.exact_lengths else _without_lengths)(built, rows, target)
+
+
+def _without_lengths(built: BuiltColumn, rows: int, target: Target) -> Lines:
+    """Yield the lines of releases before 1.6 (`BaseSegmentCreator.addColumnMetadataInfo`)."""
+    column = built.column
+    yield "cardinality", str(built.cardinality)
+    yield "totalDocs", str(rows)
+    yield "dataType", column.data_type.value
+    yield "bitsPerElement", str(bits_per_value(built.cardinality))
+    yield "lengthOfEachEntry", str(built.longest)
+    yield "columnType", column.field_type.value
+    yield "isSorted", _text(built.is_sorted)
+    yield "hasDictionary", _text(built.has_dictionary)
+    yield "isSingleValues", _text(column.single_value)
+    yield "maxNumberOfMultiValues", str(built.longest_row)
+    yield "totalNumberOfEntries", str(built.entries)
+    yield "isAutoGenerated", "false"
+    if column.data_type.is_text or column.data_type is DataType.BYTES:
+        yield "schemaMaxLength", str(column.max_length)
+        if column.strategy is not None:
+            yield "schemaMaxLengthExceedStrategy", column.strategy.value
+    yield from _partition_lines(built)
+    yield from _time_lines(column)
+    yield from _bound_lines(built, target)
+    yield from _default_line(column, value_text(column.data_type, column.default))
+
+
+def _with_lengths(built: BuiltColumn, rows: int, target: Target) -> Lines:
+    """Yield the lines of 1.6, where those of the schema come first (`BaseSegmentCreator.addFieldSpec`)."""
+    column = built.column
+    yield "columnType", column.field_type.value
+    yield "dataType", column.data_type.value
+    yield "isSingleValues", _text(column.single_value)
+    default = column.default
+    plain = f"{default:f}" if isinstance(default, Decimal) else value_text(column.data_type, default)
+    yield from _default_line(column, plain)
+    if column.data_type.is_text or column.data_type is DataType.BYTES:
+        if column.max_length != DEFAULT_MAX_LENGTH:
+            yield "schemaMaxLength", str(column.max_length)
+        usual = TooLong.TRIM_LENGTH if column.data_type is DataType.STRING else TooLong.NO_ACTION
+        if column.strategy not in (None, usual):
+            yield "schemaMaxLengthExceedStrategy", str(column.strategy)
+    yield from _time_lines(column)
+    yield "totalDocs", str(rows)
+    yield "cardinality", str(built.cardinality)
+    yield "hasDictionary", _text(built.has_dictionary)
+    yield "forwardIndexEncoding", "RAW" if built.has_raw_forward else "DICTIONARY"
+    yield "isSorted", _text(built.is_sorted)
+    yield from _length_lines(built)
+    yield "lengthOfEachEntry", str(built.longest)
+    yield "bitsPerElement", str(bits_per_value(built.cardinality))
+    yield "maxNumberOfMultiValues", str(built.longest_row)
+    yield "totalNumberOfEntries", str(built.entries)
+    yield from _bound_lines(built, target)
+    yield from _partition_lines(built)
+    if column.nullable and not built.nulls:
+        yield "isNonNull", "true"
+
+
+def _text(switch: bool) -> str:
+    return str(switch).lower()
+
+
+def _length_lines(built: BuiltColumn) -> Lines:
+    if (lengths := built.lengths) is None:
+        return
+    yield "lengthOfShortestElement", str(lengths.shortest)
+    yield "lengthOfLongestElement", str(lengths.longest)
+    if built.column.data_type.is_text:
+        yield "isAscii", _text(lengths.is_ascii)
+    if lengths.longest_row is not None:
+        yield "maxRowLengthInBytes", str(lengths.longest_row)
+
+
+def _partition_lines(built: BuiltColumn) -> Lines:
+    if built.partitioning is not None:
+        yield "partitionFunction", built.partitioning.function.value
+        yield "numPartitions", str(built.partitioning.count)
+        yield "partitionValues", ",".join(map(str, built.partitions))
+        for key, value in built.partitioning.config or ():
+            yield f"partitionFunctionConfig.{key}", value
+
+
+def _time_lines(column: Column) -> Lines:
+    if column.format is not None and column.granularity is not None:
+        yield "datetimeFormat", column.format
+        yield "datetimeGranularity", column.granularity
+
+
+def _default_line(column: Column, default: str) -> Lines:
+    protected = protected_value(default) if column.data_type.is_text else default
+    if protected is not None:
+        yield "defaultNullValue", protected
+
+
+def _bound_lines(built: BuiltColumn, target: Target) -> Lines:
+    """Yield minimum and maximum, unless they are too long or cannot be written."""
+    column = built.column
+    bounds = {
+        "minValue": value_text(column.data_type, built.lowest),
+        "maxValue": value_text(column.data_type, built.highest),
+    }
+    protect = protected_value if column.data_type.is_text else str
+    written = {
+        key: protected
+        for key, text in bounds.items()
+        if utf16_length(text) <= _MAX_BOUND and (protected := protect(text)) is not None
+    }
+    if not written:
+        yield "minMaxValueInvalid", "true"
+    for key, protected in written.items():
+        # An old server reads the protecting NULs as part of the value, and would prune wrongly
+        # (docs/design/segment-format.md#s11, trap 32).
+        if target.protected_texts or protected == bounds[key]:
+            yield key, protected
+
+
+def value_text(data_type: DataType, value: Default) -> str:
+    """Return a stored value as Java writes it."""
+    if data_type is DataType.FLOAT:
+        return java_float(float(value))
+    if data_type is DataType.DOUBLE:
+        return java_double(float(value))
+    # `str` of a Decimal follows the same standard as Java's BigDecimal.
+    return value.hex() if isinstance(value, bytes) else str(value)
