@@ -168,6 +168,8 @@ class OperationsLease(OperationsStore):
 
     def release(self) -> None:
         """Release the lease. Never raises: a node that cannot be deleted ends with the ZooKeeper session."""
+        if not self._zk.connected:
+            return  # kazoo would wait for ZooKeeper, for ever
         transaction = self._zk.transaction()
         transaction.check(self.path, version=self._version)
         transaction.delete(f"{self.path}/lease", version=0)

@@ -172,6 +172,10 @@ KINDS: Final = {
         "a simulated cluster cannot work: too few servers, more messages than can be read",
         "do what the message says",
     ),
+    "pinot.client.user_rights.NoRights": Meaning(
+        "Pinot does not know the user of a call, or the user may not make it (401 or 403)",
+        "set PINOT_USER and PINOT_PASSWORD, or PINOT_TOKEN; give that user the right that the hint names",
+    ),
     "pinot.client.http.NotReady": Meaning(
         "the address answered 503: Pinot, or a gateway before it, does not serve yet", "wait, run again"
     ),

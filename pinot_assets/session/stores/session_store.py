@@ -356,12 +356,14 @@ class Lease:
 
         While a call of an owner may be under way, its name stays, so that the next owner waits for the call.
         """
+        if not self._zk.connected:
+            return  # kazoo would wait for ZooKeeper, for ever; the ephemeral node ends with the session
         path = self._store.path
         transaction = self._zk.transaction()
         transaction.delete(f"{path}/lease", version=0)
         free = replace(self.pointer, owner=self.took_over_from if self._left_to_wait > 0 else None)
         transaction.set_data(path, pointer_to_bytes(free), version=self._pointer_version)
-        # If the lease is not ours or ZooKeeper is unreachable: the ephemeral node ends with the session.
+        # If the lease is not ours or ZooKeeper goes away now: the ephemeral node ends with the session.
         with contextlib.suppress(KazooException):
             transaction.commit()
 

@@ -145,11 +145,13 @@ class FakeClient:
     :ivar around: wraps every request that changes something (a crash, a lost reply, another driver's turn).
     :ivar on_read: called before every other request.
     :ivar on_write: called when a request has changed something, whether its reply arrives or not.
+    :ivar connected: whether a connection stands; kazoo keeps requests for as long as none does.
     """
 
     def __init__(self, server: FakeZooKeeper, default_acl: list[ACL] | None) -> None:
         self.server = server
         self.default_acl = default_acl
+        self.connected = True
         self.around: Around = lambda what: nullcontext()
         self.on_read: Callable[[], None] = lambda: None
         self.on_write: Callable[[Write], None] = lambda write: None

@@ -54,6 +54,25 @@ def test_the_lease_of_an_operation(client: KazooClient) -> None:
     assert "()" not in lost.value.why
 
 
+def test_while_zookeeper_is_away_a_release_waits_for_nothing() -> None:
+    """Kazoo keeps a request until it has a connection again: a run that had failed hung there for ever."""
+    fake = FakeZooKeeper().client()
+    fake.ensure_path("/pinot/PROPERTYSTORE")
+    client = cast(KazooClient, fake)
+    leases = [
+        SessionStore(client, "pinot", "t_OFFLINE").take_lease(ME),
+        OperationsStore(client, "pinot", "t_REALTIME").take(ME),
+    ]
+    fake.connected, before = False, len(fake.server.nodes)
+    for lease in leases:
+        lease.release()
+    assert len(fake.server.nodes) == before
+    fake.connected = True
+    for lease in leases:
+        lease.release()
+    assert len(fake.server.nodes) == before - len(leases)
+
+
 @pytest.mark.parametrize(
     ("error", "words"),
     [
