@@ -75,7 +75,7 @@ REFERENCE: Final = "1.5"
 _RELEASE: Final = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})(?:\..*)?", re.ASCII)
 
 
-def target_of(release: str) -> Target:
+def target_for(release: str) -> Target:
     """Return the format for servers of a release and newer ones.
 
     :param release: `major.minor`; what follows does not matter.

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import UnsupportedFeature
-from pinot_assets.segment.column.target import REFERENCE, Target, target_of
+from pinot_assets.segment.column.target import REFERENCE, Target, target_for
 from pinot_assets.segment.column.types import STORAGE, Column, DataType, utf16_key
 from pinot_assets.segment.column.unsupported import (
     FIXES,
@@ -312,10 +312,10 @@ def _cannot(problems: list[str]) -> UnsupportedFeature:
 
 def _parse_target(text: str, findings: Findings) -> Target:
     try:
-        return target_of(text)
+        return target_for(text)
     except ValueError as error:
         findings.refuse(f"writeFor {text}", Feature.OLD_SERVER, str(error))
-        return target_of(REFERENCE)
+        return target_for(REFERENCE)
 
 
 def _check_table_config(config: JsonMapping, findings: Findings) -> None:

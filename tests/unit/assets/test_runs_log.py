@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, cast
+from typing import cast
 
 import dagster as dg
 import pytest
@@ -23,7 +23,7 @@ def outcome(n: int) -> Receipt:
     return Receipt(f"file:///in/{n}", n, 0, Fingerprint(1, 1), "", 1, 0, (), 0.1, "h/1")
 
 
-def messages(caplog: Any) -> list[tuple[str, str]]:
+def messages(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     return [(record.levelname, record.getMessage()) for record in caplog.records]
 
 

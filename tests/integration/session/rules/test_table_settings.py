@@ -174,7 +174,9 @@ def test_e32_rows_that_expire_before_the_switch_do_not_make_it_loop(make_table: 
     assert world.run().result is TriggerResult.NOTHING
 
 
-def test_a_hybrid_table_is_told_where_the_border_moves(make_table: Any, monkeypatch: Any) -> None:
+def test_a_hybrid_table_is_told_where_the_border_moves(
+    make_table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = make_table("sync", lambda config: None)
     world.pinot.realtime[world.table] = {"tableType": "REALTIME"}
     ends = iter([None, None, 1_700_000_000_000])
@@ -195,7 +197,7 @@ def test_a_hybrid_table_is_told_where_the_border_moves(make_table: Any, monkeypa
 
 @pytest.mark.parametrize("known", [True, False])
 def test_no_move_of_a_border_is_told_that_was_set_by_hand(
-    make_table: Any, monkeypatch: Any, known: bool
+    make_table: Any, monkeypatch: pytest.MonkeyPatch, known: bool
 ) -> None:
     world = make_table("sync", lambda config: None)
     world.pinot.realtime[world.table] = {"tableType": "REALTIME"}

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from pinot_assets.segment.column.target import NEWEST, OLDEST, REFERENCE, TARGETS, target_of
+from pinot_assets.segment.column.target import NEWEST, OLDEST, REFERENCE, TARGETS, target_for
 
 
 @pytest.mark.parametrize(
@@ -25,19 +25,19 @@ from pinot_assets.segment.column.target import NEWEST, OLDEST, REFERENCE, TARGET
     ],
 )
 def test_a_release_between_two_takes_the_lower(release: str, taken: str) -> None:
-    assert target_of(release).release == taken
+    assert target_for(release).release == taken
 
 
 @pytest.mark.parametrize("text", ["", "1", "new", "1.x", ".5", "v1.5", "１.５", "99999.1"])
 def test_what_is_no_release_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a version"):
-        target_of(text)
+        target_for(text)
 
 
 @pytest.mark.parametrize("text", ["0.10", "0.2.0"])
 def test_servers_before_the_oldest_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"older than 0\.11"):
-        target_of(text)
+        target_for(text)
 
 
 def test_targets_are_in_order_and_each_one_adds_something() -> None:

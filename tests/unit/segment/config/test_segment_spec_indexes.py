@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.segment.column.target import target_of
+from pinot_assets.segment.column.target import target_for
 from pinot_assets.segment.column.unsupported import Findings
 from pinot_assets.segment.config.column_encoding import ColumnSettings, read_columns
 from pinot_assets.segment.config.segment_spec import BloomFilter, Indexes, read_indexes
@@ -24,13 +22,13 @@ def read(
     indexing: JsonObject | None = None,
     field: JsonObject | None = None,
     write_for: str = "1.5",
-    **config: Any,
+    **config: object,
 ) -> tuple[dict[str, Indexes], list[str], list[str]]:
     fields = [] if field is None else [{"name": "c", **field}]
     findings = Findings()
     table_config = {"tableIndexConfig": indexing or {}, "fieldConfigList": fields, **config}
     settings = [ColumnSettings(column, table_config, findings) for column in COLUMNS]
-    found = read_indexes(table_config, settings, target_of(write_for), findings)
+    found = read_indexes(table_config, settings, target_for(write_for), findings)
     return found, findings.problems, findings.notes
 
 

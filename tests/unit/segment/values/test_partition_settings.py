@@ -7,13 +7,13 @@ import pytest
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment import SegmentSpec
-from pinot_assets.segment.column.target import Target, target_of
+from pinot_assets.segment.column.target import Target, target_for
 from pinot_assets.segment.column.types import Column
 from pinot_assets.segment.column.unsupported import Findings
 from pinot_assets.segment.config.column_encoding import read_columns
 from pinot_assets.segment.values.partition import PartitionFunction, Partitioning, read_partitionings
 
-NOW, OLD = target_of("1.5"), target_of("0.11")
+NOW, OLD = target_for("1.5"), target_for("0.11")
 
 
 def schema(kind: str = "STRING", **options: object) -> JsonObject:
@@ -101,7 +101,7 @@ def test_what_has_no_partition_is_refused_by_name(entry: JsonObject, kind: str, 
     assert "PARTITION_COLUMN_INVALID" in problem
 
 
-@pytest.mark.parametrize("server", [OLD, target_of("1.0")])
+@pytest.mark.parametrize("server", [OLD, target_for("1.0")])
 def test_murmur3_is_refused_for_servers_that_cannot_load_it(server: Target) -> None:
     entry = {"functionName": "Murmur3", "numPartitions": 4}
     assert "cannot load a segment with Murmur3" in read(entry, server=server)[0]

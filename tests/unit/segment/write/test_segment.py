@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import struct
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -53,7 +54,7 @@ def test_the_crc_covers_the_three_files(golden: Any) -> None:
     ],
     ids=["chunks", "slice", "order of columns", "large_string"],
 )
-def test_trap33_arrow_layout_does_not_matter(golden: Any, change: Any) -> None:
+def test_trap33_arrow_layout_does_not_matter(golden: Any, change: Callable[[pa.Table], pa.Table]) -> None:
     assert golden.build(change(golden.table)).files == golden.build().files
 
 
