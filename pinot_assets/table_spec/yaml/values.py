@@ -253,9 +253,12 @@ def _bad_row_limit(value: object) -> object:
     return str(BadRowAllowance.parse(str(value)))
 
 
+_VERSION: Final = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?")
+
+
 def _server(value: object) -> object:
     text = str(value).strip()
-    if not re.fullmatch(r"[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?", text):
+    if not _VERSION.fullmatch(text):
         raise ValueError("is not a version; write 0.11 or 1.5.1")
     if tuple(int(step) for step in text.split(".")[:2]) < OLDEST_SERVER:
         raise ValueError(f"is older than the oldest supported Pinot, {'.'.join(map(str, OLDEST_SERVER))}")
@@ -264,7 +267,11 @@ def _server(value: object) -> object:
 
 def _write_for(value: object) -> object:
     text = str(value).strip()
-    return AUTO if text.lower() == AUTO else _server(text)
+    if text.lower() == AUTO:
+        return AUTO
+    if not _VERSION.fullmatch(text):
+        raise ValueError("is neither auto nor a version; write auto, 0.11 or 1.5.1")
+    return _server(text)
 
 
 def _quartz(value: object) -> object:

@@ -232,7 +232,7 @@ def test_swap_is_enough_by_itself(folder):
         ({"schedule": None, "minServer": "0.10"}, "minServer", "older", ""),
         ({"minServer": "new"}, "minServer", "version", ""),
         ({"writeFor": "0.10.1"}, "writeFor", "older", ""),
-        ({"writeFor": "newest"}, "writeFor", "version", ""),
+        ({"writeFor": "newest"}, "writeFor", "neither auto nor a version", ""),
         ({"writeFor": "1.6", "minServer": "1.5"}, "minServer", "older name of writeFor", "remove minServer"),
         ({"desiredSegmentSize": "big"}, "desiredSegmentSize", "size", ""),
         ({"desiredSegmentSize": "0m"}, "desiredSegmentSize", "is not above 0", ""),
