@@ -48,6 +48,7 @@ from pinot_assets.snapshot.manifest import (
     header_to_bytes,
 )
 from pinot_assets.snapshot.receipt import ColumnFacts, Failure, Fingerprint, Output, Receipt, SegmentFacts
+from pinot_assets.snapshot.recipes import StoredRecipe
 from pinot_assets.source.file_table import COLUMNS
 from pinot_assets.source.listing import ListingPart, part_to_arrow
 
@@ -144,6 +145,20 @@ def objects() -> dict[str, bytes]:
         7, "model_OFFLINE", "cp7-0a1b2c", "SYNC", "entry", SnapshotRef("snapshots/6.json", A), "digest", "fp",
         1_700_000_002_000, files, typed(plain(audit), dict), "pinot-1-2",
     )  # fmt: skip
+    recipe = StoredRecipe(
+        3,
+        {"schema.columns.v": "STRING DIMENSION", "transforms.v": "upper(v)"},
+        {"indexes.v": ["inverted"]},
+        "w/1",
+        "0.11.0",
+        {"schemaName": "model"},
+        {"tableName": "model_OFFLINE"},
+    )
+    with_recipes = replace(
+        snapshot,
+        files=tuple(replace(file, revision=3 * number) for number, file in enumerate(files)),
+        recipes=(recipe,),
+    )
     staging = Staging(new_memory())
     failure = Failure("s3://in/b", 1, 2, "UNREADABLE", "line 3: é")
     switch = Switch(2, ("old",), (OUTPUT, BARE), "carried")
@@ -171,9 +186,14 @@ def objects() -> dict[str, bytes]:
         "session-done.json": session_to_bytes(newest(done)),
         "lease.json": json.dumps(plain(OWNER)).encode(),
         "plan.parquet": plan_to_parquet(newest(plan)),
+        "plan-with-recipe.parquet": plan_to_parquet(newest(replace(plan, recipe=recipe))),
         "receipt.json": newest(receipt).to_bytes(),
         "receipt-empty.json": newest(empty).to_bytes(),
         "manifest.parquet": files_to_parquet(files, NEWEST),
+        "manifest-with-revisions.parquet": files_to_parquet(with_recipes.files, NEWEST),
+        "header-with-recipes.json": header_to_bytes(
+            newest(with_recipes), SnapshotRef("snapshots/7.parquet", B)
+        ),
         "header.json": header_to_bytes(newest(snapshot), SnapshotRef("snapshots/7.parquet", B)),
         "files-cursor.json": newest(cursor).text.encode(),
         "session-cursor.json": newest(StallCursor(12, 100, "cp7-0a1b2c SWITCH 2", 90, 3)).text.encode(),

@@ -283,6 +283,8 @@ def _beyond_stored(context: TriggerContext) -> int:
 
 _NEXT: Final = {
     "rollback": "pinot-assets rollback {}",
+    # Of a rollback that is done: the person sets the YAML file back, too.
+    "apply_recipe": "pinot-assets tables apply {}",
     "resume": "pinot-assets resume {}",
     "rebuild": "pinot-assets session rebuild {}",
     "upgrade": "pinot-assets state upgrade {}",

@@ -170,6 +170,12 @@ ROWS = {
     "plan.parquet": Kind(plan_from_parquet, lambda v, n: plan_to_parquet(replace(v, format=n))),
     "manifest.parquet": Kind(PublishedFiles, files_to_parquet),
 }
+SINCE_2 = {
+    "header-with-recipes.json": HEADER,
+    "plan-with-recipe.parquet": ROWS["plan.parquet"],
+    "manifest-with-revisions.parquet": ROWS["manifest.parquet"],
+}
+"""What 0.1.0 never wrote."""
 TEXTS = {**JSON_KINDS, **ZNODES, **FAILURES, **LEASES, **CUTS}
 
 
@@ -177,7 +183,9 @@ def test_each_format_has_golden_files_and_each_is_looked_at() -> None:
     looked_at = {*TEXTS, *ROWS, "part.arrow"}
     assert {path.name for path in objects_of(1).iterdir()} == looked_at - {CUT}
     for number in FORMATS[1:]:
-        assert {path.name for path in objects_of(number).iterdir()} - {IN_FORMAT_1} == looked_at
+        assert {path.name for path in objects_of(number).iterdir()} - {
+            IN_FORMAT_1
+        } == looked_at | SINCE_2.keys()
 
 
 @pytest.mark.parametrize("number", FORMATS)
@@ -188,11 +196,22 @@ def test_what_a_release_wrote_is_written_back_unchanged(name: str, number: int) 
     assert kind.write(kind.read(data), number) == data
 
 
-@pytest.mark.parametrize("number", FORMATS)
-@pytest.mark.parametrize("name", ROWS)
+def test_a_header_with_recipes_too() -> None:
+    data = golden("header-with-recipes.json", 2)
+    assert HEADER.write(HEADER.read(data), 2) == data
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        *((name, number) for name in ROWS for number in FORMATS),
+        ("plan-with-recipe.parquet", 2),
+        ("manifest-with-revisions.parquet", 2),
+    ],
+)
 def test_its_rows_too(name: str, number: int) -> None:
     """By value, type and metadata: the same rows have other bytes with another release of Arrow."""
-    kind = ROWS[name]
+    kind = (ROWS | SINCE_2)[name]
     data = golden(name, number)
     written = parquet_table(kind.write(kind.read(data), number))
     assert written.equals(parquet_table(data), check_metadata=True)
