@@ -360,6 +360,10 @@ def _syntax_problem(file: Path, error: yaml.MarkedYAMLError) -> Problem:
     fix = None
     if "'\\t'" in (error.problem or ""):
         fix = "use spaces instead of tabs"
+    elif "quoted scalar" in (error.context or "") and "end of stream" in (error.problem or ""):
+        # The file's last line says nothing: the quote that is open begins further up.
+        mark = error.context_mark or mark
+        reason, fix = "a quote is opened here and never closed", "close the quote, or remove it"
     elif "expected a single document" in (error.context or ""):
         reason, fix = "has more than one YAML document", "write one table per file"
     elif error.context is not None:

@@ -89,6 +89,12 @@ def test_tabs_get_a_way_out():
     assert "spaces" in (problem.fix or "")
 
 
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_a_quote_that_is_not_closed_is_named_where_it_opens(quote: str):
+    _, (problem,) = parse_document(f"a: 1\nb: {quote}x\nc: 2\n", FILE)
+    assert (problem.line, problem.fix) == (2, "close the quote, or remove it")
+
+
 def test_two_documents_are_one_too_many():
     _, (problem,) = parse_document("a: 1\n---\nb: 2\n", FILE)
     assert problem.fix == "write one table per file"
