@@ -98,6 +98,10 @@ FIXES: Final = {
 """What makes the table work without the refused feature, by the code of the refusal."""
 
 
+NAME_OUTSIDE_ASCII: Final = "a name outside ASCII for a server before 1.5"
+"""Why a column's name is refused that servers since 1.5 accept (`Target.any_column_name`)."""
+
+
 class Findings:
     """What a schema and a table config ask for that is refused, or left to the server; for people.
 

@@ -25,6 +25,7 @@ from pinot_assets.segment.column.target import REFERENCE, Target, target_for
 from pinot_assets.segment.column.types import STORAGE, Column, DataType, utf16_key
 from pinot_assets.segment.column.unsupported import (
     FIXES,
+    NAME_OUTSIDE_ASCII,
     Feature,
     Findings,
     check_shape,
@@ -265,8 +266,7 @@ class SegmentSpec:
             columns[place] = replace(given.column, encoding=read_encoding(given, target, inverted))
         for column in columns:
             if not target.any_column_name and not column.name.isascii():
-                what = "a name outside ASCII for a server before 1.5"
-                findings.refuse(f"column {column.name}", Feature.COLUMN_NAME, what)
+                findings.refuse(f"column {column.name}", Feature.COLUMN_NAME, NAME_OUTSIDE_ASCII)
         time_column = (table_config.get("segmentsConfig") or {}).get("timeColumnName") or None
         time_format = None if time_column is None else _time_format(time_column, columns, findings)
         if findings.problems:

@@ -36,3 +36,13 @@ def test_what_no_server_reads_is_a_problem_and_no_note() -> None:
 
 def test_what_every_server_reads_is_neither() -> None:
     assert findings("auto", compressionCodec="LZ4") == ([], [])
+
+
+def test_a_name_outside_ascii_is_answered_with_the_release_that_accepts_it() -> None:
+    schema = {"dimensionFieldSpecs": [{"name": "größe", "dataType": "STRING"}]}
+    document, _ = parse_document(json.dumps({"schema": schema, "table": {}}), Path("t.json"))
+    assert document is not None
+    schema_place, table_place = DocumentNode(document, ("schema",)), DocumentNode(document, ("table",))
+    (problem,), _ = writer_findings(schema_place, table_place, "1.3")
+    assert 'writeFor: "1.5"' in (problem.fix or "")
+    assert writer_findings(schema_place, table_place, "1.5")[0] == []
