@@ -27,6 +27,7 @@ from model.world.table import CLUSTER, TABLE, ModelTable, rebuild, run
 from pinot_assets.errors import RebuildRefused
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.plan_report import PlanReport
+from pinot_assets.session.rollback.rollback_plan import RollbackPlan
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.hold import Hold
@@ -310,10 +311,17 @@ def test_a_rebuild_that_was_rolled_back_stays_so_until_resume(mode: str) -> None
     table = published(mode, onSpecChange="rebuild")
     reported(table, run)
     assert set(revisions(table).values()) == {2}
+    ways: list[RollbackPlan] = []
+    table.start(lambda driver: ways.append(driver.rollback_plan()))
+    assert [{file.revision for file in files} for files in (ways[0].files_go, ways[0].files_come)] == [
+        {2},
+        {1},
+    ]
     rolled_back(table)
     assert set(revisions(table).values()) == {1}
     assert hold_of(table) == Hold({}, (), rebuilds=True, format=2)
-    assert reported(table, run).rebuilt == ()
+    held = reported(table, run)
+    assert (held.rebuilt, held.result) == ((), TriggerResult.HELD)
     refused(table, "a rollback took a rebuild back")
 
     def resume(driver: Driver) -> None:

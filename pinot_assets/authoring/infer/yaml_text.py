@@ -52,7 +52,8 @@ table:
 _TIME: Final = "# Retention, and pruning by time, go by it.\n    timeColumnName: "
 _NO_TIME: Final = "# No column is a time from 1971 to 2070 in every row; with one, add timeColumnName."
 _NULLS: Final = """
-    # Some values are missing; without this, queries see Pinot's defaults in their place.
+    # Some values are missing, and this stores which. A query shows them as null if it begins with
+    # SET enableNullHandling = true; otherwise Pinot's defaults stand in their place.
     nullHandlingEnabled: true"""
 _SWITCH: Final = Template(
     """\

@@ -49,8 +49,8 @@ def rebuild(
     A rebuild is a run: it publishes what changed in the source, too, passes the gate, and switches at one
     instant; a rollback leads back. Files that are not in the source as they were published stay as they are.
 
-    Shows first what it would do, and asks (with --json it cannot: add --yes, --plan or --dry-run). Exits as
-    `run` does; 0 when there was nothing to build again.
+    Shows first what it would do, and asks; with --yes it does neither. With --json it cannot ask: add --yes,
+    --plan or --dry-run. Exits as `run` does; 0 when there was nothing to build again.
     """
     if as_json and not (yes or dry_run or plan is not None):
         raise unanswered()
@@ -64,9 +64,9 @@ def rebuild(
             if not planned.rebuilds:
                 show_answer(as_json, _nothing(planned), [escape(_why_nothing(planned))])
                 raise typer.Exit(_code_of(planned))
-            for line in () if as_json else report_lines(planned):
-                new_console().print(line)
-            if not yes:
+            if not yes:  # then it is not for a program: see above
+                for line in report_lines(planned):
+                    new_console().print(line)
                 typer.confirm(f"Build these files of {table} again?", abort=True)
             plan = planned.planned.plan_basis.hash
         report = driver.trigger_planned(plan, request)

@@ -139,9 +139,11 @@ def diff(
     older: Annotated[
         str,
         typer.Argument(
-            help="Number or session of a kept snapshot.", metavar="OLDER", autocompletion=kept_snapshots
+            help="Number or session of a kept snapshot (default: the one before the current one).",
+            metavar="OLDER",
+            autocompletion=kept_snapshots,
         ),
-    ],
+    ] = "",
     newer: Annotated[
         str,
         typer.Argument(

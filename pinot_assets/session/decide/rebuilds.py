@@ -160,10 +160,18 @@ def _require_one_switch(context: TriggerContext, need: RebuildNeed, chosen: Coll
 
 def _asked_for(context: TriggerContext, request: RebuildRequest, current: Snapshot) -> set[str]:
     """Return the files that the request names and that another revision built, or an unknown one."""
+    pattern, published = compile_pattern(file_pattern(request.files)), current.ledger
+    are_named = pattern.those_of([path_of_uri(uri) for uri in published])
+    named = {uri for uri, is_named in zip(published, are_named, strict=True) if is_named}
+    if published and not named:
+        raise RebuildRefused(
+            f"no published file of {context.table} matches {request.files!r}",
+            why=f"{plural(len(published), 'file')} are published, like {path_of_uri(next(iter(published)))}",
+            hint="a pattern may begin at any folder, and * stays in one; `pinot-assets rebuild "
+            f"{context.table} --dry-run` lists what would be built again",
+        )
     now, is_there = revision_of(current.recipes, context.recipe), _ask_pinot(context)
-    older = [uri for uri, file in current.ledger.items() if file.revision != now and is_there(file)]
-    named = compile_pattern(file_pattern(request.files)).those_of([path_of_uri(uri) for uri in older])
-    return {uri for uri, is_named in zip(older, named, strict=True) if is_named}
+    return {uri for uri in named if published[uri].revision != now and is_there(published[uri])}
 
 
 def _begun(plan: Plan, changes: Changes, current: Snapshot) -> set[str]:

@@ -108,8 +108,8 @@ class Decision:
 
     @property
     def without_plan(self) -> PlannedAction:
-        """The action of a run that needs no session: HELD if a rollback holds changes back, else NOTHING."""
-        held = self.looked is not None and self.free != self.looked.changes
+        """The action of a run that needs no session: HELD if a rollback holds something back, else NOTHING."""
+        held = self.looked is not None and (self.free != self.looked.changes or self.looked.hold.rebuilds)
         return PlannedAction.HELD if held else PlannedAction.NOTHING
 
 

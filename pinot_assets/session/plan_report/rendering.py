@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -157,19 +158,26 @@ def room_lines(plan: PlanReport) -> Iterator[Line]:
         yield Line("quota", "none is set (quota.storage)")
     else:
         yield Line("quota", f"{size(room.quota)} {over}: {fits[room.fits]}", warns=room.fits is False)
-    for disk in room.disks[:SHOWN]:
-        yield _disk_line(disk)
-    if len(room.disks) > SHOWN:
-        yield Line("", f"and {len(room.disks) - SHOWN:,} more servers")
+    yield from _disk_lines(room.disks)
     yield from _node_lines(switch, plan.planned.push)
 
 
-def _disk_line(disk: Disk) -> Line:
-    if disk.free is None:
-        return Line("disk", f"{disk.server}: not known ({disk.why_not})")
+def _disk_lines(disks: Sequence[Disk]) -> Iterator[Line]:
+    """Yield a line for each disk, and one for all servers that say nothing for the same reason."""
+    silent = Counter(disk.why_not for disk in disks if disk.free is None)
+    spoken = [(disk, disk.free) for disk in disks if disk.free is not None]
+    for disk, free in spoken[:SHOWN]:
+        yield _disk_line(disk, free)
+    if len(spoken) > SHOWN:
+        yield Line("", f"and {len(spoken) - SHOWN:,} more servers")
+    for why, servers in silent.items():
+        yield Line("disk", f"of {plural(servers, 'server')}: not known ({why})")
+
+
+def _disk_line(disk: Disk, free: int) -> Line:
     if disk.after is None or disk.loading is None:
-        return Line("disk", f"{disk.server}: {size(disk.free)} free → not known")
-    text = f"{disk.server}: {size(disk.free)} free → {size(disk.after)} (equal shares)"
+        return Line("disk", f"{disk.server}: {size(free)} free → not known")
+    text = f"{disk.server}: {size(free)} free → {size(disk.after)} (equal shares)"
     if disk.fits:
         return Line("disk", text)
     tars = f", {size(disk.after - disk.loading)} with the tars while they load"

@@ -83,18 +83,19 @@ class RollbackPlan:
 
     @property
     def files_come(self) -> tuple[PublishedFile, ...]:
-        """Versions of files that become visible."""
+        """Versions of files that become visible, or that become visible as another revision built them."""
         return _without(self.target.snapshot, self.current.snapshot)
 
     @property
     def files_go(self) -> tuple[PublishedFile, ...]:
-        """Versions of files that queries see no more."""
+        """Versions of files that queries see no more, or no more as the present revision built them."""
         return _without(self.current.snapshot, self.target.snapshot)
 
 
 def _without(some: Snapshot, others: Snapshot) -> tuple[PublishedFile, ...]:
-    known = {(f.uri, f.version) for f in others.files}
-    return tuple(f for f in some.files if (f.uri, f.version) not in known)
+    # Another revision of the table spec may have built the same version of a file.
+    known = {(f.uri, f.version, f.revision) for f in others.files}
+    return tuple(f for f in some.files if (f.uri, f.version, f.revision) not in known)
 
 
 @dataclass(frozen=True, slots=True)

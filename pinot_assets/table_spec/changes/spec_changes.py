@@ -212,8 +212,8 @@ def _added(pair: _Pair) -> _Reason:
         return Verdict.REBUILD, "its values are computed from the source files"
     return (
         Verdict.RELOAD,
-        "until they reload, servers leave published segments out of queries that name it; then it has its "
-        "default null value there, and a rebuild reads the values that the files have",
+        "queries that name it leave out published segments that servers have not reloaded; after that it "
+        "has its default null value there, and a rebuild reads the values that the files have",
     )
 
 

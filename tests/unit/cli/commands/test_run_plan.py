@@ -77,7 +77,7 @@ def test_files_and_versions() -> None:
         "segments 2 → about 2: 2 replaced, about 2 new",
         "rows 2 → about 2: 2 removed, about 2 added (estimated from the published files)",
         "quota none is set",
-        "not known (Pinot's servers report it since 1.3)",
+        "disk of 2 servers: not known (Pinot's servers report it since 1.3)",
         "way back after the switch: by one revert for 20 h (until 2023-11-15",
         "sync 2 files, 4 B 2 segments this table's mode",
         "swap 2 files, 4 B 2 segments",

@@ -206,6 +206,7 @@ def test_what_lies_between_two_states(switched: Published) -> None:
     assert found["files"] == {"added": [], "removed": [], "rewritten": ["file:///in/[day]/a.csv"]}
     assert (found["segmentsTo"], found["segmentsFrom"]) == (["t__cp2-bbbbbb_1_0_0"], ["t__cp1-aaaaaa_1_0_0"])
     assert switched.json("diff", "t", "cp1-aaaaaa")["files"]["removed"] == ["file:///in/[day]/a.csv"]
+    assert switched.json("diff", "t") == switched.json("diff", "t", "2")
     shown = switched.run("diff", "t", "1").stdout
     assert "- file:///in/[day]/a.csv (3 rows)" in shown
     error = switched.run("diff", "t", "9").exception

@@ -103,3 +103,21 @@ def test_nor_a_plain_push() -> None:
     error = retyped("plain").start(rebuild).process.error
     assert isinstance(error, RebuildRefused)
     assert "a plain push shows file after file" in str(error)
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_pattern_that_names_no_published_file_is_refused(is_open: bool) -> None:
+    """With an open session, too: it would be continued, as if that had been asked for."""
+    table = make_table("sync")
+    write(A="A1", B="B1")(table)
+    assert table.start(run).process.error is None
+    if is_open:
+        write(C="!")(table)
+        table.start(run)
+
+    def asks(driver: Driver) -> object:
+        return driver.plan(RebuildRequest("*.parquet"))
+
+    error = table.start(asks).process.error
+    assert isinstance(error, RebuildRefused)
+    assert "no published file of model matches '*.parquet'" in str(error)
