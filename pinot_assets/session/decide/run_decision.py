@@ -108,7 +108,7 @@ class Decision:
 
     @property
     def without_plan(self) -> PlannedAction:
-        """The action of a run that needs no session: HELD if a rollback holds something back, else NOTHING."""
+        """The action of a run that needs no session: HELD if a rollback holds anything, else NOTHING."""
         held = self.looked is not None and (self.free != self.looked.changes or self.looked.hold.rebuilds)
         return PlannedAction.HELD if held else PlannedAction.NOTHING
 
