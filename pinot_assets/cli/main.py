@@ -37,7 +37,7 @@ PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
     },
     "Publish files": {
         "plan": Entry(
-            "commands.run:plan",
+            "commands.plan:plan",
             "Show what a run of TABLE would do now: files, segments, rows, room, and what cannot be undone.",
         ),
         "run": Entry(

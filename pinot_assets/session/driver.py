@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.effects import progress_in_errors
@@ -29,7 +29,6 @@ from pinot_assets.session.context.context import TriggerContext, read_only_conte
 from pinot_assets.session.context.watchdog import Fed, Watchdog
 from pinot_assets.session.detect.observe import Observation, observe
 from pinot_assets.session.lineage.stale_pointer import number_of
-from pinot_assets.session.plan_report.plan_report import PlanReport, make_plan_report
 from pinot_assets.session.recover.lost_pointer import catch_up, rebuild
 from pinot_assets.session.rollback.retention import expire
 from pinot_assets.session.rollback.rollback import clear_rollback, rollback
@@ -57,6 +56,9 @@ from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.snapshot.recipes import StoredRecipe
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.tables.apply import ApplyPlan
+
+if TYPE_CHECKING:
+    from pinot_assets.session.plan_report.plan_report import PlanReport
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -288,6 +290,8 @@ class Driver:
         :raises RebuildRefused: the table cannot have a rebuild.
         :raises PinotAssetsError: a run would fail before it decides anything.
         """
+        from pinot_assets.session.plan_report.plan_report import make_plan_report  # no run needs it
+
         self.require_known()
         context = read_only_context(self.spec, self.clients, self._progress, rebuild)
         return make_plan_report(context)

@@ -7,7 +7,8 @@ from typing import Annotated, Final
 import typer
 from rich.markup import escape
 
-from pinot_assets.cli.commands.run import checks_shown, end_run, report_lines
+from pinot_assets.cli.commands.plan import report_lines
+from pinot_assets.cli.commands.run import checks_shown, end_run
 from pinot_assets.cli.driver import open_driver
 from pinot_assets.cli.options import AsJson, DryRun, TableName, TablesOption, Yes, one_table
 from pinot_assets.cli.terminal import new_console, show_answer, unanswered

@@ -27,7 +27,6 @@ from pinot_assets.ingest.contract.task_outputs import (
     file_id,
     receipt_key,
 )
-from pinot_assets.segment import rename_tar
 from pinot_assets.session.values.plan import Plan, Row
 from pinot_assets.session.values.state import ObjectRef
 from pinot_assets.snapshot.manifest import RESTORE, SnapshotRef, sha256_hex
@@ -308,6 +307,8 @@ class StagedFiles:
         with temporary_folder("rename") as folder:
             old, new = folder / "old.tar.gz", folder / "new.tar.gz"
             self.fetch_tar(output, old)
+            from pinot_assets.segment import rename_tar  # the whole writer comes with it
+
             renamed = rename_tar(old, new, name=name)
             tar, metadata = tar_keys(name)
             self.store.put_file_if_absent(tar, new)

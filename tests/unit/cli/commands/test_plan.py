@@ -15,7 +15,7 @@ from model.world.table import TABLE, ModelTable
 from model.world.table import run as trigger
 from typer.testing import CliRunner, Result
 
-from pinot_assets.cli.commands import run
+from pinot_assets.cli.commands import plan as plan_command
 from pinot_assets.cli.main import app
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import ListingFailed, SwitchConflict
@@ -44,8 +44,8 @@ def call(found: PlanReport | Exception, *options: str) -> Result:
         return name
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "one_table", spec_of)
-        patch.setattr(run, "open_driver", driver_of)
+        patch.setattr(plan_command, "one_table", spec_of)
+        patch.setattr(plan_command, "open_driver", driver_of)
         return CliRunner().invoke(app, ["plan", "model", *options])
 
 
