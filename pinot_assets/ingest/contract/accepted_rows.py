@@ -177,6 +177,7 @@ class Quarantine(BadRowPolicy):
         self._path, self._file, self._limit = path, file, limit
         self._writer: pq.ParquetWriter | None = None
         self._first: BadRow | None = None
+        self._last = 0  # number of the last bad row
 
     @property
     def room(self) -> int:
@@ -193,6 +194,7 @@ class Quarantine(BadRowPolicy):
         if self._limit.rows is not None and self.bad_rows > self._limit.rows:
             raise self._too_many(f"more than {self._limit.rows} rows are bad")
         percent, read = self._limit.percent, rows[-1].row
+        self._last = read
         if percent is not None and self.bad_rows >= _ENOUGH and self.bad_rows * 100 > percent * read:
             raise self._too_many(f"{self.bad_rows} of the first {read} rows are bad")
         self._writer = self._writer or pq.ParquetWriter(self._path, _SCHEMA, compression="zstd")
@@ -209,8 +211,10 @@ class Quarantine(BadRowPolicy):
             return
         self._writer.close()
         percent = self._limit.percent
-        if percent is not None and self.bad_rows * 100 > percent * (self.bad_rows + rows):
-            raise self._too_many(f"{self.bad_rows:,} of {self.bad_rows + rows:,} rows are bad")
+        # A filter drops rows of the file, which count as its rows all the same.
+        read = max(self.bad_rows + rows, self.rows or 0, self._last)
+        if percent is not None and self.bad_rows * 100 > percent * read:
+            raise self._too_many(f"{self.bad_rows:,} of {read:,} rows are bad")
 
     def _too_many(self, what: str) -> TooManyBadRows:
         assert self._first is not None

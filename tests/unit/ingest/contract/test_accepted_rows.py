@@ -70,6 +70,17 @@ def test_a_limit_of_the_file_s_rows(tmp_path: Path, rows: int, too_many: bool) -
         quarantine.finish(rows)
 
 
+def test_rows_that_a_filter_dropped_are_rows_of_the_file(tmp_path: Path) -> None:
+    quarantine = Quarantine(tmp_path / "bad.parquet", "file:///a", BadRowAllowance.parse("1%"))
+    quarantine.bad([bad(150)])
+    quarantine.finish(0)  # at least 150 rows were read
+    counted = Quarantine(tmp_path / "other.parquet", "file:///a", BadRowAllowance.parse("1%"))
+    counted.bad([bad(5)])
+    counted.rows = 50
+    with pytest.raises(TooManyBadRows, match="1 of 50 rows are bad"):
+        counted.finish(0)
+
+
 def test_a_plainly_bad_file_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accepted_rows, "_ENOUGH", 20)
     quarantine = Quarantine(tmp_path / "bad.parquet", "file:///a", BadRowAllowance.parse("10%"))
