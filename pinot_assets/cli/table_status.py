@@ -133,6 +133,7 @@ def status_values(status: TableStatus, rows: FirstQuery) -> JsonObject:
             "files": len(snapshot.ledger),
             "segments": len(snapshot.segments),
             "rows": snapshot.rows,
+            "badRows": snapshot.bad_rows,
             "at": utc_iso(snapshot.published_ms),
             "lineageEntry": snapshot.lineage_entry_id,
         },
@@ -200,6 +201,9 @@ def status_lines(status: TableStatus, rows: FirstQuery, now_ms: int) -> Iterator
         files, segments = plural(len(snapshot.ledger), "file"), plural(len(snapshot.segments), "segment")
         what = f"{files}, {segments}, {plural(snapshot.rows, 'row')}"
         yield "published", f"{what} by {snapshot.session} at {utc_text(snapshot.published_ms)}"
+        if snapshot.bad_rows:
+            aside = plural(snapshot.bad_rows, "bad row")
+            yield "", f"{aside} put aside; `pinot-assets where {spec.name} FILE` counts those of a file"
     yield "source", f"{plural(listing.listed, 'file')} listed: {listing}"
     for unready in filter(None, (listing.waiting, listing.later)):
         yield "", escape(unready_words(unready))

@@ -147,6 +147,11 @@ class Snapshot(Stored):
         return sum(f.rows for f in self.files)
 
     @property
+    def bad_rows(self) -> int:
+        """Return the number of rows of its files that were put aside."""
+        return sum(f.bad_rows for f in self.files)
+
+    @property
     def tar_bytes(self) -> int:
         """Return the size of all segments' tars in bytes."""
         return sum(output.tar_bytes for output in self.segments.values())

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from pinot_assets.core.stored_format import FIRST
-from pinot_assets.core.text import plural
+from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import RebuildRefused
 from pinot_assets.pinot.table_config import is_refresh
 from pinot_assets.session.context.context import TriggerContext
@@ -166,7 +166,7 @@ def _asked_for(context: TriggerContext, request: RebuildRequest, current: Snapsh
     if published and not named:
         raise RebuildRefused(
             f"no published file of {context.table} matches {request.files!r}",
-            why=f"{plural(len(published), 'file')} are published, like {path_of_uri(next(iter(published)))}",
+            why=f"{plural_are(len(published), 'file')} published, like {path_of_uri(next(iter(published)))}",
             hint="a pattern may begin at any folder, and * stays in one; `pinot-assets rebuild "
             f"{context.table} --dry-run` lists what would be built again",
         )

@@ -128,3 +128,14 @@ def test_files_of_an_older_table_spec_are_shown_with_what_to_do(tmp_path: Path) 
     assert ("", "pinot-assets rebuild t") in shown
     values = status_values(found, rows)["tableSpec"]
     assert (values["outdated"]["files"], values["sourceGone"]["files"]) == (1, 1)
+
+
+def test_rows_put_aside_are_counted(tmp_path: Path) -> None:
+    file = PublishedFile("a", Fingerprint(1, 1), "h", 5, 2, "cp1", ())
+    observation = Observation(Pointer(), None, (), {}, None, replace(PUBLISHED, files=(file,)), NO_HOLD)
+    listing = ListingComparison(1, "", "", (), (), ())
+    found = status_of(write_table(tmp_path, "t", SYNC), observation, listing, None, None, NOW)
+    rows = FirstQuery("SELECT 1", "pinot-assets query t", "http://console")
+    text = "2 bad rows put aside; `pinot-assets where t FILE` counts those of a file"
+    assert ("", text) in [*status_lines(found, rows, NOW)]
+    assert status_values(found, rows)["published"]["badRows"] == 2
