@@ -142,6 +142,15 @@ def test_files_choose_some_of_them(mode: str) -> None:
     ends_well(table)
 
 
+def test_files_that_need_no_rebuild_do_not_continue_the_rebuild_of_others() -> None:
+    table = published("sync")
+    reported(table, rebuild_of("A"))
+    table.start(rebuild_of("B"), [Trouble("build", Kind.DIES_AFTER)])
+    table.expire()
+    assert plan_of(table, RebuildRequest("[AB]")).rebuilds == {table.source.uri_of("B")}
+    assert not plan_of(table, RebuildRequest("A")).rebuilds
+
+
 @pytest.mark.parametrize("mode", EACH)
 def test_if_the_spec_says_so_the_next_run_builds_them_again(mode: str) -> None:
     table = published(mode, onSpecChange="rebuild")

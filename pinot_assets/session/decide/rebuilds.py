@@ -73,7 +73,8 @@ def find_rebuilds(
     need = _in_pinot(context, need_of(found, current, is_same, replaced))
     uris = _begun(plan, changes, current) if plan is not None else set()
     if request is not None and request.files:
-        uris |= _asked_for(context, request, current)
+        # If none of them is outdated, the open session is not continued in their place.
+        uris = uris | asked if (asked := _asked_for(context, request, current)) else set()
     elif request is not None or (context.spec.ingestion.on_spec_change == "rebuild" and not hold.rebuilds):
         uris |= {file.uri for file in need.possible.files}
     chosen = {uri for uri in uris if is_same(uri)}
