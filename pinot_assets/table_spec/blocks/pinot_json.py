@@ -53,6 +53,13 @@ REALTIME_SUFFIX: Final = "_REALTIME"
 FILE_INGESTION_TASK: Final = "FileIngestionTask"
 
 _COLUMN_LIST: Final = re.compile(r"sortedColumn|.*Columns", re.DOTALL)
+_NUMBERS: Final = (
+    ("segmentsConfig", "replication"),
+    ("segmentsConfig", "replicasPerPartition"),
+    ("segmentsConfig", "retentionTimeValue"),
+)
+"""Pinot reads these as numbers, and takes texts for them."""
+_WHOLE: Final = re.compile(r"[+-]?[0-9]+|")  # an empty text is none
 NAMES: Final = "use letters, digits, _ and -, and not __cp, which marks the segments of pinot-assets"
 """Which names a table may have, as the fix of a problem."""
 
@@ -237,6 +244,16 @@ def _table_shape(table: DocumentNode) -> Iterator[Problem]:
             yield table.problem(f"{key} is missing, and Pinot needs it", f"write {key}: {{}}")
         elif not isinstance(value, dict):
             yield table.at(key).problem("is not a mapping")
+    for path in _NUMBERS:
+        value = setting(table.value, *path)
+        if value is not None and not _WHOLE.fullmatch(str(value)):
+            yield table.at(*path).problem("is not a whole number", f'write {path[-1]}: "1"')
+    index = setting(table.value, "tableIndexConfig")
+    for key in index if isinstance(index, dict) else ():
+        value = index[key]
+        if _COLUMN_LIST.fullmatch(key) and value is not None and not isinstance(value, list):
+            place = table.at("tableIndexConfig", key)
+            yield place.problem("is not a list of columns", f"write {key}: [{value}]")
 
 
 def _stream_shape(table: DocumentNode) -> Iterator[Problem]:

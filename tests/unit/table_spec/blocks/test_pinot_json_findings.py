@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
-from pinot_assets.table_spec.blocks.pinot_json import writer_findings
-from pinot_assets.table_spec.yaml.document import DocumentNode, parse_document
+import pytest
+
+from pinot_assets.core.json_object import JsonValue
+from pinot_assets.table_spec.blocks.pinot_json import realtime_table_problems, table_problems, writer_findings
+from pinot_assets.table_spec.yaml.document import DocumentNode, Problem, parse_document
 
 TOO_OLD = "a run refuses this if one of the table's servers is too old: column c: "
 
@@ -46,3 +50,29 @@ def test_a_name_outside_ascii_is_answered_with_the_release_that_accepts_it() -> 
     (problem,), _ = writer_findings(schema_place, table_place, "1.3")
     assert 'writeFor: "1.5"' in (problem.fix or "")
     assert writer_findings(schema_place, table_place, "1.5")[0] == []
+
+
+@pytest.mark.parametrize("problems", [table_problems, realtime_table_problems])
+@pytest.mark.parametrize(
+    ("part", "key", "value", "texts"),
+    [
+        ("segmentsConfig", "replication", "many", ["is not a whole number"]),
+        ("segmentsConfig", "replicasPerPartition", True, ["is not a whole number"]),
+        ("segmentsConfig", "retentionTimeValue", "3.5", ["is not a whole number"]),
+        ("segmentsConfig", "replication", "2", []),
+        ("segmentsConfig", "replication", 2, []),
+        ("segmentsConfig", "retentionTimeValue", "", []),
+        ("tableIndexConfig", "invertedIndexColumns", "kind", ["is not a list of columns"]),
+        ("tableIndexConfig", "sortedColumn", ["kind"], []),
+        ("tableIndexConfig", "noDictionaryColumns", None, []),
+    ],
+)
+def test_a_number_and_a_list_of_columns_are_that(
+    problems: Callable[[DocumentNode], list[Problem]], part: str, key: str, value: JsonValue, texts: list[str]
+) -> None:
+    table = {"segmentsConfig": {}, "tenants": {}, "tableIndexConfig": {}, "metadata": {}}
+    document, _ = parse_document(json.dumps({**table, part: {key: value}}), Path("t.json"))
+    assert document is not None
+    found = [one for one in problems(DocumentNode(document, ())) if "is not a" in one.reason]
+    assert [one.reason for one in found] == texts
+    assert all(key in (one.fix or "") for one in found)
