@@ -53,7 +53,7 @@ _TIME: Final = "# Retention, and pruning by time, go by it.\n    timeColumnName:
 _NO_TIME: Final = "# No column is a time from 1971 to 2070 in every row; with one, add timeColumnName."
 _NULLS: Final = """
     # Some values are missing, and this stores which. A query shows them as null if it begins with
-    # SET enableNullHandling = true; otherwise Pinot's defaults stand in their place.
+    # SET enableNullHandling = true; otherwise it shows Pinot's defaults.
     nullHandlingEnabled: true"""
 _SWITCH: Final = Template(
     """\
