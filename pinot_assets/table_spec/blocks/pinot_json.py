@@ -249,8 +249,7 @@ def _table_shape(table: DocumentNode) -> Iterator[Problem]:
         if value is not None and not _WHOLE.fullmatch(str(value)):
             yield table.at(*path).problem("is not a whole number", f'write {path[-1]}: "1"')
     index = setting(table.value, "tableIndexConfig")
-    for key in index if isinstance(index, dict) else ():
-        value = index[key]
+    for key, value in index.items() if isinstance(index, dict) else ():
         if _COLUMN_LIST.fullmatch(key) and value is not None and not isinstance(value, list):
             place = table.at("tableIndexConfig", key)
             yield place.problem("is not a list of columns", f"write {key}: [{value}]")
