@@ -14,7 +14,7 @@ from pinot_assets.settings.local_stack import StackState
 
 pytestmark = pytest.mark.integration
 
-# Most are after an effect: before it, the same stands as after the effect before.
+# Few are before an effect: then the same stands as after the effect before.
 POINTS = {
     "sync/change": (
         "zk create lease, set pointer #1 after",
@@ -32,11 +32,14 @@ POINTS = {
     ),
     "append/change": (
         "pinot startReplaceSegments #1 late",
+        "pinot upload #1 after",
         "pinot endReplaceSegments #1 lost",
         "zk set pointer, set session #1 lost",
     ),
     "swap/change": (
         "pinot startReplaceSegments #1 after",
+        "pinot upload #2 lost",
+        "pinot endReplaceSegments #1 after",
         "pinot rebuild routing #1 before",
         "store PUT snapshot #1 after",
         "zk set pointer, set session #1 before",
@@ -54,12 +57,14 @@ POINTS = {
     ),
     "sync/rollback": (
         "zk set pointer, create session #1 after",
+        "pinot revertReplaceSegments #1 after",
         "pinot revertReplaceSegments #1 lost",
         "zk set pointer, set session #1 before",
     ),
     "append/rebuild": (
         "store PUT receipt #1 after",
         "pinot endReplaceSegments #1 after",
+        "pinot endReplaceSegments #1 late",
     ),
     "sync/rebuild": (
         "pinot upload #2 before",
