@@ -52,8 +52,7 @@ table:
 _TIME: Final = "# Retention, and pruning by time, go by it.\n    timeColumnName: "
 _NO_TIME: Final = "# No column is a time from 1971 to 2070 in every row; with one, add timeColumnName."
 _NULLS: Final = """
-    # Some values are missing, and this stores which. A query shows them as null if it begins with
-    # SET enableNullHandling = true; otherwise it shows Pinot's defaults.
+    # Some values are missing. With this, IS NULL finds them; queries show Pinot's defaults in their place.
     nullHandlingEnabled: true"""
 _SWITCH: Final = Template(
     """\

@@ -70,8 +70,9 @@ def query(
 
     `pinot-assets query flights` shows the first rows of a table. The command only reads: it refuses an
     INSERT. Pinot returns 10 rows of a query without LIMIT. In a terminal, long values are cut; `--json` and
-    `--csv` show them whole. A null is NULL; Pinot returns one only if the query begins with
-    `SET enableNullHandling = true;` and the table stores nulls, otherwise the column's default.
+    `--csv` show them whole. A null is NULL. For a missing value Pinot returns the default of its
+    column, unless the query begins with `SET enableNullHandling = true;`, which Pinot 0.11 refuses. IS NULL
+    finds missing values if the table stores them (`nullHandlingEnabled: true`).
 
     Exits 0; 2 when the answer is only a part, which is shown; 1 when there is no answer: Pinot refuses the
     query, or no broker can be reached.

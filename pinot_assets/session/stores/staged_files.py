@@ -304,11 +304,11 @@ class StagedFiles:
         :raises SnapshotCorrupt: the tar is not what was staged.
         :raises SourceError: it is not there.
         """
+        from pinot_assets.segment import rename_tar  # the whole writer comes with it
+
         with temporary_folder("rename") as folder:
             old, new = folder / "old.tar.gz", folder / "new.tar.gz"
             self.fetch_tar(output, old)
-            from pinot_assets.segment import rename_tar  # the whole writer comes with it
-
             renamed = rename_tar(old, new, name=name)
             tar, metadata = tar_keys(name)
             self.store.put_file_if_absent(tar, new)

@@ -247,12 +247,13 @@ def _table_shape(table: DocumentNode) -> Iterator[Problem]:
     for path in _NUMBERS:
         value = setting(table.value, *path)
         if value is not None and not _WHOLE.fullmatch(str(value)):
-            yield table.at(*path).problem("is not a whole number", f'write {path[-1]}: "1"')
+            yield table.at(*path).problem("is not a whole number", f"write {path[-1]} in digits only")
     index = setting(table.value, "tableIndexConfig")
     for key, value in index.items() if isinstance(index, dict) else ():
         if _COLUMN_LIST.fullmatch(key) and value is not None and not isinstance(value, list):
             place = table.at("tableIndexConfig", key)
-            yield place.problem("is not a list of columns", f"write {key}: [{value}]")
+            listed = value if isinstance(value, str) else "column, …"
+            yield place.problem("is not a list of columns", f"write {key}: [{listed}]")
 
 
 def _stream_shape(table: DocumentNode) -> Iterator[Problem]:

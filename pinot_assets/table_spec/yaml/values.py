@@ -132,8 +132,9 @@ def is_within(inner: str, outer: str) -> bool:
 
 INT_MAX: Final = 2_147_483_647
 OLDEST_SERVER: Final = (0, 11)
-AUTO: Final = "auto"
 """The oldest Pinot that the project is tested against."""
+AUTO: Final = "auto"
+"""As `writeFor`: the release of the table's oldest server."""
 MOST_BUCKETS: Final = 100_000
 """Far above what Dagster's pages can show; the limit stops typing mistakes."""
 
