@@ -19,6 +19,7 @@ from typing import Final
 from pinot_assets.core.installation_policy import Policy, PolicyRefusal
 from pinot_assets.errors import BuildError, SourceError, SpecError
 from pinot_assets.ingest.contract.spark_formats import SPARK_LACKS
+from pinot_assets.segment.column.target import NEWEST
 from pinot_assets.source import resolve_env
 from pinot_assets.source.allowed_places import (
     refused_by_spark,
@@ -212,6 +213,11 @@ def _other_notes(case: Case) -> Iterable[tuple[str, bool, str]]:
     sweep_alone = spec.notification_queue is None and "sweepSeconds" in written
     zone_alone = spec.schedule is None and "scheduleTimezone" in written
     written_of_swap = spec.mode == "swap" and "onSpecChange" in written
+    too_new = tuple(int(step) for step in spec.known_target.split(".")[:2]) > NEWEST.number
+    newest = (
+        f"is newer than {NEWEST.release}, the newest release whose format is known here: segments are "
+        f"written as for {NEWEST.release}"
+    )
     return (
         ("sensorRetries", spec.sensor_retries and spec.retries == 0, retries),
         ("clearConsistentPushState", spec.clear_state, clear),
@@ -222,6 +228,7 @@ def _other_notes(case: Case) -> Iterable[tuple[str, bool, str]]:
         ("badRowDaysToKeep", days_alone, "only counts for rows that earlier runs put aside"),
         ("onBadRow", spec.on_bad_row == "quarantine", bad_rows),
         ("sweepSeconds", sweep_alone, "has no effect without notificationQueue"),
+        ("minServer" if spec.min_server else "writeFor", too_new, newest),
         ("onSpecChange", written_of_swap, "has no effect: a swap builds all files when the spec has changed"),
     )
 
