@@ -19,6 +19,7 @@ from typing import Final
 from pinot_assets.core.installation_policy import Policy, PolicyRefusal
 from pinot_assets.errors import BuildError, SourceError, SpecError
 from pinot_assets.ingest.contract.spark_formats import SPARK_LACKS
+from pinot_assets.ingest.contract.sql_extra import INSTALL_SQL, lacks_pandas
 from pinot_assets.segment.column.target import NEWEST
 from pinot_assets.source import resolve_env
 from pinot_assets.source.allowed_places import (
@@ -307,6 +308,14 @@ def _sql_needs_spark(case: Case) -> Iterator[RuleFinding]:
         yield RuleFinding(needs[0] if needs else "engine", text, is_note=True)
 
 
+def _sql_needs_pandas(case: Case) -> Iterator[RuleFinding]:
+    """Yield a note, no problem: a run may start on another machine."""
+    is_refused = case.spec.engine == "arrow" and "engine" in case.written
+    if case.goes_through_spark and not is_refused and lacks_pandas():
+        text = f"needs {INSTALL_SQL} where Spark's driver runs: pandas is missing on this machine"
+        yield RuleFinding(case.sql_keys[0] if case.sql_keys else "engine", text, is_note=True)
+
+
 def _spark_reads_disk_and_s3(case: Case) -> Iterator[RuleFinding]:
     location = case.spec.input_dir_uri
     if not case.reads_by_spark or case.is_unknown(location):
@@ -375,6 +384,7 @@ def _local_input_is_there(case: Case) -> Iterator[RuleFinding]:
 _CHECKS: Final[tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[RuleFinding]]], ...]] = (
     (("inputFormat", *(f"{READER_PROP}.{name}" for name in SINGLE_CHARACTER)), _reader_settings_are_known),
     (("engine", "filter"), _sql_needs_spark),
+    (("engine", "filter"), _sql_needs_pandas),
     (("inputDirURI", "engine", "filter"), _spark_reads_disk_and_s3),
     (_PLACES, _staging_is_apart),
     (_PLACES, _props_are_for_stores),
