@@ -40,6 +40,8 @@ from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.core.untrusted import read_json, typed
 from pinot_assets.errors import PinotAssetsError, SourceError, SpecError, TypedWrong
+from pinot_assets.ingest.contract.sql_extra import INSTALL_SQL, lacks_pandas
+from pinot_assets.pinot.query_text import needs_quotes
 from pinot_assets.settings.environment import tables_directory
 from pinot_assets.source.settings import is_reference, referenced
 from pinot_assets.table_spec import AnyTableSpec, Note, Problem, TableSpec
@@ -118,6 +120,10 @@ def init(
     if spec.staging_uri() == (staging := local_staging(table, target)).as_uri():
         keep_out_of_git(staging)
     doubts = {**made.doubts, **made.unlike, **trouble(spec, sample, settings)}
+    if spec.ingestion.transforms and lacks_pandas():
+        doubts["transforms"] = f"they need {INSTALL_SQL}: pandas is missing on this machine"
+    if needs_quotes(table):
+        doubts["the name"] = _in_quotes(table)
     lines = _draft_lines(table, target, made, doubts)
     show_answer(as_json, _draft_values(table, target, made, doubts), lines)
 
@@ -144,6 +150,10 @@ def _usable(name: str) -> str:
     if not usable_name(name):
         raise SpecError(f"{name!r} cannot be the name of a table", hint=NAMES)
     return name
+
+
+def _in_quotes(table: str) -> str:
+    return f'queries have to quote it: SELECT * FROM "{table}"; another name needs no quotes'
 
 
 def _name_of(place: str) -> str:
@@ -268,6 +278,7 @@ def init_to_start_from(
         keep_out_of_git(staging)
     lines = (
         Text.assemble(("wrote ", "green"), str(file)),
+        *([f"[yellow]check[/] the name: {escape(_in_quotes(name))}"] if needs_quotes(name) else ()),
         "edit it, then check it and make the table:",
         command_line("pinot-assets tables validate"),
         command_line("pinot-assets tables apply"),

@@ -33,10 +33,12 @@ from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.files import temporary_folder
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.this_machine import Java, find_java, run_child
-from pinot_assets.errors import LocalStackError
+from pinot_assets.errors import LocalStackError, SpecError
+from pinot_assets.ingest.contract.sql_extra import INSTALL_SQL, lacks_pandas
 from pinot_assets.local import jars, processes
 from pinot_assets.local.stack import MINIMUM_FREE_BYTES, PartStatus, Stack
 from pinot_assets.session.values.state import utc_iso
+from pinot_assets.settings.environment import tables_directory
 from pinot_assets.settings.local_stack import Record, default_cache, default_home, load_record
 
 _GB = 10**9
@@ -63,6 +65,7 @@ def run_checks(home: Path | None = None, cache: Path | None = None) -> list[Chec
     return [
         _python(),
         *_packages(),
+        _sql(tables_directory()),
         *_java(record.pinot_release, cache),
         *_maven(record.pinot_release, cache),
         _memory(parts),
@@ -176,6 +179,29 @@ def _package_index() -> CheckResult:
         f"pip cannot fetch packages: {said[-1] if said else 'it gave no reason'}.",
         "check the network and the index in pip's configuration",
     )
+
+
+def _sql(folder: Path) -> CheckResult:
+    """Check that pandas is there if Spark runs SQL of a table in this folder."""
+    if not lacks_pandas():
+        return passed("SQL", "pandas is installed, which table specs with SQL need.")
+    if tables := _tables_with_sql(folder):
+        says = f"pandas is not installed, and these tables have SQL: {', '.join(tables)}."
+        return warned("SQL", says, f"{INSTALL_SQL} where Spark's driver runs")
+    return passed("SQL", f"pandas is not installed; only table specs with SQL need it: {INSTALL_SQL}.")
+
+
+def _tables_with_sql(folder: Path) -> list[str]:
+    """Return the tables whose rows go through Spark SQL; none if the folder cannot be read."""
+    # Imported here, because they import much that no other check needs.
+    from pinot_assets.session.begin_and_build import query_of
+    from pinot_assets.table_spec.tables.load import read_tables
+
+    try:
+        specs = read_tables(folder)
+    except SpecError:
+        return []  # the checks `policy` and `tables` say why
+    return [name for name, spec in specs.items() if query_of(spec.ingestion, spec.table_json) is not None]
 
 
 def _java(release: str, cache: Path) -> Iterator[CheckResult]:

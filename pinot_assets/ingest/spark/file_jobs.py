@@ -21,7 +21,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import Final, TypeVar, cast
@@ -37,6 +36,7 @@ from pinot_assets.ingest.contract.accepted_rows import TargetSchema
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
 from pinot_assets.ingest.contract.failures import Death, death_of, failure_of
 from pinot_assets.ingest.contract.spark_formats import SPARK_LACKS
+from pinot_assets.ingest.contract.sql_extra import INSTALL_SQL, lacks_pandas
 from pinot_assets.ingest.spark.arrow_frame import METADATA, arrow_frame, with_metadata
 from pinot_assets.ingest.spark.expression import first_line
 from pinot_assets.ingest.spark.file_checks import check_binary
@@ -333,11 +333,11 @@ def same_file(uri: str, version: Fingerprint, size: int) -> None:
 
 
 def _require_pandas() -> None:
-    if find_spec("pandas") is None:
+    if lacks_pandas():
         raise BuildError(
             "files cannot be read with SQL here",
             why="PySpark needs pandas to pass rows to Python",
-            hint='pip install "pinot-assets[sql]" where the driver runs',
+            hint=f"{INSTALL_SQL} where the driver runs",
         )
 
 

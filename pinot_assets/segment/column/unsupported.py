@@ -102,6 +102,17 @@ NAME_OUTSIDE_ASCII: Final = "a name outside ASCII for a server before 1.5"
 """Why a column's name is refused that servers since 1.5 accept (`Target.any_column_name`)."""
 
 
+def fix_of(reason: str) -> str | None:
+    """Return what makes the table work without a refused feature; None if nothing is known.
+
+    :param reason: of a refusal, with its code and why, as `Findings.refuse` makes it.
+    """
+    if NAME_OUTSIDE_ASCII in reason:
+        # Other names with the same code are accepted by no release.
+        return 'write writeFor: "1.5" in fileIngestion, once every server has 1.5, or rename the column'
+    return next((fix for code, fix in FIXES.items() if f"({code}: " in reason), None)
+
+
 class Findings:
     """What a schema and a table config ask for that is refused, or left to the server; for people.
 

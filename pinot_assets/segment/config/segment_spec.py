@@ -24,11 +24,11 @@ from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment.column.target import REFERENCE, Target, target_for
 from pinot_assets.segment.column.types import STORAGE, Column, DataType, utf16_key
 from pinot_assets.segment.column.unsupported import (
-    FIXES,
     NAME_OUTSIDE_ASCII,
     Feature,
     Findings,
     check_shape,
+    fix_of,
     is_true,
     java_int,
     number,
@@ -299,9 +299,7 @@ class SegmentSpec:
 
 
 def _cannot(problems: list[str]) -> UnsupportedFeature:
-    fixes = dict.fromkeys(
-        fix for code, fix in FIXES.items() if any(f"({code}: " in problem for problem in problems)
-    )
+    fixes = dict.fromkeys(fix for problem in problems if (fix := fix_of(problem)))
     otherwise = "change schema or table config, or leave these features out of the table"
     return UnsupportedFeature(
         "The segment writer cannot build this table as configured",

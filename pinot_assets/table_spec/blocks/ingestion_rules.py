@@ -19,6 +19,8 @@ from typing import Final
 from pinot_assets.core.installation_policy import Policy, PolicyRefusal
 from pinot_assets.errors import BuildError, SourceError, SpecError
 from pinot_assets.ingest.contract.spark_formats import SPARK_LACKS
+from pinot_assets.ingest.contract.sql_extra import INSTALL_SQL, lacks_pandas
+from pinot_assets.segment.column.target import NEWEST
 from pinot_assets.source import resolve_env
 from pinot_assets.source.allowed_places import (
     refused_by_spark,
@@ -212,6 +214,11 @@ def _other_notes(case: Case) -> Iterable[tuple[str, bool, str]]:
     sweep_alone = spec.notification_queue is None and "sweepSeconds" in written
     zone_alone = spec.schedule is None and "scheduleTimezone" in written
     written_of_swap = spec.mode == "swap" and "onSpecChange" in written
+    too_new = tuple(int(step) for step in spec.known_target.split(".")[:2]) > NEWEST.number
+    newest = (
+        f"is newer than {NEWEST.release}, the newest release whose format is known here: segments are "
+        f"written as for {NEWEST.release}"
+    )
     return (
         ("sensorRetries", spec.sensor_retries and spec.retries == 0, retries),
         ("clearConsistentPushState", spec.clear_state, clear),
@@ -222,6 +229,7 @@ def _other_notes(case: Case) -> Iterable[tuple[str, bool, str]]:
         ("badRowDaysToKeep", days_alone, "only counts for rows that earlier runs put aside"),
         ("onBadRow", spec.on_bad_row == "quarantine", bad_rows),
         ("sweepSeconds", sweep_alone, "has no effect without notificationQueue"),
+        ("minServer" if spec.min_server else "writeFor", too_new, newest),
         ("onSpecChange", written_of_swap, "has no effect: a swap builds all files when the spec has changed"),
     )
 
@@ -300,6 +308,14 @@ def _sql_needs_spark(case: Case) -> Iterator[RuleFinding]:
         yield RuleFinding(needs[0] if needs else "engine", text, is_note=True)
 
 
+def _sql_needs_pandas(case: Case) -> Iterator[RuleFinding]:
+    """Yield a note, no problem: a run may start on another machine."""
+    is_refused = case.spec.engine == "arrow" and "engine" in case.written
+    if case.goes_through_spark and not is_refused and lacks_pandas():
+        text = f"needs {INSTALL_SQL} where Spark's driver runs: pandas is missing on this machine"
+        yield RuleFinding(case.sql_keys[0] if case.sql_keys else "engine", text, is_note=True)
+
+
 def _spark_reads_disk_and_s3(case: Case) -> Iterator[RuleFinding]:
     location = case.spec.input_dir_uri
     if not case.reads_by_spark or case.is_unknown(location):
@@ -368,6 +384,7 @@ def _local_input_is_there(case: Case) -> Iterator[RuleFinding]:
 _CHECKS: Final[tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[RuleFinding]]], ...]] = (
     (("inputFormat", *(f"{READER_PROP}.{name}" for name in SINGLE_CHARACTER)), _reader_settings_are_known),
     (("engine", "filter"), _sql_needs_spark),
+    (("engine", "filter"), _sql_needs_pandas),
     (("inputDirURI", "engine", "filter"), _spark_reads_disk_and_s3),
     (_PLACES, _staging_is_apart),
     (_PLACES, _props_are_for_stores),

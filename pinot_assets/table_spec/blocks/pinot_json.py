@@ -15,7 +15,7 @@ from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.pinot.table_config import setting
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.segment.column.target import NEWEST, OLDEST
-from pinot_assets.segment.column.unsupported import FIXES, NAME_OUTSIDE_ASCII, is_true
+from pinot_assets.segment.column.unsupported import fix_of, is_true
 from pinot_assets.table_spec.blocks.index_notes import partition_notes, tree_notes
 from pinot_assets.table_spec.blocks.ingestion import TRANSFORMS
 from pinot_assets.table_spec.blocks.pinot_settings import TASKS, bearings
@@ -353,12 +353,8 @@ def _writer_findings(
 
 
 def _fix_of(reason: str) -> str:
-    """Return what to do about a refusal, which ends with its code and why."""
-    if NAME_OUTSIDE_ASCII in reason:
-        # Other names with the same code are accepted by no release.
-        return 'write writeFor: "1.5" in fileIngestion, once every server has 1.5, or rename the column'
-    code = re.search(r"\(([A-Z0-9_]+): [^()]*\)$", reason)
-    first = FIXES.get(code[1]) if code else None
+    """Return what to do about a refusal."""
+    first = fix_of(reason)
     return f"{first}, or remove it" if first else "the segment writer cannot do this yet; remove it"
 
 

@@ -242,7 +242,7 @@ def parse_document(text: str, file: Path, content: str = TABLE_SPEC) -> tuple[Do
     try:
         node = yaml.compose(text, Loader=_CoreLoader)
     except yaml.MarkedYAMLError as error:
-        return None, [_syntax_problem(file, error)]
+        return None, [_open_bracket(text, file, error) or _syntax_problem(file, error)]
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, int(error.position)) + 1
         return None, [Problem(file, line, "", "has a character that YAML does not allow", "remove it")]
@@ -351,6 +351,27 @@ class _YamlReading:
     def _refuse(self, path: KeyPath, line: int, reason: str, fix: str) -> JsonValue:
         self.problems.append(Problem(self.file, line, show_path(path), reason, fix))
         return None  # the refused value reads as null
+
+
+def _open_bracket(text: str, file: Path, error: yaml.MarkedYAMLError) -> Problem | None:
+    """Return what is said of a bracket that is never closed; None if each one is, or if it is not known."""
+    if "parsing a flow" not in (error.context or ""):
+        return None
+    opened: list[yaml.Token] = []
+    try:
+        for token in yaml.scan(text, Loader=_CoreLoader):
+            if isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken):
+                opened.append(token)
+            elif opened and isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken):
+                opened.pop()
+    except (yaml.YAMLError, ValueError, OverflowError, IndexError, TypeError, AttributeError):
+        return None  # what follows the error cannot be read either, so the end of the bracket is unknown
+    if not opened:
+        return None
+    bracket, end = ("[", "]") if isinstance(opened[-1], yaml.FlowSequenceStartToken) else ("{", "}")
+    reason = f"not valid YAML: {bracket} is opened here and never closed"
+    line = opened[-1].start_mark.line + 1
+    return Problem(file, line, "", reason, f"close it with {end}, or put the text in quotes")
 
 
 def _syntax_problem(file: Path, error: yaml.MarkedYAMLError) -> Problem:

@@ -486,7 +486,7 @@ def test_a_call_to_a_jvm_that_is_gone_prints_no_traceback(caplog: pytest.LogCapt
         threading.Thread(target=hang_up, daemon=True).start()
         client = GatewayClient(port=server.getsockname()[1])
         client.send_command("x\n")
-        assert [record.message for record in caplog.records] == ["Exception while sending command."]
+        assert [record.getMessage() for record in caplog.records] == ["Exception while sending command."]
         caplog.clear()
         root.addFilter(program.is_not_of_py4j)
         try:
@@ -496,4 +496,4 @@ def test_a_call_to_a_jvm_that_is_gone_prints_no_traceback(caplog: pytest.LogCapt
             root.removeFilter(program.is_not_of_py4j)
         client.close()
         server.shutdown(socket.SHUT_RDWR)
-    assert [record.message for record in caplog.records] == ["of somebody else"]
+    assert [record.getMessage() for record in caplog.records] == ["of somebody else"]

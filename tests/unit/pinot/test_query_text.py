@@ -7,6 +7,7 @@ from pinot_assets.pinot.query_text import (
     explains,
     first_rows_query,
     limit_of,
+    needs_quotes,
     of_name,
     possible_tables,
     writes,
@@ -16,6 +17,16 @@ from pinot_assets.pinot.query_text import (
 @pytest.mark.parametrize("name", ["flights", " my-table\n", "db.flights"])
 def test_a_name_alone_asks_for_its_first_rows(name: str) -> None:
     assert of_name(name) == f'SELECT * FROM "{name.strip()}" LIMIT 10'
+
+
+@pytest.mark.parametrize("name", ["order", "User", "my-table", "2024_flights"])
+def test_a_name_that_queries_must_quote(name: str) -> None:
+    assert needs_quotes(name)
+
+
+@pytest.mark.parametrize("name", ["orders", "flights", "my_table", "events"])
+def test_a_name_that_needs_no_quotes(name: str) -> None:
+    assert not needs_quotes(name)
 
 
 @pytest.mark.parametrize("sql", ["SELECT 1", "flights;", '"flights"', ""])

@@ -222,6 +222,23 @@ def test_a_name_with_a_blank_is_another_one_in_the_table_and_told(folder: Path) 
     assert "# Order_Date_2 is Order Date in the files: Pinot takes no blank in a name." in written
 
 
+def test_transforms_that_lack_pandas_here_are_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pinot_assets.ingest.contract.sql_extra.find_spec", lambda name: None)
+    (folder / "in").mkdir()
+    pq.write_table(pa.table({"id": [1], "a b": [2]}), folder / "in" / "x.parquet")
+    doubts = json.loads(call("in", "--name", "t", "--json").stdout)["doubts"]
+    assert 'pip install "pinot-assets[sql]"' in doubts["transforms"]
+    assert "transforms" not in json.loads(call("clicks in", "--json").stdout)["doubts"]
+
+
+@pytest.mark.parametrize("words", [("init", "clicks in", "--name"), ("tables", "init")])
+def test_a_name_that_is_a_word_of_sql_is_told(words: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(main.app, [*words, "order"])
+    assert shown.exit_code == 0
+    assert 'queries have to quote it: SELECT * FROM "order"' in shown.stdout
+    assert "quote" not in CliRunner().invoke(main.app, [*words, "orders"]).stdout
+
+
 def test_a_spec_that_cannot_be_loaded_is_not_left_behind(folder: Path) -> None:
     (folder / "in").mkdir()
     (folder / "in" / "x.jsonl").write_text('{"größe": 1}\n')

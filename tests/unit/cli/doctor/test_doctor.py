@@ -15,6 +15,7 @@ from fakes.apache_site import pinot_jar
 from fakes.toy_stack import write_distribution
 from typer.testing import CliRunner
 
+from pinot_assets.cli import main
 from pinot_assets.cli.doctor import doctor
 from pinot_assets.cli.doctor.doctor import run_checks
 from pinot_assets.core.check_result import CheckResult
@@ -189,6 +190,21 @@ def test_packages_that_do_not_go_together(monkeypatch: pytest.MonkeyPatch) -> No
     assert "dagster-aws is 0.28.0, ==0.29.27 is needed" in check.message
     index = found("package index")
     assert index.pick(*OUTCOMES) == "warn"
+
+
+def test_sql_without_pandas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PINOT_ASSETS_TABLES", str(tmp_path / "tables"))
+    assert CliRunner().invoke(main.app, ["tables", "init", "t", "--tables", "tables"]).exit_code == 0
+    assert "is installed" in found("SQL").message
+    monkeypatch.setattr("pinot_assets.ingest.contract.sql_extra.find_spec", lambda name: None)
+    assert found("SQL").pick(*OUTCOMES) == "ok"
+    with (tmp_path / "tables" / "t.yaml").open("a") as spec:
+        spec.write("  engine: spark\n")
+    check = found("SQL")
+    assert check.pick(*OUTCOMES) == "warn"
+    assert "these tables have SQL: t." in check.message
+    assert 'pip install "pinot-assets[sql]"' in check.next_step
 
 
 def test_an_unsupported_python(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,7 +113,9 @@ def test_indexes_that_a_server_builds_are_noted() -> None:
 @pytest.mark.parametrize("version", ["0.11", "0.12.0", "1.4"])
 def test_an_old_server_reads_no_names_outside_ascii(version: str) -> None:
     schema = {"dimensionFieldSpecs": [{"name": "é", "dataType": "INT"}]}
-    assert "column é" in problems(schema, {}, write_for=version)
+    text = problems(schema, {}, write_for=version)
+    assert "column é" in text
+    assert 'writeFor: "1.5"' in text
     assert SegmentSpec.from_pinot(schema, {}, write_for="1.5.1").columns[0].name == "é"
 
 

@@ -368,6 +368,29 @@ def with_functions(whole):
     whole["table"]["ingestionConfig"]["transformConfigs"] = transforms
 
 
+@pytest.mark.parametrize(
+    ("block", "key"), [({"filter": "distance > 5"}, "fileIngestion.filter"), ({}, "fileIngestion")]
+)
+def test_sql_gets_a_note_where_pandas_is_missing(folder, monkeypatch, block, key):
+    extra = 'pip install "pinot-assets[sql]"'
+    folder.spec(block) if block else folder.spec(change=with_functions)
+    assert not any(extra in note.text for note in folder.check()[2])
+    monkeypatch.setattr("pinot_assets.ingest.contract.sql_extra.find_spec", lambda name: None)
+    assert [note.key for note in folder.check()[2] if extra in note.text] == [key]
+    folder.spec()
+    assert not any(extra in note.text for note in folder.check()[2])
+
+
+@pytest.mark.parametrize("key", ["writeFor", "minServer"])
+def test_a_release_that_nobody_knows_yet_gets_a_note(folder, key):
+    assert "written as for 1.6" in folder.notes({key: "9.9"})[f"fileIngestion.{key}"]
+
+
+@pytest.mark.parametrize("release", ["auto", "0.11", "1.5.1", "1.6.2"])
+def test_a_known_release_gets_no_note(folder, release):
+    assert "fileIngestion.writeFor" not in folder.notes({"writeFor": release})
+
+
 def with_filter(whole):
     whole["table"]["ingestionConfig"]["filterConfig"] = {"filterFunction": "distance > 5"}
 

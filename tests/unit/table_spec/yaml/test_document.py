@@ -72,7 +72,7 @@ def test_every_duplicate_is_found():
 
 
 def test_a_syntax_error_has_its_line():
-    document, (problem,) = parse_document("a: 1\nb: [1, 2\nc: 3\n", FILE)
+    document, (problem,) = parse_document("a: 1\nb: 2\n c: 3\n", FILE)
     assert document is None
     assert problem.line == 3
 
@@ -93,6 +93,28 @@ def test_tabs_get_a_way_out():
 def test_a_quote_that_is_not_closed_is_named_where_it_opens(quote: str):
     _, (problem,) = parse_document(f"a: 1\nb: {quote}x\nc: 2\n", FILE)
     assert (problem.line, problem.fix) == (2, "close the quote, or remove it")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "end"),
+    [
+        ("a: 1\nb: [x, y\n", 2, "]"),
+        ("a: 1\nb: [x,\n", 2, "]"),
+        ("a: 1\nb: {\n", 2, "}"),
+        ("a: 1\nb: {x: 1\nc: 2\n", 2, "}"),
+        ("a: {x: 1,\n b: [y\n", 2, "]"),
+        ("a: {x: [1],\n b: [y]\n", 1, "}"),
+        ('{"a": [1,\n2\n', 1, "]"),
+    ],
+)
+def test_a_bracket_that_is_not_closed_is_named_where_it_opens(text: str, line: int, end: str):
+    _, (problem,) = parse_document(text, FILE)
+    assert (problem.line, problem.fix) == (line, f"close it with {end}, or put the text in quotes")
+
+
+def test_a_comma_that_is_missing_in_a_line_is_named_as_before():
+    _, (problem,) = parse_document('a: ["x" "y"]\nb: 1\n', FILE)
+    assert (problem.line, "expected ',' or ']'" in problem.reason) == (1, True)
 
 
 def test_two_documents_are_one_too_many():
