@@ -48,7 +48,7 @@ from pinot_assets.source import Inventory, ObjectStore
 from pinot_assets.source.readiness import Readiness
 from pinot_assets.source.uris import parse_root
 from pinot_assets.table_spec import TableSpec
-from pinot_assets.table_spec.tables.apply import held_table_config
+from pinot_assets.table_spec.tables.drift import held_table_config
 
 T = TypeVar("T")
 

@@ -2,7 +2,8 @@
 
 `trigger` lists, plans, builds and stages (W1 to W3). `audit` is the gate (W4). `publish` switches (W5, W6).
 They may run in one process or in three: each stores everything that the next one needs before it returns
-(docs/design/session.md#in-dagster).
+(docs/design/session.md#in-dagster). What most runs do not do is imported by the method that does it: a run
+that finds nothing to do has to start fast.
 """
 
 from __future__ import annotations
@@ -20,33 +21,25 @@ from pinot_assets.core.effects import progress_in_errors
 from pinot_assets.core.outages import OutageWatch
 from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.errors import SnapshotIncomplete, SwitchStateUnknown
-from pinot_assets.session.checks.server_checks import RowCount, count_at_brokers
 from pinot_assets.session.checks.shadow import delete_left_shadow
 from pinot_assets.session.close import abandon
-from pinot_assets.session.commit.gate import session_to_gate
-from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext, read_only_context, so_far
 from pinot_assets.session.context.watchdog import Fed, Watchdog
 from pinot_assets.session.detect.observe import Observation, observe
 from pinot_assets.session.lineage.stale_pointer import number_of
 from pinot_assets.session.recover.lost_pointer import catch_up, rebuild
-from pinot_assets.session.rollback.retention import expire
-from pinot_assets.session.rollback.rollback import clear_rollback, rollback
-from pinot_assets.session.rollback.rollback_plan import RollbackPlan, rollback_plan, rollback_plans
-from pinot_assets.session.rollback.spec_of_target import apply_recipe
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.formats import require_known
 from pinot_assets.session.trigger import trigger, trigger_planned, trigger_without_retry
 from pinot_assets.session.values.outcome import RunOutcome, StepRecord
 from pinot_assets.session.values.outdated import RebuildRequest
-from pinot_assets.session.values.progress import Progress, Quiet, RunPhase
+from pinot_assets.session.values.progress import Progress, Quiet
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import (
     HoldEnd,
     Mode,
     Outcome,
     Owner,
-    PushKind,
     Session,
     State,
     given_up,
@@ -55,10 +48,12 @@ from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.snapshot.recipes import StoredRecipe
 from pinot_assets.table_spec import TableSpec
-from pinot_assets.table_spec.tables.apply import ApplyPlan
 
 if TYPE_CHECKING:
+    from pinot_assets.session.checks.server_checks import RowCount
     from pinot_assets.session.plan_report.plan_report import PlanReport
+    from pinot_assets.session.rollback.rollback_plan import RollbackPlan
+    from pinot_assets.table_spec.tables.apply import ApplyPlan
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -231,14 +226,9 @@ class Driver:
 
         :raises SnapshotIncomplete: nothing is staged.
         """
-        context.progress.begin(RunPhase.AUDIT)
-        session = session_to_gate(context)
-        session, findings = strategy_of(session).audit(context, session)
-        is_atomic = session.push is PushKind.ATOMIC and session.outcome is Outcome.OPEN
-        if is_atomic and any(finding.blocks for finding in findings):
-            # An atomic run publishes all or nothing: no later run may publish what it staged (edge case E16).
-            session = abandon(context, session, Outcome.ABANDONED_RETRIES, session.last_error)
-        return session, findings
+        from pinot_assets.session.audit_and_publish import audit_staged
+
+        return audit_staged(context)
 
     def given_up(self) -> Session | None:
         """Return the newest session if it is atomic or plain and was given up for failed files."""
@@ -256,11 +246,9 @@ class Driver:
 
         :raises SnapshotIncomplete: the gate is shut.
         """
-        context.progress.begin(RunPhase.SWITCH)
-        session = session_to_gate(context)
-        snapshot = strategy_of(session).publish(context, session)
-        expire(context)
-        return snapshot
+        from pinot_assets.session.audit_and_publish import publish_staged
+
+        return publish_staged(context)
 
     def gate_and_publish(
         self, report: TriggerReport, on_findings: Callable[[Sequence[Finding]], None]
@@ -298,6 +286,8 @@ class Driver:
 
     def rollback_plans(self, newest: int) -> tuple[RollbackPlan, ...]:
         """Return the `newest` kept snapshots, each with the rollback that leads to it; needs no lease."""
+        from pinot_assets.session.rollback.rollback_plan import rollback_plans
+
         self.require_known()
         return tuple(rollback_plans(self.spec, self.clients, newest))
 
@@ -307,6 +297,8 @@ class Driver:
         :param to: number or session of a kept snapshot; "" is the one before the current one.
         :raises RollbackRefused: there is nothing to go back to.
         """
+        from pinot_assets.session.rollback.rollback_plan import rollback_plan
+
         self.require_known()
         return rollback_plan(self.spec, self.clients, to)
 
@@ -317,6 +309,8 @@ class Driver:
         :param shown: what `rollback_plan` returned; if the rollback would now do something else, it refuses.
         :raises RollbackRefused: there is no safe way back.
         """
+        from pinot_assets.session.rollback.rollback import rollback
+
         return rollback(context, to, shown)
 
     @_watched
@@ -325,11 +319,15 @@ class Driver:
 
         :raises PinotError: Pinot refuses them.
         """
+        from pinot_assets.session.rollback.spec_of_target import apply_recipe
+
         context.before_pinot_write()
         return apply_recipe(self.spec, recipe, context.pinot)
 
     def count(self, snapshot: Snapshot) -> tuple[RowCount, ...]:
         """Count the rows of the table at every broker, to compare them with the snapshot's rows."""
+        from pinot_assets.session.checks.server_checks import count_at_brokers
+
         return count_at_brokers(self.clients, self.spec.name, snapshot)
 
     @property
@@ -377,6 +375,9 @@ class Driver:
 
         :returns: the session that was dropped, None if none was open.
         """
+        from pinot_assets.session.commit.strategy import strategy_of
+        from pinot_assets.session.rollback.rollback import clear_rollback
+
         catch_up(context)
         delete_left_shadow(context)
         session = context.active_session()

@@ -5,21 +5,14 @@ Source: docs/design/session.md#what-a-trigger-does.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING
 
 from pinot_assets.core.text import plural
-from pinot_assets.errors import PinotAssetsError, PlanOutdated, SessionError
-from pinot_assets.session.begin_and_build import begin, build, go_on
+from pinot_assets.errors import PlanOutdated
 from pinot_assets.session.checks.assertions import refuse_unaskable
 from pinot_assets.session.checks.shadow import delete_left_shadow
 from pinot_assets.session.close import abandon, ask_if_end_must_stop, stop_ending
-from pinot_assets.session.commit.per_file_push import failures_in_words
-from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext, read_only_context
 from pinot_assets.session.decide.retries import Next
 from pinot_assets.session.decide.run_decision import (
@@ -31,17 +24,15 @@ from pinot_assets.session.decide.run_decision import (
     refuse_unfit,
     wants_clear,
 )
-from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
 from pinot_assets.session.recover.interrupted import delete_strays, forget_former_table, show_again
 from pinot_assets.session.recover.lost_pointer import catch_up, rebuild_if_lost
-from pinot_assets.session.rollback.rollback import finish_rollback
-from pinot_assets.session.values import trouble
 from pinot_assets.session.values.outdated import waiting_words
-from pinot_assets.session.values.plan import Plan, RowStatus, with_receipts, without_files
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
-from pinot_assets.session.values.state import Mode, Outcome, PushKind, Session, State
+from pinot_assets.session.values.state import Mode, Outcome, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.receipt import Failure, Receipt
+
+if TYPE_CHECKING:
+    from pinot_assets.session.plan_report.planned_run import PlannedRun
 
 
 def trigger(context: TriggerContext) -> TriggerReport:
@@ -79,6 +70,8 @@ def trigger_planned(context: TriggerContext, plan_hash: str) -> TriggerReport:
     :returns: SETTLED if the plan was to finish interrupted work.
     :raises PlanOutdated: the basis of the plan has changed; nothing was done.
     """
+    from pinot_assets.session.plan_report.planned_run import plan_run
+
     looking = read_only_context(context.spec, context.clients, context.progress, context.rebuild)
     planned = plan_run(looking)
     planned.plan_basis.require(context.table, plan_hash)
@@ -129,10 +122,14 @@ def _finish(context: TriggerContext) -> Session | None:
     if (session := context.active_session()) is None:
         return None
     if session.mode is Mode.ROLLBACK:
+        from pinot_assets.session.rollback.rollback import finish_rollback
+
         finish_rollback(context, session)
         return None
     if session.state is not State.SWITCH:
         return session
+    from pinot_assets.session.commit.strategy import strategy_of
+
     session = strategy_of(session).resolve_interrupted(context, session)
     if session is None or not ask_if_end_must_stop(context, session):
         return session
@@ -156,7 +153,7 @@ def _clear(context: TriggerContext, session: Session | None) -> Session | None:
 def _execute(context: TriggerContext, decision: Decision) -> TriggerReport:
     _remember(context, decision)
     _note_outdated(context, decision)
-    step, session, current = decision.step, decision.session, decision.current
+    step, session = decision.step, decision.session
     if session is not None and step is PlannedAction.END:
         # The switch may complete at any moment: end it again now; the next trigger lists the source.
         context.note(f"session {session.id} continues its switch, whose end got no answer")
@@ -166,11 +163,17 @@ def _execute(context: TriggerContext, decision: Decision) -> TriggerReport:
         session, step = None, decision.without_plan
     if decision.plan is None or decision.free is None:
         return _report(context, decision, TriggerResult(step), session)
-    if session is None or decision.opened is None:
-        begun = begin(context, decision.plan, decision.free, current)
-    else:
-        begun = go_on(context, session, decision.opened, decision.plan, decision.receipts, current)
-    return _build_and_stage(context, *begun, decision)
+    # Imported here: a run that finds nothing to do does not load what builds.
+    from pinot_assets.session.build_and_stage import build_and_stage
+
+    work = build_and_stage(context, decision, session, decision.plan)
+    return replace(
+        _report(context, decision, work.result, work.session),
+        built=tuple(work.built),
+        kept=work.kept,
+        failed=tuple(work.failed),
+        build_seconds=work.seconds,
+    )
 
 
 def _leave_alone(context: TriggerContext, decision: Decision) -> TriggerReport:
@@ -184,7 +187,8 @@ def _leave_alone(context: TriggerContext, decision: Decision) -> TriggerReport:
     with_held = replace(decision, free=looked.changes)  # with the changes that a rollback holds back
     if opened.failures or opened.next is not Next.ABANDON_CONFIG:
         # Failures keep the gate shut, and repeating the audit spends no retry.
-        return _report(context, with_held, TriggerResult.FAILED, session, failed=opened.failures)
+        report = _report(context, with_held, TriggerResult.FAILED, session)
+        return replace(report, failed=tuple(opened.failures))
     # Do not pass it to the gate: it might pass the audit, but it was planned for an old table spec.
     paused = "was planned for another table spec"
     return replace(_report(context, with_held, TriggerResult.PAUSED, session), paused=paused)
@@ -214,95 +218,11 @@ def _remember(context: TriggerContext, decision: Decision) -> None:
         )
 
 
-# --- build and stage -------------------------------------------------------------------------------
-
-
-def _build_and_stage(
-    context: TriggerContext, session: Session, plan: Plan, decision: Decision
-) -> TriggerReport:
-    kept = len(plan.done)
-    session, built, failed, took = _build(context, session, plan) if plan.to_build else (session, [], [], 0.0)
-    report = partial(_report, context, decision, built=built, kept=kept, failed=failed, seconds=took)
-    if failed and session.push is PushKind.CONSISTENT:
-        return report(TriggerResult.FAILED, session)  # the next trigger continues it
-    if failed and session.push is PushKind.ATOMIC:
-        return report(TriggerResult.FAILED, _give_up(context, session, "one run publishes all, or nothing"))
-    receipts = context.staging.receipts(plan)
-    plan = without_files(with_receipts(plan, receipts), frozenset(f.uri for f in failed))
-    if failed and not (plan.done or plan.removals or plan.touched):
-        return report(TriggerResult.FAILED, _give_up(context, session, "every file failed"))
-    live = (row for row in plan.rows if row.status is not RowStatus.GONE)
-    if lacking := [row for row in live if row.ordinal not in receipts]:
-        raise SessionError(
-            f"{plural(len(lacking), 'file')} of {session.id} without a valid receipt after the build",
-            why=f"first: {lacking[0].uri}",
-            hint="check that the staging area keeps what is written; the next trigger builds them again",
-        )
-    session = strategy_of(session).stage(context, session, plan, {o: r for o, (_, r) in receipts.items()})
-    return report(_RESULTS[session.state], session)
-
-
-def _give_up(context: TriggerContext, session: Session, why: str) -> Session:
-    return abandon(context, session, Outcome.ABANDONED_RETRIES, why)
-
-
-def _build(
-    context: TriggerContext, session: Session, plan: Plan
-) -> tuple[Session, list[Receipt], list[Failure], float]:
-    """Build; return session, receipts, failures, seconds. Store failures, errors and trouble at once."""
-    if session.state is State.INIT:
-        session = context.write_session(replace(session, state=State.IN_PROGRESS))
-    begun = time.monotonic()
-    try:
-        built, failed = build(context, session, plan)
-    except PinotAssetsError as error:
-        since = session.trouble_since_ms or (context.clients.now_ms() if trouble.may_pass(error) else 0)
-        with suppress(PinotAssetsError):  # the first error says more
-            context.lease.write(session=replace(session, trouble_since_ms=since, last_error=error.reason))
-        raise
-    seconds = time.monotonic() - begun
-    if not failed:
-        return _built_all(context, session), built, failed, seconds
-    since = (session.trouble_since_ms or context.clients.now_ms()) if trouble.passes(failed) else 0
-    session = replace(
-        session,
-        failures=context.staging.put_failures(session.id, session.attempt, failed, session.format),
-        counts=plan.counts(len(failed)) | {"done": len(plan.done) + len(built), "pending": 0},
-        last_error=failures_in_words(failed),
-        trouble_since_ms=since,
-    )
-    return context.write_session(session), built, failed, seconds
-
-
-def _built_all(context: TriggerContext, session: Session) -> Session:
-    """Return the session without stalls and, unless in SWITCH, without trouble and error: all is built.
-    Trouble is cleared at once, since later steps may meet another one. A session in SWITCH keeps its trouble
-    with servers until the audit passes. Stalled ends of its old switch do not count for the next (R10)."""
-    over = replace(session, stalls=0)
-    if session.state is not State.SWITCH:
-        over = replace(over, trouble_since_ms=0, last_error="")
-    if session.trouble_since_ms and over != session:
-        context.lease.write(session=over)
-    return over
-
-
-_RESULTS: Final = {
-    State.SWITCH: TriggerResult.STAGED,
-    State.DONE: TriggerResult.NOOP,
-    State.IN_PROGRESS: TriggerResult.FAILED,  # its files are built and failed the audit
-}
-
-
 def _report(
     context: TriggerContext,
     decision: Decision,
     result: TriggerResult,
     session: Session | None,
-    *,
-    built: Sequence[Receipt] = (),
-    kept: int = 0,
-    failed: Sequence[Failure] = (),
-    seconds: float = 0.0,
 ) -> TriggerReport:
     readiness = decision.looked.readiness if decision.looked is not None else None
     changes = decision.free
@@ -315,10 +235,6 @@ def _report(
         rewritten=tuple(f.uri for f in changes.rewritten) if changes is not None else (),
         deleted=changes.deleted if changes is not None else (),
         rebuilt=tuple(f.uri for f in changes.rebuilds) if changes is not None else (),
-        built=tuple(built),
-        kept=kept,
-        failed=tuple(failed),
-        build_seconds=seconds,
         unready=(readiness.waiting or readiness.later) if readiness is not None else (),
         notes=tuple(context.notes),
     )

@@ -10,7 +10,8 @@ from types import ModuleType
 import pytest
 
 from pinot_assets.core.installation_policy import UNLIMITED
-from pinot_assets.ingest.contract.build_spec import Builder, BuildSpec
+from pinot_assets.ingest.contract.build_spec import BuildSpec
+from pinot_assets.ingest.contract.builder import Builder
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.jvm import local_session
 from pinot_assets.session.checks.staging_probe import require_staging_reachable

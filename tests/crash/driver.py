@@ -16,7 +16,8 @@ from pathlib import Path
 from fakes.builder import BuildsHere
 
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, ignore_rows
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
+from pinot_assets.ingest.contract.builder import ignore_rows
 from pinot_assets.ingest.task import build_file
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.clients import open_clients

@@ -10,7 +10,8 @@ from typing import TypeVar
 from fakes.changed import changed
 
 from pinot_assets.core.installation_policy import UNLIMITED
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, ignore_rows
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
+from pinot_assets.ingest.contract.builder import ignore_rows
 from pinot_assets.ingest.task import build_file
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import SourceFile, open_store

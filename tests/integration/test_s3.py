@@ -34,7 +34,8 @@ from fakes.stores.moto_server import moto_server
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import ListingFailed, SourceError
-from pinot_assets.ingest.contract.build_spec import Builder, BuildSpec, FileTask, ignore_rows
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
+from pinot_assets.ingest.contract.builder import Builder, ignore_rows
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.jvm import local_session
 from pinot_assets.ingest.task import build_file

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, Self, TypeVar
+from typing import Self, TypeVar
 
 from pinot_assets.core.installation_policy import Policy
 from pinot_assets.core.json_object import JsonMapping
@@ -13,7 +13,7 @@ from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.ingest.contract.accepted_rows import MissingColumn
 from pinot_assets.segment.config.transforms import Translation, read_transforms
 from pinot_assets.settings.file_limits import FileLimits
-from pinot_assets.snapshot.receipt import Failure, Receipt, SourceFile
+from pinot_assets.snapshot.receipt import SourceFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,34 +137,3 @@ def segment_name(table: str, session: str, attempt: int, ordinal: int, k: int) -
     Source: docs/design/session.md#segment-names, rules R16 and R17.
     """
     return f"{table}__{session}_{attempt}_{ordinal}_{k}"
-
-
-def ignore_rows(rows: int) -> None:
-    """Ignore how many rows are read: the default of `on_rows`."""
-
-
-class Builder(Protocol):
-    """Turns files into staged segments; in production with Spark."""
-
-    def build(
-        self,
-        build_spec: BuildSpec,
-        tasks: Sequence[FileTask],
-        on_done: Callable[[Receipt | Failure], None],
-        on_rows: Callable[[int], None] = ignore_rows,
-    ) -> None:
-        """Build all tasks; call `on_done` once for each, in any order, from the calling thread.
-
-        Call `on_rows` from the same thread with the rows read of files that are not done. Call it only when
-        a task made progress, so that a task that hangs never looks alive.
-
-        One file's failure is a `Failure`, never an exception. An exception means that the builder itself
-        broke (the Spark application died); the files without an `on_done` are then not built.
-        """
-
-    def everywhere(self, look: Callable[[], T]) -> list[T]:
-        """Call `look` at about every place where files are built; return all its results.
-
-        :param look: picklable, and so is its result.
-        :raises BuildError: the builder itself broke.
-        """

@@ -27,7 +27,8 @@ from pyspark.sql import SparkSession
 
 from pinot_assets.core.text import plural
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, ignore_rows
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
+from pinot_assets.ingest.contract.builder import ignore_rows
 from pinot_assets.ingest.contract.failures import Death, death_of
 from pinot_assets.ingest.contract.task_outputs import HeartbeatReader
 from pinot_assets.ingest.spark.file_jobs import RestartedFiles, SparkFiles

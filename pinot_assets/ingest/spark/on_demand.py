@@ -8,12 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from pinot_assets.ingest.contract.build_spec import Builder, BuildSpec, FileTask, ignore_rows
+from pinot_assets.ingest.contract.builder import Builder, ignore_rows
 from pinot_assets.snapshot.receipt import FileResult
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
+
+    from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pinot_assets.core.installation_policy import Policy
 from pinot_assets.errors import PinotAssetsError, SettingError, SourceError
-from pinot_assets.ingest.contract.build_spec import Builder
+from pinot_assets.ingest.contract.builder import Builder
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.source import open_store
 from pinot_assets.source.object_store import probe_key

@@ -40,7 +40,7 @@ from pinot_assets.session.values.state import (
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.snapshot.recipes import StoredRecipe
 from pinot_assets.table_spec import TableSpec
-from pinot_assets.table_spec.tables.apply import held_table_config
+from pinot_assets.table_spec.tables.drift import held_table_config
 
 WRITER_VERSION = "2"
 """Part of the config fingerprint: if the writer makes other bytes, a new session starts (rule R28)."""

@@ -25,7 +25,7 @@ from pinot_assets.session.values.state import Mode, Outcome, Session
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source import Readiness
 from pinot_assets.table_spec.blocks.pinot_settings import TASKS, refuse_settings
-from pinot_assets.table_spec.tables.apply import refuse_drift
+from pinot_assets.table_spec.tables.drift import refuse_drift
 
 NEW_SESSION: Final = "cp0-000000"
 """Placeholder id of the session that a run would open: it gets number and nonce when it begins."""

@@ -33,7 +33,7 @@ from pinot_assets.snapshot.manifest import SnapshotRef
 from pinot_assets.source.file_table import ObjectInfo
 from pinot_assets.source.object_store import ObjectStore
 from pinot_assets.table_spec import TableSpec
-from pinot_assets.table_spec.tables.apply import held_table_config
+from pinot_assets.table_spec.tables.drift import held_table_config
 
 SHARE = 10
 """After a switch, snapshots are deleted only if at least one in so many kept ones must go: all that stay are

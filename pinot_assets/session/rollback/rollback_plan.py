@@ -31,7 +31,7 @@ from pinot_assets.session.values.state import Mode, Pointer, Session, State, is_
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.table_spec import TableSpec
-from pinot_assets.table_spec.tables.apply import held_table_config
+from pinot_assets.table_spec.tables.drift import held_table_config
 
 
 class RollbackWay(StrEnum):

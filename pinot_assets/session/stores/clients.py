@@ -13,7 +13,7 @@ from pinot_assets.core.connections import Waits
 from pinot_assets.core.outages import Service
 from pinot_assets.core.this_machine import take_memory_from_system
 from pinot_assets.errors import SpecError
-from pinot_assets.ingest.contract.build_spec import Builder
+from pinot_assets.ingest.contract.builder import Builder
 from pinot_assets.pinot.api import PinotClient
 from pinot_assets.session.stores.nodes import tables_with_sessions
 from pinot_assets.session.stores.session_store import SessionStore

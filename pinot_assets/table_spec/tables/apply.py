@@ -1,4 +1,4 @@
-"""Apply table specs to Pinot, and find where Pinot differs from them.
+"""Apply table specs to Pinot.
 
 Several tables can be applied to one Pinot: when one cannot be applied, the others still are.
 """
@@ -12,7 +12,6 @@ from typing import Final, Literal
 
 from pinot_assets.core.effects import recording
 from pinot_assets.core.exit_codes import ExitCode, code_of, worst
-from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import (
     PinotAssetsError,
     PinotError,
@@ -26,6 +25,7 @@ from pinot_assets.table_spec.blocks.pinot_reach import literal_secrets, refused_
 from pinot_assets.table_spec.changes.recipe import recipe_from, recipe_of
 from pinot_assets.table_spec.changes.spec_changes import COLUMN, SpecChange, Verdict, spec_changes
 from pinot_assets.table_spec.tables.difference import SpecDifference, diff_schema, diff_table
+from pinot_assets.table_spec.tables.drift import drift, held_config, listed
 from pinot_assets.table_spec.tables.reload import (
     Progress,
     ReloadPlan,
@@ -147,7 +147,7 @@ def apply_plan(plan: ApplyPlan, store: PinotClient, on_progress: Progress = igno
         if left := [] if plan.holds_configs else _applied(plan, pinot):
             raise SpecDrift(
                 f"Pinot accepted the configs of {plan.spec.name} but did not keep all of them:"
-                + _listed(left),
+                + listed(left),
                 hint="this Pinot does not know these settings, or rewrites them: remove them from the spec",
             )
         if isinstance(plan.spec, TableSpec) and plan.reload.segments:
@@ -223,51 +223,8 @@ def _lasting(schema: Change, table: Change) -> Iterator[str]:
         )
 
 
-def drift(spec: AnyTableSpec, store: PinotClient) -> list[SpecDifference]:
-    """Return where Pinot differs from the spec; a missing schema or table is one difference.
-
-    :raises PinotError: Pinot could not be asked.
-    """
-    schema, table = store.get_schema(spec.name), held_config(spec, store)
-    no_schema = SpecDifference("schema", spec.name, None)
-    no_table = SpecDifference("table", spec.name_with_type, None)
-    of_schema = [no_schema] if schema is None else diff_schema(spec.schema_json, schema)
-    return of_schema + ([no_table] if table is None else diff_table(spec.table_json, table))
-
-
-def held_config(spec: AnyTableSpec, store: PinotClient) -> JsonObject | None:
-    """Return the table config that Pinot holds, None if Pinot has no such table.
-
-    :raises PinotError: Pinot could not be asked.
-    """
-    is_realtime = isinstance(spec, RealtimeTableSpec)
-    return store.get_realtime_config(spec.name) if is_realtime else store.get_table_config(spec.name)
-
-
-def held_table_config(spec: TableSpec, store: PinotClient) -> JsonMapping:
-    """Return the table config that Pinot holds, which may have more keys, or the spec's if Pinot has none."""
-    return store.get_table_config(spec.name) or spec.table_json
-
-
-def refuse_drift(spec: TableSpec, store: PinotClient) -> None:
-    """Check that Pinot is what the spec says. Every run does this first.
-
-    :raises SpecDrift: Pinot's schema or table config differs from the spec; the text lists where.
-    :raises PinotError: Pinot could not be asked.
-    """
-    if differences := drift(spec, store):
-        raise SpecDrift(
-            f"Pinot differs from {spec.path}:{_listed(differences)}",
-            hint=f"pinot-assets tables apply {spec.name}, or change the spec",
-        )
-
-
 def _change(differences: list[SpecDifference]) -> Change:
     return Change("update" if differences else "keep", tuple(differences))
-
-
-def _listed(differences: list[SpecDifference]) -> str:
-    return "".join(f"\n  {difference}" for difference in differences)
 
 
 def _refuse_changes(plan: ApplyPlan) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from pinot_assets import definitions
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, ignore_rows
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
+from pinot_assets.ingest.contract.builder import ignore_rows
 from pinot_assets.ingest.task import build_file
 from pinot_assets.resources import consistent_push
 from pinot_assets.scheduling import stalled_session

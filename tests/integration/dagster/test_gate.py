@@ -22,7 +22,8 @@ from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.errors import PinotUnreachable
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, ignore_rows
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
+from pinot_assets.ingest.contract.builder import ignore_rows
 from pinot_assets.resources import consistent_push
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.values.state import State

@@ -29,7 +29,8 @@ from pinot_assets.core.connections import Waits
 from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.untrusted import typed
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, ignore_rows
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
+from pinot_assets.ingest.contract.builder import ignore_rows
 from pinot_assets.ingest.task import build_file
 from pinot_assets.pinot import HttpPinotClient, PinotClient, PinotConnection
 from pinot_assets.session.driver import Driver

@@ -13,7 +13,8 @@ from fakes.stores.memory import open_memory
 from model.world.process import Died, Process
 
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, ignore_rows, segment_name
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, segment_name
+from pinot_assets.ingest.contract.builder import ignore_rows
 from pinot_assets.ingest.contract.task_outputs import CutValues, cut_key, receipt_key, version_text
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.segment.write.segment import ColumnStats

@@ -9,7 +9,8 @@ from fakes.pinot.memory import FakePinot
 from fakes.stores.memory import MemoryObjectStore, new_memory, open_memory
 from fakes.zookeeper.memory import FakeZooKeeper, Write
 
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, ignore_rows
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
+from pinot_assets.ingest.contract.builder import ignore_rows
 from pinot_assets.ingest.contract.task_outputs import receipt_key
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.clients import TableClients

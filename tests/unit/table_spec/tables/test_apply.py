@@ -6,7 +6,8 @@ import pytest
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError, PinotUnreachable, SpecDrift, SwitchStateUnknown
-from pinot_assets.table_spec.tables.apply import apply_plan, drift, plan_apply, refuse_drift
+from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
+from pinot_assets.table_spec.tables.drift import drift, refuse_drift
 
 
 class Controller:

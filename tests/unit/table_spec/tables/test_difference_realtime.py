@@ -9,8 +9,9 @@ import pytest
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.table_spec import load_tables
-from pinot_assets.table_spec.tables.apply import apply_plan, drift, plan_apply
+from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 from pinot_assets.table_spec.tables.difference import SpecDifference, diff_table
+from pinot_assets.table_spec.tables.drift import drift
 
 STREAMS = "table.ingestionConfig.streamIngestionConfig.streamConfigMaps"
 
