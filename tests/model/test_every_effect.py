@@ -36,8 +36,9 @@ def _live(mode: str, troubles: list[Trouble]) -> tuple[ModelTable, int]:
     return table, effects
 
 
-# What can be lost and come twice is the same in all modes; what stays half done is not.
-HALF_DONE = {Kind.DIES_AFTER, Kind.STOPS_BEFORE, Kind.STOPS_AFTER, Kind.HALF, Kind.LATE}
+# What can be lost and come twice is the same in all modes; what stays half done is not. Whoever stops before
+# an effect stands as after the one before.
+HALF_DONE = {Kind.DIES_AFTER, Kind.STOPS_AFTER, Kind.HALF, Kind.LATE}
 CASES = [(m, k) for m in sorted(MODES) for k in sorted(Kind) if m == "sync" or k in HALF_DONE]
 
 

@@ -25,7 +25,7 @@ from pinot_assets.errors import PushRefused
 from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot.api import ServerDisk
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
-from pinot_assets.pinot.table_config import is_refresh
+from pinot_assets.pinot.table_config import is_refresh, setting
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.stores.stored_snapshots import before
@@ -50,8 +50,12 @@ def quota_bytes(table_json: JsonMapping) -> int | None:
 
 
 def replication_of(table_json: JsonMapping) -> int:
-    """Replicas of each segment that a table config asks for."""
-    return int((table_json.get("segmentsConfig") or {}).get("replication") or 1)
+    """Return the replicas of each segment that a table config asks for.
+
+    1 if Pinot holds what is no number, such as `${REPLICAS}`: less room is then refused than is needed.
+    """
+    asked = str(setting(table_json, "segmentsConfig", "replication") or "").strip()
+    return int(asked) if asked.isascii() and asked.isdigit() else 1
 
 
 def require_capacity(context: TriggerContext, switch: Switch) -> None:

@@ -157,7 +157,7 @@ def came_from(snapshot: Snapshot) -> set[SnapshotRef]:
 
 
 def find_target(staging: Staging, current: StoredSnapshot, name: str) -> StoredSnapshot:
-    """Return the snapshot to go back to.
+    """Return the kept snapshot that somebody names.
 
     :param name: a number (`17`) or a session (`cp17-0a1b2c`); "" is the snapshot before the current one.
     :raises RollbackRefused: there is no such snapshot.
@@ -172,7 +172,7 @@ def find_target(staging: Staging, current: StoredSnapshot, name: str) -> StoredS
                 why="there is none before it" if first else "the one before it is not kept any more",
                 hint=None
                 if first
-                else f"`pinot-assets snapshots {table}` lists all that are kept; name one with --to",
+                else f"`pinot-assets snapshots {table}` lists all that are kept; name one of them",
             )
         return parent
     seq = re.match(r"(?:cp)?([0-9]+)(?:-[0-9a-f]{6})?$", name)

@@ -20,6 +20,7 @@ from pinot_assets.table_spec.blocks.dagster import DagsterSettings, read_dagster
 from pinot_assets.table_spec.blocks.index_notes import tree_notes
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion
 from pinot_assets.table_spec.blocks.ingestion_rules import Surroundings
+from pinot_assets.table_spec.blocks.key_notes import key_notes
 from pinot_assets.table_spec.blocks.pinot_code import code_problems, query_code_problems
 from pinot_assets.table_spec.blocks.pinot_reach import refused_schema, refused_table
 from pinot_assets.table_spec.blocks.pinot_settings import TASKS
@@ -179,7 +180,7 @@ class FileCheck:
         config, problems, notes = merge_block(root.at(_REALTIME), both[1], frozenset(self._refused))
         self.problems += problems
         self.notes += notes
-        self.notes += tree_notes(both[1])
+        self.notes += [*key_notes(both[1]), *tree_notes(both[1])]
         self._reach(both[0], config, partial(merged_from, root.at(_REALTIME), both[1]))
         if self.problems:
             return None

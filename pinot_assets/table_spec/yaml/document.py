@@ -71,10 +71,13 @@ class Note:
         return str(Problem(self.file, self.line, self.key, self.text))
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that `word` was most likely meant to be, ignoring case; None if none is near."""
+def nearest(word: str, known: Iterable[str], similar: float = 0.7) -> str | None:
+    """The known word that `word` was most likely meant to be, ignoring case; None if none is near.
+
+    :param similar: the least similarity, from 0 to 1 (`difflib.SequenceMatcher.ratio`).
+    """
     by_lower = {k.lower(): k for k in known}
-    matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.7)
+    matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=similar)
     return by_lower[matches[0]] if matches else None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,25 +22,17 @@ from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PauselessCluster]:
-    with PauselessCluster(tmp_path_factory.mktemp("judged")) as cluster:
-        yield cluster
-
-
-def test_what_commits_showed_is_judged(cluster: PauselessCluster) -> None:
-    with rows_table(cluster, **{"realtime.segment.flush.threshold.rows": "2000"}) as rows:
+def test_what_commits_showed_is_judged(whole: PauselessCluster) -> None:
+    with rows_table(whole, **{"realtime.segment.flush.threshold.rows": "2000"}) as rows:
         rows.send(10_000)
         rows.until(lambda state: sum(s.status is SegmentStatus.DONE for s in state.segments) >= 8)
-        with cluster.pinot() as pinot:
+        with whole.pinot() as pinot:
             config = pinot.table_config(rows.table)
             assert config is not None
             facts = gather(pinot, rows.table, config)
     assert facts.aims == set(Aim)
     assert facts.cluster.version == "1.5.1"
-    assert facts.cluster.segment_store == {
-        server.name: cluster.deep_store.as_uri() for server in cluster.servers
-    }
+    assert facts.cluster.segment_store == {server.name: whole.deep_store.as_uri() for server in whole.servers}
     assert facts.commit_times is not None
     assert facts.commit_times.late == 0
     assert 0 <= (facts.commit_times.seconds or 0) < 60
@@ -57,7 +48,7 @@ def test_what_commits_showed_is_judged(cluster: PauselessCluster) -> None:
 
 
 @pytest.mark.usefixtures("code_allowed")
-def test_a_spec_is_compared_and_applied(cluster: PauselessCluster, tmp_path: Path) -> None:
+def test_a_spec_is_compared_and_applied(whole: PauselessCluster, tmp_path: Path) -> None:
     def spec(name: str, config: JsonObject, **block: str) -> RealtimeTableSpec:
         whole = {
             "schema": schema(name),
@@ -67,7 +58,7 @@ def test_a_spec_is_compared_and_applied(cluster: PauselessCluster, tmp_path: Pat
         (tmp_path / "table.yaml").write_text(yaml.safe_dump(whole))
         return load_tables(tmp_path).realtime[name]
 
-    with rows_table(cluster) as rows, HttpPinotClient(PinotConnection(cluster.controller_url)) as store:
+    with rows_table(whole) as rows, HttpPinotClient(PinotConnection(whole.controller_url)) as store:
         held = store.get_realtime_config(rows.name)
         assert held is not None
         assert plan_apply(spec(rows.name, held), store).changes_nothing

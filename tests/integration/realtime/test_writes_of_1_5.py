@@ -22,21 +22,15 @@ ROWS = {"realtime.segment.flush.threshold.rows": "1000"}
 """500 a segment."""
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PauselessCluster]:
-    with PauselessCluster(tmp_path_factory.mktemp("pauseless")) as cluster:
-        yield cluster
-
-
 @pytest.fixture
-def rows(cluster: PauselessCluster) -> Iterator[Rows]:
-    with rows_table(cluster, **ROWS) as rows:
+def rows(whole: PauselessCluster) -> Iterator[Rows]:
+    with rows_table(whole, **ROWS) as rows:
         yield rows
 
 
 @pytest.fixture
-def pinot(cluster: PauselessCluster) -> Iterator[OperatorClient]:
-    with cluster.pinot() as pinot:
+def pinot(whole: PauselessCluster) -> Iterator[OperatorClient]:
+    with whole.pinot() as pinot:
         yield pinot
 
 
