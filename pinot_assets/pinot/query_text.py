@@ -26,38 +26,30 @@ _LIMIT: Final = re.compile(
     re.IGNORECASE,
 )
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_RESERVED: Final = """
-abs all allocate allow alter and any are array as asensitive asof asymmetric at atomic authorization avg
-begin between bigint binary bit blob boolean both by call called cardinality cascaded case cast ceil
-ceiling char character check classifier clob close coalesce collate collect column commit condition
-connect constraint contains convert corr corresponding count create cross cube current cursor cycle date
-datetime day deallocate dec decimal declare default define delete deref describe deterministic disallow
-disconnect distinct double drop dynamic each element else empty end equals escape every except exec
-execute exists exp explain extend external extract false fetch filter float floor for foreign free friday
-from full function fusion get global grant group grouping groups having hold hour identity import in
-indicator initial inner inout insensitive insert int integer intersect intersection interval into is join
-lag language large lateral lead leading left like limit ln local localtime localtimestamp lower match
-matches max measure measures member merge method min minus minute mod modifies module monday month
-multiset national natural nchar nclob new next no none normalize not ntile null nullif numeric of offset
-old omit on one only open or order ordinal out outer over overlaps overlay parameter partition pattern
-per percent period permute portion position power precedes precision prepare prev primary procedure
-qualify range rank reads real recursive ref references referencing release reset result return returns
-revoke right rollback rollup row rows running saturday savepoint scope scroll search second seek select
-sensitive set show similar skip smallint some specific specifictype sql sqlexception sqlstate sqlwarning
-sqrt start static stream submultiset subset substring succeeds sum sunday symmetric system table
-tablesample then thursday time timestamp tinyint to trailing translate translation treat trigger trim
-true truncate tuesday uescape union unique unknown unnest update upper upsert user using value values
-varbinary varchar varying versioning wednesday when whenever where window with within without year
+RESERVED: Final = """
+any asof call case create cross current cursor date define delete describe distinct drop except explain fetch
+friday from full grant group grouping having in inner insert intersect interval into join lateral left limit
+measure merge minus monday natural new next null offset on order ordinal outer over partition pattern qualify
+range right rollup row rows saturday select set skip some stream sunday table tablesample then thursday time
+timestamp tuesday union unnest update using values wednesday when where window with
 """
-"""Reserved words of Calcite's SQL, which Pinot parses; not those with an underscore, which name functions.
+"""Words that are no name without quotes, in the SQL of Pinot 0.11.0, 1.5.1, or both.
 
-Source: https://calcite.apache.org/docs/reference.html#keywords
+Source: https://calcite.apache.org/docs/reference.html#keywords, each tried with Pinot's `CalciteSqlParser`,
+which takes many of them as names.
 """
+RESERVED_IN_SELECT: Final = "all exists not unique unknown"
+"""Those that are no name of a column besides, but one of a table."""
 
 
 def needs_quotes(name: str) -> bool:
     """Whether a query must write a table's name in double quotes."""
-    return name.lower() in _RESERVED.split() or _PLAIN_NAME.fullmatch(name) is None
+    return name.lower() in RESERVED.split() or _PLAIN_NAME.fullmatch(name) is None
+
+
+def column_needs_quotes(name: str) -> bool:
+    """Whether a query must write a column's name in double quotes."""
+    return needs_quotes(name) or name.lower() in RESERVED_IN_SELECT.split()
 
 
 def of_name(text: str) -> str:

@@ -30,10 +30,10 @@ from model.world.table import MODES, TABLE, ModelTable, run
 
 from pinot_assets.errors import PlanOutdated
 from pinot_assets.pinot.shadow_table import shadow_config, shadow_name, shadow_schema
-from pinot_assets.session import trigger
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.run_decision import PlannedAction
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.plan_report import planned_run
 from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.plan_report.planned_run import PARTS, PlannedRun, plan_run
 from pinot_assets.session.plan_report.rendering import amounts, risk_lines
@@ -351,7 +351,7 @@ def test_an_end_that_arrives_while_the_plan_is_checked(monkeypatch: pytest.Monke
         table.pinot.end_replace_segments(TABLE, run_plan.decision.session.lineage_entry_id)
         return run_plan
 
-    monkeypatch.setattr(trigger, "plan_run", then_it_ends)
+    monkeypatch.setattr(planned_run, "plan_run", then_it_ends)
     _, error = run_planned(table, plan.planned.plan_basis.hash)
     assert isinstance(error, PlanOutdated)
     assert "changed while its plan was checked" in str(error)

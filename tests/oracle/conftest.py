@@ -21,9 +21,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fakes.processes.other_jvm import errors_of_py4j
 from oracle.case import Case
 from oracle.compiled_source import HOME, class_path
 from py4j.java_gateway import GatewayParameters, JavaClass, JavaGateway, JavaObject, JVMView, launch_gateway
+from py4j.protocol import Py4JJavaError
 
 import pinot_assets.local
 from pinot_assets.core.json_object import JsonMapping, JsonObject
@@ -209,6 +211,16 @@ class Oracle:
         """Pinot's `SegmentMetadataImpl` of a segment directory."""
         impl = self.jvm.org.apache.pinot.segment.spi.index.metadata.SegmentMetadataImpl
         return impl(self.jvm.java.io.File(str(segment)))
+
+    def parses(self, sql: str) -> bool:
+        """Whether Pinot's parser of queries takes this text."""
+        parser = _jvm_type(self.jvm, "org.apache.pinot.sql.parsers.CalciteSqlParser")
+        try:
+            with errors_of_py4j():
+                parser.compileToPinotQuery(sql)
+        except Py4JJavaError:
+            return False
+        return True
 
     def crc(self, segment: Path) -> int:
         """The CRC that Pinot computes over a segment directory."""

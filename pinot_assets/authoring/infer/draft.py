@@ -25,6 +25,7 @@ from pinot_assets.ingest.formats.binary_formats import check_values
 from pinot_assets.ingest.formats.content import format_of, plain_file, text_blocks
 from pinot_assets.ingest.formats.json_documents import document_blocks, members_of
 from pinot_assets.ingest.formats.read import FIRST_ROWS, read_batches
+from pinot_assets.pinot.query_text import column_needs_quotes
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.source.uris import parse_root
@@ -265,6 +266,10 @@ def _doubts(sample: FolderSample, starts: Sequence[Start], proposal: Proposal) -
         doubts["names with blanks"] = (
             f"Pinot allows none, so transforms read {names}. Spark reads all of the table's files "
             "for that; or write the files with other names"
+        )
+    if reserved := [field.name for field in proposal.fields if column_needs_quotes(field.name)]:
+        doubts["names that are words of SQL"] = (
+            f'queries have to quote {", ".join(reserved)}, as in SELECT "{reserved[0]}"'
         )
     for ending, count in sample.others.items():
         kind = f"files that end in {ending}" if ending else "files without an ending"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pinot_assets.pinot.query_text import (
+    column_needs_quotes,
     console_url,
     explains,
     first_rows_query,
@@ -19,14 +20,19 @@ def test_a_name_alone_asks_for_its_first_rows(name: str) -> None:
     assert of_name(name) == f'SELECT * FROM "{name.strip()}" LIMIT 10'
 
 
-@pytest.mark.parametrize("name", ["order", "User", "my-table", "2024_flights"])
+@pytest.mark.parametrize("name", ["order", "Values", "my-table", "2024_flights"])
 def test_a_name_that_queries_must_quote(name: str) -> None:
     assert needs_quotes(name)
 
 
-@pytest.mark.parametrize("name", ["orders", "flights", "my_table", "events"])
+@pytest.mark.parametrize("name", ["orders", "user", "my_table", "events"])
 def test_a_name_that_needs_no_quotes(name: str) -> None:
     assert not needs_quotes(name)
+
+
+@pytest.mark.parametrize(("name", "quoted"), [("timestamp", True), ("Exists", True), ("user", False)])
+def test_a_column_that_queries_must_quote(name: str, quoted: bool) -> None:
+    assert column_needs_quotes(name) is quoted
 
 
 @pytest.mark.parametrize("sql", ["SELECT 1", "flights;", '"flights"', ""])
