@@ -244,8 +244,11 @@ class _JsonReader:
         if isinstance(error, RecursionError):
             why = "values are nested too deeply"
         else:
-            line = self._line + text.count("\n", 0, getattr(error, "pos", position))
-            why = f"line {line}: {getattr(error, 'msg', None) or error}"
+            place = getattr(error, "pos", position)
+            line, column = self._line + text.count("\n", 0, place), place - text.rfind("\n", 0, place)
+            # Python's own texts are to be followed by a place; some of them end with "at".
+            what = (getattr(error, "msg", None) or str(error)).removesuffix(" at")
+            why = f"line {line}: {what} at character {column}"
         stop = text.find("\n", position)
         stop = len(text) if stop < 0 else stop
         bad_row = BadRow(row, "", "", why, Unreadable, text[position:stop])
