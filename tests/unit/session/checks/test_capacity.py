@@ -11,7 +11,7 @@ import pytest
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError, PushRefused
 from pinot_assets.pinot import Lineage, ServerDisk
-from pinot_assets.session.checks.capacity import quota_bytes, require_capacity
+from pinot_assets.session.checks.capacity import quota_bytes, replication_of, require_capacity
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.snapshot.receipt import Output
 
@@ -148,3 +148,8 @@ def test_what_is_pushed_already_is_on_the_disks_already() -> None:
     require_capacity(
         run(None, present=0, pushed=frozenset({"a"}), disks=disks), Switch(1, (), (output("a", 99 * MB),))
     )
+
+
+@pytest.mark.parametrize(("held", "replicas"), [("2", 2), (3, 3), (None, 1), ("", 1), ("${REPLICAS}", 1)])
+def test_replicas_are_what_pinot_holds(held: object, replicas: int) -> None:
+    assert replication_of({"segmentsConfig": {"replication": held}}) == replicas
