@@ -25,7 +25,7 @@ from pinot_assets.table_spec.blocks.pinot_reach import literal_secrets, refused_
 from pinot_assets.table_spec.changes.recipe import recipe_from, recipe_of
 from pinot_assets.table_spec.changes.spec_changes import COLUMN, SpecChange, Verdict, spec_changes
 from pinot_assets.table_spec.tables.difference import SpecDifference, diff_schema, diff_table
-from pinot_assets.table_spec.tables.drift import drift, held_config, listed
+from pinot_assets.table_spec.tables.drift import difference_lines, drift, held_config
 from pinot_assets.table_spec.tables.reload import (
     Progress,
     ReloadPlan,
@@ -147,7 +147,7 @@ def apply_plan(plan: ApplyPlan, store: PinotClient, on_progress: Progress = igno
         if left := [] if plan.holds_configs else _applied(plan, pinot):
             raise SpecDrift(
                 f"Pinot accepted the configs of {plan.spec.name} but did not keep all of them:"
-                + listed(left),
+                + difference_lines(left),
                 hint="this Pinot does not know these settings, or rewrites them: remove them from the spec",
             )
         if isinstance(plan.spec, TableSpec) and plan.reload.segments:

@@ -43,11 +43,11 @@ def refuse_drift(spec: TableSpec, store: PinotClient) -> None:
     """
     if differences := drift(spec, store):
         raise SpecDrift(
-            f"Pinot differs from {spec.path}:{listed(differences)}",
+            f"Pinot differs from {spec.path}:{difference_lines(differences)}",
             hint=f"pinot-assets tables apply {spec.name}, or change the spec",
         )
 
 
-def listed(differences: list[SpecDifference]) -> str:
+def difference_lines(differences: list[SpecDifference]) -> str:
     """Return the differences as lines of a message, each after a line break."""
     return "".join(f"\n  {difference}" for difference in differences)
