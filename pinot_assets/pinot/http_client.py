@@ -213,7 +213,15 @@ class HttpPinotClient(Controller):
 
     def server_versions(self, table: str) -> dict[str, str]:
         """See `PinotClient.server_versions`."""
-        servers, cluster = self.table_servers(table), str(self._get("/cluster/info")["clusterName"])
+        return self.versions_of(self.table_servers(table))
+
+    def versions_of(self, servers: Sequence[str]) -> dict[str, str]:
+        """Return the release that each of these servers names, with its build behind it; "" if none.
+
+        :param servers: names of instances.
+        :raises PinotError: Pinot could not be asked.
+        """
+        cluster = str(self._get("/cluster/info")["clusterName"])
 
         def read(server: str) -> str:
             record = self._get("/zk/get", path=f"/{cluster}/CONFIGS/PARTICIPANT/{server}")

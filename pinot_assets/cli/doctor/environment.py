@@ -12,8 +12,9 @@ from __future__ import annotations
 import difflib
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
@@ -30,6 +31,7 @@ from pinot_assets.health.serving import owned
 from pinot_assets.pinot import HttpPinotClient, Timeouts, versions
 from pinot_assets.pinot.client.user_rights import NoRights
 from pinot_assets.pinot.lineage import LineageEntry, LineageState
+from pinot_assets.segment.column.target import target_for
 from pinot_assets.session.values.state import seq_of
 from pinot_assets.settings.environment import (
     PROFILE,
@@ -208,6 +210,7 @@ class PinotLook:
     """The answers of the environment's Pinot.
 
     :ivar version: its version, empty if it names none.
+    :ivar servers: what its servers name, by server; None if it could not be read.
     :ivar guarded: whether Pinot protects segments of an open replacement from other deletes.
     :ivar traits: what this release lacks, and what we do instead.
     :ivar open: (raw) table and lineage entry of each open replacement; None if they could not be read.
@@ -224,6 +227,7 @@ class PinotLook:
     trouble: str = ""
     unaskable: str = ""
     refused_by_server: str = ""
+    servers: Mapping[str, str] | None = None
 
 
 def look_at_pinot() -> PinotLook | None:
@@ -237,7 +241,8 @@ def look_at_pinot() -> PinotLook | None:
                 not versions.honours_lineage_settings(version)
                 or pinot.controller_setting(versions.EXCLUSIVE_DELETE) != "false"
             )
-            refused, unaskable = _refused_by_server(pinot), ""
+            servers = [name for name in pinot.instances() if name.startswith("Server_")]
+            refused, unaskable = _refused_by_server(pinot, servers), ""
             try:
                 pinot.require_server_queries()
             except SpecError as error:
@@ -254,6 +259,8 @@ def look_at_pinot() -> PinotLook | None:
         unaskable=unaskable,
         refused_by_server=refused,
     )
+    with suppress(PinotAssetsError), HttpPinotClient(connection) as pinot:
+        look = replace(look, servers=pinot.versions_of(servers))
     try:
         with HttpPinotClient(connection) as pinot:
             entries = (
@@ -266,9 +273,8 @@ def look_at_pinot() -> PinotLook | None:
         return replace(look, trouble=error.what)
 
 
-def _refused_by_server(pinot: HttpPinotClient) -> str:
+def _refused_by_server(pinot: HttpPinotClient, servers: Sequence[str]) -> str:
     """Ask servers, at most three, until one answers: the audit asks each one for the CRCs of its segments."""
-    servers = [name for name in pinot.instances() if name.startswith("Server_")]
     for server in servers[:3]:
         try:
             pinot.ask_server(server, "/tables")
@@ -290,6 +296,8 @@ def show_pinot(console: Console) -> None:
         else f"This Pinot names no version and is treated as {versions.REFERENCE}"
     )
     console.print(f"\n[bold]{named}[/], at {look.url}")
+    if look.servers:
+        console.print(_releases(look.servers.values()))
     table = _grid("what", "this Pinot", "so here")
     for trait in look.traits:
         table.add_row(trait.topic, trait.pinot, trait.here)
@@ -317,6 +325,14 @@ def show_pinot(console: Console) -> None:
         for name, entry in look.open:
             rows.add_row(name, entry.id, f"{hours(now_ms - entry.timestamp_ms)} h", *_owner(name, entry))
         console.print(rows)
+
+
+def _releases(named: Collection[str]) -> str:
+    """Return which releases the servers have, and what `writeFor: auto` makes of that."""
+    counts = Counter(text.partition("-")[0] for text in named)
+    each = [f"{count} of {text or 'a release before 1.4'}" for text, count in counts.items()]
+    target = target_for(versions.oldest_server(named))
+    return f"servers: {', '.join(sorted(each))}; a table on all of them gets segments for {target.release}"
 
 
 def _grid(*columns: str) -> Table:

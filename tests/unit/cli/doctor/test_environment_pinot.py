@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -30,7 +31,10 @@ def show(monkeypatch: pytest.MonkeyPatch) -> Any:
         lineage: Lineage | Exception = _EMPTY,
         unaskable: SpecError | None = None,
         servers: dict[str, PinotError | None] | None = None,
+        named: dict[str, str] | PinotError | None = None,
     ) -> str:
+        asked_of = servers or {}
+
         class Cluster:
             def __init__(self, connection: PinotConnection) -> None:
                 assert connection.timeouts.call <= 3
@@ -51,12 +55,18 @@ def show(monkeypatch: pytest.MonkeyPatch) -> Any:
                     raise unaskable
 
             def instances(self) -> tuple[str, ...]:
-                return ("Broker_b_8099", *(servers or {}))
+                return ("Broker_b_8099", *asked_of)
 
             def ask_server(self, server: str, path: str) -> None:
                 assert path == "/tables"
-                if (error := (servers or {})[server]) is not None:
+                if (error := asked_of[server]) is not None:
                     raise error
+
+            def versions_of(self, servers: Sequence[str]) -> dict[str, str]:
+                assert set(servers) == set(asked_of)
+                if isinstance(named, PinotError):
+                    raise named
+                return named or {}
 
             def controller_setting(self, name: str) -> str | None:
                 return setting
@@ -105,6 +115,16 @@ def test_a_server_that_refuses_what_the_audit_asks_is_told_with_what_to_do(show:
     assert "no session will switch: Server_2: GET http://s:8097/tables was refused with status 403" in text
     assert "give the user admin" in text
     assert "no session will switch" not in show("1.6.0", servers={"Server_1": None, "Server_2": refusal})
+
+
+def test_the_releases_of_the_servers_and_what_is_written_for_them(show: Any) -> None:
+    named = {"Server_1": "1.6.0-0123abc", "Server_2": "1.6.0-0123abc", "Server_3": "1.5.1"}
+    servers = dict.fromkeys(named)
+    text = show("1.6.0", servers=servers, named=named)
+    assert "servers: 1 of 1.5.1, 2 of 1.6.0; a table on all of them gets segments for 1.5" in text
+    text = show("1.6.0", servers=servers, named=named | {"Server_1": ""})
+    assert "1 of a release before 1.4; a table on all of them gets segments for 0.11" in text
+    assert "segments for" not in show("1.6.0", servers=servers, named=PinotError("no"))
 
 
 def test_a_controller_without_a_version(show: Any) -> None:
