@@ -137,6 +137,14 @@ def replaced_segments_kept_ms(version: str, table_json: JsonMapping) -> int:
     return kept if kept is not None else DAY_MS if refresh else 4 * HOUR_MS
 
 
+def replaces_for_good(version: str, table_json: JsonMapping) -> bool:
+    """Whether Pinot deletes at its next clean-up what this table replaces, because it is no REFRESH table.
+
+    :param table_json: the table config, as Pinot stores it.
+    """
+    return not is_refresh(table_json) and replaced_segments_kept_ms(version, table_json) == 0
+
+
 def way_back_ms(version: str, table_json: JsonMapping) -> int:
     """Return for how long after a switch a revert is safe: five sixths of the time for which Pinot keeps the
     sources, well before its clean-up (20 of 24 hours, rule R22); 0 if a revert is not possible."""

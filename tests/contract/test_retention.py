@@ -148,10 +148,15 @@ def test_e31_after_a_day_the_sources_go_and_then_the_entry(lab: ContractLab) -> 
     assert lab.visible == {"new"}
 
 
-def test_e31_the_sources_of_an_append_table_go_at_once(lab: ContractLab) -> None:
+def test_e31_the_sources_of_an_append_table_go_at_once_or_after_hours(lab: ContractLab) -> None:
     lab.appends()
     lab.push("old")
     entry = lab.replace({"old"}, {"new"})
+    if hours := lab.dialect.append_keeps_hours:
+        lab.age(entry, hours=hours - 1)
+        lab.retention()
+        assert lab.all == {"old", "new"}
+        lab.age(entry, hours=2)
     lab.retention()
     lab.at_last("new")
     assert lab.entry(entry).state is LineageState.COMPLETED

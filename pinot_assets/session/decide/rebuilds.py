@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pinot_assets.core.stored_format import FIRST
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import RebuildRefused
-from pinot_assets.pinot.table_config import is_refresh
+from pinot_assets.pinot import versions
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.values.hold import Hold, without_held
 from pinot_assets.session.values.outdated import (
@@ -100,7 +100,7 @@ def _require_possible(context: TriggerContext, hold: Hold, current: Snapshot | N
             why="each of its sessions builds all files, and begins one as soon as the table spec has changed",
             hint=f"`pinot-assets run {table}`",
         )
-    if not is_refresh(context.read_table_config()):
+    if versions.replaces_for_good(context.read_pinot_version(), context.read_table_config()):
         raise RebuildRefused(
             f"files of {table} cannot be built again",
             why="Pinot deletes at once what is replaced in an APPEND table, so there would be no way back",

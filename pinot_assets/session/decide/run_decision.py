@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from pinot_assets.errors import SpecError
+from pinot_assets.pinot import versions
 from pinot_assets.pinot.table_config import setting
 from pinot_assets.session.close import ask_if_lost
 from pinot_assets.session.context.context import TriggerContext
@@ -234,6 +235,7 @@ def refuse_unfit(context: TriggerContext) -> None:
     """
     refuse_drift(context.spec, context.pinot)
     refuse_settings(context.table, context.read_table_config())
+    _refuse_for_good(context)
     stream = context.pinot.get_realtime_config(context.table)
     if context.mode is Mode.SWAP and stream is not None and setting(stream, *TASKS, _MOVER) is not None:
         table = context.table
@@ -242,6 +244,17 @@ def refuse_unfit(context: TriggerContext) -> None:
             why="a swap replaces every visible segment, also those that the task moved here",
             hint=f"use append or sync, or remove {_MOVER} from the REALTIME table",
         )
+
+
+def _refuse_for_good(context: TriggerContext) -> None:
+    version = context.read_pinot_version()
+    if context.mode is Mode.APPEND or not versions.replaces_for_good(version, context.read_table_config()):
+        return
+    raise SpecError(
+        f"{context.table} is in {context.spec.mode} mode and no REFRESH table, so there would be no way back",
+        why=f"Pinot {version} deletes at once what is replaced there; only newer ones keep it",
+        hint="write segmentIngestionType: REFRESH in batchIngestionConfig, and apply it",
+    )
 
 
 def waits_for_resume(context: TriggerContext, session: Session | None) -> bool:

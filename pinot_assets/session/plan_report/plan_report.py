@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural, size
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.pinot.table_config import is_refresh
+from pinot_assets.pinot import versions
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.next_plan import new_plan, work_of
 from pinot_assets.session.decide.run_decision import NEW_SESSION, Decision, PlannedAction
@@ -201,9 +201,9 @@ def _modes(context: TriggerContext, planned: PlannedRun) -> Iterator[ModeReport]
     decision = planned.decision
     if decision.free is None:
         return
-    refresh = is_refresh(context.read_table_config())
+    for_good = versions.replaces_for_good(context.read_pinot_version(), context.read_table_config())
     for mode in (Mode.APPEND, Mode.SYNC, Mode.SWAP):
-        needs = mode is not Mode.APPEND and not refresh
+        needs = mode is not Mode.APPEND and for_good
         why_not = "needs segmentIngestionType: REFRESH" if needs else ""
         yield ModeReport(mode, *_work(mode, decision.free, decision.current, planned.visible), why_not)
 

@@ -41,20 +41,24 @@ from pinot_assets.table_spec.blocks.ingestion import (
 from pinot_assets.table_spec.yaml.document import did_you_mean
 from pinot_assets.table_spec.yaml.values import is_within, missing_variables, normalise_location
 
+_REFRESH: Final = "write segmentIngestionType: REFRESH in table.ingestionConfig.batchIngestionConfig"
+_KEPT: Final = "replacedSegmentsRetentionPeriod: 1d in table.segmentsConfig"
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What the rules need to know about the rest of the spec.
 
     :ivar base: the directory that relative paths start from.
-    :ivar is_refresh: whether the table's segmentIngestionType is REFRESH.
+    :ivar keeps_replaced: whether Pinot keeps for a while what a switch replaces: the table is REFRESH or says
+        for how long, as every release after 1.5.1 reads it.
     :ivar has_transforms: whether the table has transformConfigs or a filterConfig.
     :ivar columns: names of the schema's columns.
     :ivar policy: what the spec may reach.
     """
 
     base: Path
-    is_refresh: bool
+    keeps_replaced: bool
     has_transforms: bool
     columns: frozenset[str]
     policy: Policy
@@ -240,17 +244,17 @@ def _refusals(case: Case) -> Iterator[tuple[RuleFinding, bool]]:
         "consistentPushSwapEnabled" if spec.mode == "swap" else "ingestionMode",
         f"{spec.mode} mode needs a REFRESH table: in other tables Pinot deletes at once what is "
         "replaced, so a revert would be impossible",
-        "write segmentIngestionType: REFRESH in table.ingestionConfig.batchIngestionConfig",
+        f"{_REFRESH}, or, if every controller is newer than 1.5.1, {_KEPT}",
     )
-    yield replacing, spec.mode != "append" and not case.around.is_refresh
+    yield replacing, spec.mode != "append" and not case.around.keeps_replaced
     rebuilding = RuleFinding(
         "onSpecChange",
         "rebuild needs a REFRESH table: in other tables Pinot deletes at once what is replaced, so a revert "
         "would be impossible",
-        "write segmentIngestionType: REFRESH in table.ingestionConfig.batchIngestionConfig, or ask",
+        f"write ask, or {_REFRESH}, or, if every controller is newer than 1.5.1, {_KEPT}",
     )
     rebuilds = spec.on_spec_change == "rebuild"
-    yield rebuilding, rebuilds and spec.mode == "append" and not case.around.is_refresh
+    yield rebuilding, rebuilds and spec.mode == "append" and not case.around.keeps_replaced
     yield RuleFinding("desiredSegmentSize", "is not above 0"), spec.desired_segment_bytes == 0
     twice = RuleFinding("minServer", "is the older name of writeFor, which is set, too", "remove minServer")
     yield twice, {"minServer", "writeFor"} <= case.written

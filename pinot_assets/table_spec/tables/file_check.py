@@ -13,7 +13,8 @@ from typing import Final
 from pinot_assets.core.installation_policy import Policy
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import SpecError
-from pinot_assets.pinot.table_config import has_transforms, is_refresh, setting
+from pinot_assets.pinot.table_config import has_transforms, is_refresh, period_ms, setting
+from pinot_assets.pinot.versions import REPLACED_KEPT
 from pinot_assets.table_spec.blocks import pinot_json
 from pinot_assets.table_spec.blocks.audit import Audit, read_audit_block
 from pinot_assets.table_spec.blocks.dagster import DagsterSettings, read_dagster_block, stray_keys
@@ -132,8 +133,8 @@ class FileCheck:
         columns = frozenset(place.mapping["name"] for _, place in known)
         config = table.mapping if table is not None else {}
         # A config that is missing is one problem, and not a table of the wrong type, too.
-        may_be_refresh = not config or is_refresh(config)
-        around = Surroundings(self.file.parent, may_be_refresh, has_transforms(config), columns, self.policy)
+        keeps = not config or is_refresh(config) or bool(period_ms(setting(config, *REPLACED_KEPT)))
+        around = Surroundings(self.file.parent, keeps, has_transforms(config), columns, self.policy)
         ingestion, problems, notes = read_block(block, self._refused, around)
         self.problems += problems
         self.notes += notes

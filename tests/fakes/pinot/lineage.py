@@ -10,11 +10,14 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
+from fakes.pinot.releases import Dialect
+
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import SwitchConflict
 from pinot_assets.pinot import Lineage, LineageEntry, LineageState, SegmentMetadata
 from pinot_assets.pinot.held_segment import HeldSegment
 from pinot_assets.pinot.lineage import why_not_start
+from pinot_assets.pinot.table_config import period_ms, setting
 from pinot_assets.snapshot.receipt import Output
 
 SERVERS = ("Server_127.0.0.1_7051", "Server_127.0.0.1_7052")
@@ -119,21 +122,30 @@ def refused_start(
     return SwitchConflict("the start was refused", why="; ".join(reasons))
 
 
-def after_retention(table: FakeTable, now_ms: int) -> tuple[Entries, set[str]]:
+def replaced_kept_ms(table: FakeTable, dialect: Dialect) -> int:
+    """For how long retention keeps what a switch replaced."""
+    named = period_ms(setting(table.config, "segmentsConfig", "replacedSegmentsRetentionPeriod"))
+    if dialect.append_keeps_hours and named is not None:
+        return named
+    return DAY_MS if table.keeps_two_snapshots else dialect.append_keeps_hours * HOUR_MS
+
+
+def after_retention(table: FakeTable, now_ms: int, dialect: Dialect) -> tuple[Entries, set[str]]:
     """What one pass of Pinot's retention makes of the lineage, and the segments that it deletes.
 
     An entry goes only in a pass that finds its segments gone: first the segments, the entry in a later one.
     """
+    kept_ms = replaced_kept_ms(table, dialect)
     entries, doomed = dict(table.entries), set[str]()
     for entry in table.entries.values():
-        is_old = now_ms - entry.timestamp_ms > DAY_MS
-        if entry.state is LineageState.IN_PROGRESS and not is_old:
+        age_ms = now_ms - entry.timestamp_ms
+        if entry.state is LineageState.IN_PROGRESS and age_ms <= DAY_MS:
             continue
         completed = entry.state is LineageState.COMPLETED
         left = (entry.segments_from if completed else entry.segments_to) & table.segments.keys()
         if not left:
             del entries[entry.id]
-        elif not completed or is_old or not table.keeps_two_snapshots:
+        elif not completed or age_ms > kept_ms or not kept_ms:
             doomed |= left
     return entries, doomed
 

@@ -223,7 +223,7 @@ class FakePinot:
     def run_retention(self, table: str) -> None:
         """One pass of Pinot's retention over the lineage of the table."""
         fake_table = self._table(table)
-        fake_table.entries, doomed = after_retention(fake_table, next(self._clock))
+        fake_table.entries, doomed = after_retention(fake_table, next(self._clock), self._dialect)
         self._delete(table, doomed)
 
     def leave_metadata(self, table: str, output: Output) -> None:

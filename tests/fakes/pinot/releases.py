@@ -19,6 +19,8 @@ class Dialect:
     :ivar takes_batches: whether that one upload is all.
     :ivar tells_what_to_reload: whether it says that a segment needs a reload.
     :ivar fixed_in_schemas: what may not change in a field of a schema.
+    :ivar append_keeps_hours: for how long it keeps what is replaced in an APPEND table whose config does not
+        say so; 0 where the config cannot.
     :ivar locks_deletes: whether it refuses a whole delete if a lineage entry locks one of its names.
     """
 
@@ -29,6 +31,7 @@ class Dialect:
     takes_batches: bool
     tells_what_to_reload: bool
     fixed_in_schemas: tuple[str, ...]
+    append_keeps_hours: int = 0
     locks_deletes: bool = False
 
     @property
@@ -60,7 +63,7 @@ PINOT_1_5 = Dialect(
     tells_what_to_reload=True,
     fixed_in_schemas=("dataType", "singleValueField"),
 )
-PINOT_1_6 = replace(PINOT_1_5, version="1.6.0", locks_deletes=True)
+PINOT_1_6 = replace(PINOT_1_5, version="1.6.0", append_keeps_hours=4, locks_deletes=True)
 
 
 def dialect_of(version: str) -> Dialect:

@@ -230,3 +230,51 @@ def test_the_task_that_moves_a_stream_into_the_table_and_a_swap(
         world.run()
     assert world.visible == ([] if refused else ["P1"])
     assert [e for e in world.pinot.lineage(world.table) if e.state is LineageState.IN_PROGRESS] == []
+
+
+def append_that_keeps(config: JsonObject) -> None:
+    append_type(config)
+    config["segmentsConfig"]["replacedSegmentsRetentionPeriod"] = "1d"
+
+
+@pytest.mark.parametrize("mode", ["sync", "swap"])
+def test_e31_an_append_table_may_replace_where_pinot_keeps_what_is_replaced(
+    make_table: Any, mode: str
+) -> None:
+    world = make_table(mode, append_that_keeps, pinot={"version": "1.6.0"})
+    world.write("P1", "Q")
+    world.run()
+    world.write(P1="P1.1")
+    world.run()
+    world.later(19)
+    world.pinot.run_retention(world.table)
+    assert world.visible == ["P1.1", "Q"]
+    world.rollback()
+    assert world.visible == ["P1", "Q"]
+    world.assert_settled()
+
+
+@pytest.mark.parametrize("mode", ["sync", "swap"])
+def test_e31_and_is_refused_where_it_does_not(make_table: Any, mode: str) -> None:
+    world = make_table(mode, append_that_keeps, pinot={"version": "1.5.1"})
+    world.write("P1")
+    with pytest.raises(SpecError, match=r"no way back(.|\n)*1\.5\.1"):
+        world.run()
+    assert (world.builds, world.visible) == (0, [])
+
+
+def test_e32_a_sync_table_of_that_type_does_not_read_again_what_expired(make_table: Any) -> None:
+    world = make_table("sync", append_that_keeps, pinot={"version": "1.6.0"})
+    world.write("P1", "P2")
+    world.run()
+    expire(world, "P1")
+    for _ in range(2):
+        assert world.run().result is TriggerResult.NOTHING
+    world.write(P1="P1.1")
+    world.run()
+    assert (world.visible, world.built) == (["P1.1", "P2"], ["P1"])
+    expire(world, "P1")
+    world.remove("P1")
+    world.run()
+    assert world.visible == ["P2"]
+    world.assert_settled()

@@ -358,6 +358,21 @@ def test_modes_that_replace_need_a_refresh_table(folder, mode):
     assert "segmentIngestionType: REFRESH" in (problem.fix or "")
 
 
+def append_table(period):
+    def change(whole):
+        whole["table"]["ingestionConfig"]["batchIngestionConfig"]["segmentIngestionType"] = "APPEND"
+        whole["table"]["segmentsConfig"]["replacedSegmentsRetentionPeriod"] = period
+
+    return change
+
+
+@pytest.mark.parametrize("mode", [{"ingestionMode": "sync"}, {"consistentPushSwapEnabled": "true"}])
+def test_or_a_table_that_says_for_how_long_newer_releases_keep_what_is_replaced(folder, mode):
+    assert folder.load(mode, change=append_table("1d")).ingestion.mode == folder.load(mode).ingestion.mode
+    (problem,) = folder.problems(mode, change=append_table("0d"))
+    assert "newer than 1.5.1, replacedSegmentsRetentionPeriod: 1d" in (problem.fix or "")
+
+
 def test_a_swap_has_no_use_for_on_spec_change(folder):
     notes = folder.notes({"consistentPushSwapEnabled": "true", "onSpecChange": "rebuild"})
     assert "a swap builds all files" in notes["fileIngestion.onSpecChange"]
