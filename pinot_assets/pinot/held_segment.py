@@ -18,6 +18,7 @@ class HeldSegment:
     :ivar reported: all kinds that a server of this release reports; 0.11 does not report text indexes.
     :ivar sorted_columns: the columns whose values are in order in this segment.
     :ivar star_trees: number of star-trees.
+    :ivar types: by column, the data type with which the segment was built; `INT[]` if a row may have several.
     :ivar rows: its number of rows; servers build no index into an empty segment.
     """
 
@@ -25,6 +26,7 @@ class HeldSegment:
     reported: frozenset[str]
     sorted_columns: frozenset[str]
     star_trees: int
+    types: Mapping[str, str]
     rows: int
 
     @classmethod
@@ -51,8 +53,17 @@ class HeldSegment:
                 if column.get("sorted")
             ),
             len(listed(answer.get("star-tree-index") or [], dict)),
+            {
+                typed(column.get("columnName"), str): _type(column)
+                for column in listed(answer.get("columns"), dict)
+            },
             typed(answer.get("totalDocs"), int),
         )
+
+
+def _type(column: JsonMapping) -> str:
+    several = "" if column.get("singleValue", True) else "[]"
+    return f"{typed(column.get('dataType'), str)}{several}"
 
 
 def _kind(name: str) -> str:

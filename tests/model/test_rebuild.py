@@ -27,6 +27,8 @@ from model.world.table import CLUSTER, TABLE, ModelTable, rebuild, run
 from pinot_assets.errors import RebuildRefused
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.plan_report import PlanReport
+from pinot_assets.session.plan_report.rendering import spec_lines
+from pinot_assets.session.plan_report.unknown_recipes import UnknownRecipes
 from pinot_assets.session.rollback.rollback_plan import RollbackPlan
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
@@ -170,6 +172,21 @@ def test_files_of_a_release_without_recipes_are_built_again_only_by_name() -> No
     assert len(reported(table, rebuild_of("*")).built) == 3
     assert set(revisions(table).values()) == {1}
     ends_well(table)
+
+
+def test_a_plan_compares_them_through_what_servers_report() -> None:
+    table = published("sync")
+    assert plan_of(table, RebuildRequest()).unknown == UnknownRecipes()
+    forget_revisions(table)
+    assert plan_of(table, RebuildRequest()).unknown == UnknownRecipes(4, 4)
+    held = table.pinot._tables[TABLE].held
+    name = min(held.keys() & ledger(table).segments.keys())
+    held[name] = replace(held[name], types={**held[name].types, "v": "LONG"})
+    plan = plan_of(table, RebuildRequest())
+    assert plan.unknown == UnknownRecipes(4, 4, {"dataType of v (LONG there)": 1})
+    [line] = [line for line in spec_lines(plan) if line.label == "unknown"]
+    assert "metadata of 4 compared: dataType of v (LONG there), in 1" in line.text
+    assert not plan.rebuilds
 
 
 # --- sources that are gone, tables that cannot ----------------------------------------------------

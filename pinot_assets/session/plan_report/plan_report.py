@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow.compute as pc
 
@@ -16,6 +16,7 @@ from pinot_assets.session.decide.next_plan import new_plan, work_of
 from pinot_assets.session.decide.run_decision import NEW_SESSION, Decision, PlannedAction
 from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
 from pinot_assets.session.plan_report.switch_cost import Estimate, Sums, SwitchCost, switch_cost_of
+from pinot_assets.session.plan_report.unknown_recipes import UnknownRecipes, unknown_recipes
 from pinot_assets.session.plan_report.worker_memory import BuildEstimate, estimate_build
 from pinot_assets.session.rollback.retention import foreseen
 from pinot_assets.session.rollback.rollback_plan import revert_until_ms
@@ -86,6 +87,7 @@ class PlanReport:
     :ivar revert_until_ms: until when a revert leads back from the present snapshot to the one before.
     :ivar spec_changes: what was changed in the table spec since published files were built.
     :ivar rebuild: the files that the run is asked to build again, None if it is not asked.
+    :ivar unknown: the published segments of which no recipe is known.
     :ivar expected: segments and memory of the build; None if nothing would be built.
     """
 
@@ -102,6 +104,7 @@ class PlanReport:
     now_ms: int
     spec_changes: tuple[SpecChange, ...] = ()
     rebuild: RebuildRequest | None = None
+    unknown: UnknownRecipes = field(default_factory=UnknownRecipes)
     expected: BuildEstimate | None = None
 
     @property
@@ -174,6 +177,7 @@ def make_plan_report(context: TriggerContext) -> PlanReport:
         now_ms=context.clients.now_ms(),
         spec_changes=spec_changes_since(context.spec, decision.current),
         rebuild=context.rebuild,
+        unknown=unknown_recipes(context, decision.current),
         expected=estimate_build(
             context.spec.ingestion, ((row.uri, row.planned.size) for row in planned.to_build)
         ),
@@ -318,6 +322,11 @@ def plan_values(plan: PlanReport) -> JsonObject:
             "outdated": outdated_values(plan.need.possible),
             "sourceGone": outdated_values(plan.need.gone)
             | {"uris": [file.uri for file in plan.need.gone.files]},
+            "unknown": {
+                "segments": plan.unknown.segments,
+                "compared": plan.unknown.compared,
+                "differ": plan.unknown.differ,
+            },
             "rebuilds": sorted(plan.rebuilds),
         },
         "segments": {

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pinot_assets.audit.checks import MOST_PERCENT
+from pinot_assets.core.check_result import some
 from pinot_assets.core.text import plural, size
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.checks.capacity import IDEAL_STATE_BYTES, LINEAGE_BYTES
@@ -110,6 +111,13 @@ def spec_lines(plan: PlanReport) -> Iterator[Line]:
         yield Line(change.verdict, str(change), warns=change.verdict is Verdict.REFUSED)
     if len(plan.spec_changes) > SHOWN:
         yield Line("", f"and {len(plan.spec_changes) - SHOWN:,} more; --json lists all")
+    if (unknown := plan.unknown).segments:
+        differ = some([f"{reason}, in {count:,}" for reason, count in unknown.differ.items()], shown=SHOWN)
+        yield Line(
+            "unknown",
+            f"{plural(unknown.segments, 'segment')} of releases that stored no recipe; metadata of "
+            f"{unknown.compared:,} compared: {differ or 'as the spec says'}",
+        )
     need = plan.need
     if need.possible.older:
         yield Line("outdated", str(need.possible))

@@ -1,12 +1,16 @@
-"""Where a server holds a segment otherwise than the spec says, as far as its report shows."""
+"""How a segment differs from what the spec says, as far as the report of a server shows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.pinot.held_segment import HeldSegment
 from pinot_assets.table_spec.changes.recipe import COLUMNS, INDEXES, Recipe
+
+_BY_SIZE: Final = ("optimizeDictionary", "optimizeDictionaryForMetrics")
+"""With one of these, values decide whether a column gets a dictionary."""
 
 
 def lacking(recipe: Recipe, held: HeldSegment) -> tuple[str, ...]:
@@ -15,6 +19,27 @@ def lacking(recipe: Recipe, held: HeldSegment) -> tuple[str, ...]:
     Compares only what servers build and report: columns, indexes, star-trees.
     """
     return tuple(_lacking(recipe, held)) if held.rows else ()
+
+
+def built_otherwise(recipe: Recipe, held: HeldSegment) -> tuple[str, ...]:
+    """Return what no reload changes in a segment: `dataType of price (LONG there)`.
+
+    Compares the types of columns and missing dictionaries: metadata say no more of what built a segment.
+    """
+    return tuple(_built_otherwise(recipe, held)) if held.rows else ()
+
+
+def _built_otherwise(recipe: Recipe, held: HeldSegment) -> Iterator[str]:
+    sizes_decide = any(setting in recipe.write for setting in _BY_SIZE)
+    for column, values in recipe.read[COLUMNS].items():
+        if (there := held.types.get(column)) is None:
+            continue  # a reload brings the column
+        wanted = f"{values['dataType']}{'' if values.get('singleValueField', True) else '[]'}"
+        if there != wanted:
+            yield f"dataType of {column} ({there} there)"
+        is_raw = recipe.write[COLUMNS][column].get("noDictionaryColumns")
+        if not (is_raw or sizes_decide or "dictionary" in held.indexes.get(column, ())):
+            yield f"dictionary of {column} (none there)"
 
 
 def _lacking(recipe: Recipe, held: HeldSegment) -> Iterator[str]:

@@ -357,7 +357,9 @@ class FakePinot:
             return self._jobs[job] <= 0
 
     def _loaded(self, table: str, output: Output) -> HeldSegment:
-        return loaded_with(self._schemas.get(table, {}), self._table(table).config, output.rows)
+        fake_table = self._table(table)
+        before = fake_table.held.get(output.segment)
+        return loaded_with(self._schemas.get(table, {}), fake_table.config, output.rows, before)
 
     def require_server_queries(self) -> None:
         with self._call("require_server_queries"):

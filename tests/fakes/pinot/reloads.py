@@ -16,8 +16,13 @@ _LISTS = {
 _REPORTED = frozenset((*_LISTS, "dictionary", "forward", "null-value-vector-reader"))
 
 
-def loaded_with(schema: JsonMapping, config: JsonMapping, rows: int) -> HeldSegment:
-    """What a server holds after it has loaded a segment with this schema and table config."""
+def loaded_with(
+    schema: JsonMapping, config: JsonMapping, rows: int, before: HeldSegment | None = None
+) -> HeldSegment:
+    """What a server holds after it has loaded a segment with this schema and table config.
+
+    :param before: what it held of the segment, whose values stay of their types.
+    """
     indexing = config.get("tableIndexConfig") or {}
     columns = [name for name, _ in _fields(schema)]
     return HeldSegment(
@@ -31,6 +36,11 @@ def loaded_with(schema: JsonMapping, config: JsonMapping, rows: int) -> HeldSegm
         _REPORTED,
         frozenset(),
         len(indexing.get("starTreeIndexConfigs") or ()),
+        {
+            name: f"{field['dataType']}{'' if field.get('singleValueField', True) else '[]'}"
+            for name, field in _fields(schema)
+        }
+        | (before.types if before is not None else {}),
         rows,
     )
 

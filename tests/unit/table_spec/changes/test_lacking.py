@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from oracle.spec_change_kinds import KINDS
 
 from pinot_assets.pinot.held_segment import HeldSegment
-from pinot_assets.table_spec.changes.lacking import lacking
+from pinot_assets.table_spec.changes.lacking import built_otherwise, lacking
 from pinot_assets.table_spec.changes.recipe import Recipe
 
 ANSWER = {
     "totalDocs": 7,
-    "columns": [{"columnName": "city", "sorted": True}, {"columnName": "code", "sorted": False}],
+    "columns": [
+        {"columnName": "city", "sorted": True, "dataType": "STRING"},
+        {"columnName": "code", "sorted": False, "dataType": "INT", "singleValue": False},
+    ],
     "indexes": {
         "city": {"bloom-filter": "NO", "dictionary": "YES", "inverted-index": "YES", "range-index": "NO"},
         "code": {"bloom-filter": "YES", "dictionary": "NO", "inverted-index": "NO", "range-index": "NO"},
@@ -31,7 +36,7 @@ def held(**columns: str) -> HeldSegment:
     everything = recipe("a column is added").read["columns"]
     indexes = {column: frozenset({"dictionary", *columns.get(column, "").split()}) for column in everything}
     reported = frozenset({"dictionary", "inverted", "range", "bloom", "json"})
-    return HeldSegment(indexes, reported, frozenset(), 0, 40)
+    return HeldSegment(indexes, reported, frozenset(), 0, {}, 40)
 
 
 def test_an_answer_of_a_server_is_read() -> None:
@@ -39,6 +44,7 @@ def test_an_answer_of_a_server_is_read() -> None:
     assert one.indexes == {"city": {"dictionary", "inverted"}, "code": {"bloom"}}
     assert one.reported == {"bloom", "dictionary", "inverted", "range"}
     assert (one.sorted_columns, one.star_trees, one.rows) == ({"city"}, 1, 7)
+    assert one.types == {"city": "STRING", "code": "INT[]"}
     assert HeldSegment.from_json({**ANSWER, "star-tree-index": None}).star_trees == 0
 
 
@@ -65,15 +71,29 @@ def test_what_a_segment_lacks(name: str, indexes: dict[str, str], lacks: tuple[s
 
 
 def test_a_sorted_column_needs_no_index() -> None:
-    city = HeldSegment(held().indexes, held().reported, frozenset({"city"}), 0, 40)
+    city = HeldSegment(held().indexes, held().reported, frozenset({"city"}), 0, {}, 40)
     assert lacking(recipe("an inverted index is added"), city) == ()
 
 
 def test_a_column_that_is_not_there() -> None:
     some = {column: kinds for column, kinds in held().indexes.items() if column != "extra"}
-    without = HeldSegment(some, held().reported, frozenset(), 0, 40)
+    without = HeldSegment(some, held().reported, frozenset(), 0, {}, 40)
     assert lacking(recipe("a column with an index is added"), without) == ("column extra",)
 
 
 def test_an_empty_segment_lacks_nothing() -> None:
-    assert lacking(recipe("a column is added"), HeldSegment({}, frozenset(), frozenset(), 0, 0)) == ()
+    assert lacking(recipe("a column is added"), HeldSegment({}, frozenset(), frozenset(), 0, {}, 0)) == ()
+
+
+def test_what_no_reload_changes_is_told() -> None:
+    wanted = recipe("a column is added")
+    types = {
+        column: f"{values['dataType']}{'' if values.get('singleValueField', True) else '[]'}"
+        for column, values in wanted.read["columns"].items()
+    }
+    assert built_otherwise(wanted, replace(held(), types=types)) == ()
+    assert built_otherwise(wanted, replace(held(), types={})) == ()
+    other = replace(held(), types=types | {"city": "LONG[]"}, indexes=held().indexes | {"city": frozenset()})
+    told = ("dataType of city (LONG[] there)", "dictionary of city (none there)")
+    assert built_otherwise(wanted, other) == told
+    assert built_otherwise(wanted, replace(other, rows=0)) == ()
