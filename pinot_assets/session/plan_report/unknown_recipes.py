@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import chain, islice
 from typing import Final
 
 from pinot_assets.errors import PinotError
@@ -42,9 +41,8 @@ def unknown_recipes(context: TriggerContext, current: Snapshot | None) -> Unknow
     if current is None or UNKNOWN not in revisions_of(current.files):
         return UnknownRecipes()
     files = (file for file in current.files if file.revision == UNKNOWN)
-    outputs = chain.from_iterable(file.outputs for file in files)
-    names = [output.segment for output in outputs]
-    asked = list(islice(names, MOST_ASKED))
+    names = [output.segment for file in files for output in file.outputs]
+    asked = names[:MOST_ASKED]
     try:
         replicas = context.pinot.online_replicas(context.table, asked)
         servers = {server for states in replicas.values() for server in states}
@@ -52,10 +50,10 @@ def unknown_recipes(context: TriggerContext, current: Snapshot | None) -> Unknow
     except PinotError:
         return UnknownRecipes(len(names))
     recipe = recipe_of(context.spec)
-    answers = [list(of_servers.values()) for of_servers in held.values() if of_servers]
+    compared = [of_servers.values() for of_servers in held.values() if of_servers]
     differ = Counter(
         reason
-        for replicas_of_one in answers
+        for replicas_of_one in compared
         for reason in {reason for one in replicas_of_one for reason in built_otherwise(recipe, one)}
     )
-    return UnknownRecipes(len(names), len(answers), dict(differ.most_common()))
+    return UnknownRecipes(len(names), len(compared), dict(differ.most_common()))

@@ -40,7 +40,7 @@ def loaded_with(
             name: f"{field['dataType']}{'' if field.get('singleValueField', True) else '[]'}"
             for name, field in _fields(schema)
         }
-        | (before.types if before is not None else {}),
+        | dict(before.types if before is not None else {}),
         rows,
     )
 
