@@ -14,7 +14,7 @@ ON_PINOT := $(if $(filter command,$(firstword $(origin PINOT))),--pinot '$(PINOT
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo realtime-demo audit-demo evolve-demo test test-all oracle oracle-1.6 ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster bench-cli bench-location bench-memory bench-small simulate-demo docs check dev down lock audit-deps smoke smoke-lowest sbom release clean
+.PHONY: help install demo realtime-demo audit-demo evolve-demo test test-all oracle oracle-1.6 ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-floor bench-plan bench-sensor bench-spark bench-push bench-dagster bench-cli bench-location bench-memory bench-small simulate-demo docs check dev down lock audit-deps smoke smoke-lowest sbom release clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9.-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,6 +102,12 @@ soak: $(DONE) ## Change files and kill processes for 20 minutes while queries ru
 
 bench-build: $(DONE) ## Measure building a segment against Pinot's own builder (ten minutes, needs javac)
 	@$(BIN)/python -W ignore benchmarks/segment_build.py
+
+bench-floor: $(DONE) ## Measure the whole writer against the part of its work that no library can leave out (three minutes; fetches polars and DuckDB)
+	@$(PYTHON) -m venv $(VENV)/floor
+	@sed -nE 's/^((pyarrow|isal)==[^ ]+).*/\1/p' requirements.lock > $(VENV)/floor.txt
+	@$(VENV)/floor/bin/python -m pip install --quiet --disable-pip-version-check --requirement $(VENV)/floor.txt polars==2.1.0 duckdb==2.0.1
+	@$(BIN)/python -W ignore benchmarks/floor.py $(abspath $(VENV))/floor/bin/python $(ARGS)
 
 bench-memory: $(DONE) ## Measure the memory of a worker over csv files of 13, 79 and 300 columns (three minutes; ARGS="--megabytes 100")
 	@$(BIN)/python -W ignore benchmarks/worker_memory.py $(ARGS)

@@ -29,7 +29,7 @@ from pinot_assets.segment.write.segment import Segment, check_name, creation_met
 if TYPE_CHECKING:
     from _typeshed import SupportsRead
 
-_LEVEL = 1  # isal's fast level: a quarter of zlib's time at nearly the same size
+GZIP_LEVEL = 1  # isal's fast level: a quarter of zlib's time at nearly the same size
 _CORRUPT: tuple[type[Exception], ...] = (
     tarfile.TarError,
     EOFError,
@@ -71,7 +71,7 @@ def _gzip(**options: object) -> igzip.IGzipFile:
 @contextmanager
 def _writing(sink: IO[bytes]) -> Iterator[tarfile.TarFile]:
     with (
-        _gzip(filename="", mode="wb", compresslevel=_LEVEL, fileobj=sink, mtime=0) as packed,
+        _gzip(filename="", mode="wb", compresslevel=GZIP_LEVEL, fileobj=sink, mtime=0) as packed,
         tarfile.TarFile(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT, copybufsize=_COPY_BYTES) as tar,
     ):
         yield tar
