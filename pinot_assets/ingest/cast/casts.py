@@ -128,7 +128,7 @@ def _has_hex(column: pa.ChunkedArray) -> bool:
     # The check of the bytes is nearly free; only if they hold an x, the values are checked.
     if not any(np.isin(_bytes(chunk), (ord("x"), ord("X"))).any() for chunk in column.chunks):
         return False
-    return bool(pc.any(pc.match_substring_regex(column, r"^\s*[+-]?0[xX]")).as_py())
+    return bool(pc.any(pc.match_substring_regex(column, r"^[^0-9A-Za-z]*0[xX]")).as_py())
 
 
 def _bytes(texts: pa.Array) -> npt.NDArray[np.uint8]:

@@ -54,6 +54,7 @@ texts = st.text("0123456789+-.:TZeExXnaifytrulse \t\n\x0b\x85\u00a0\u2003") | st
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.none() | texts, min_size=1, max_size=5))
 @example(["\u00a07\u00a0", "\x1f5", "infinity"])
+@example(["\x850X0", "\u00a00x7"])
 def test_what_is_hopeless_cannot_be_cast_and_what_is_not_bad_can(
     kind: pa.DataType, values: list[str]
 ) -> None:
