@@ -2,7 +2,7 @@
 
 What is read, found wrong and mended is what `pinot-assets realtime` reads, finds and mends. Every row is
 counted and added up on every server, by Pinot's own query engine. Both killed:
-`tests/integration/realtime/test_kills_of_1_5.py`.
+`test_both_killed.py`.
 """
 
 from __future__ import annotations

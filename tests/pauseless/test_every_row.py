@@ -1,6 +1,6 @@
 """A pauseless table on Pinot's own controller and data managers of 1.5.1: every row is there once.
 
-The same with servers that are killed: `tests/integration/realtime/test_kills_of_1_5.py`.
+The same with servers that are killed: `test_both_killed.py`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""A pauseless table on Pinot's own controller and data managers of 1.5.1 whose servers are killed.
+"""A pauseless table on Pinot's own controller and data managers of 1.5.1 whose two servers are killed.
 
 What is read, found wrong and mended is what `pinot-assets realtime` reads, finds and mends. Every row is
-counted and added up on every server, by Pinot's own query engine. Kills after which Pinot has to be waited
-for (five minutes), and those that take longest, are in `tests/pauseless`.
+counted and added up on every server, by Pinot's own query engine.
 """
 
 from __future__ import annotations
