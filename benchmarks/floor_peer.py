@@ -87,7 +87,7 @@ def main() -> None:
     out = io.BytesIO()
     with igzip.GzipFile(mode="wb", compresslevel=int(level), fileobj=out) as packed:  # type: ignore[no-untyped-call]
         for file in sorted(file for file in Path(folder).rglob("*") if file.is_file()):
-            packed.write(file.read_bytes())
+            packed.write(file.read_bytes())  # type: ignore[no-untyped-call]
     ended = time.process_time()
     said = {"values": values, "encode": encoded - begun, "gzip": ended - encoded, "bytes": out.tell()}
     sys.stdout.write(f"{json.dumps(said)}\n")
