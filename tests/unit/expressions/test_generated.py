@@ -41,8 +41,10 @@ def check_pinot(expression: str) -> None:
 Check = Callable[[str], None]
 CHECKS = [check_spark_expression, check_pinot]
 REFUSED = {check_spark_expression: refused_by_spark, check_pinot: refused_by_pinot}
+CASTS = {"cast", "try_cast"}
+"""Between their brackets is no list of values."""
 LISTED = {
-    check_spark_expression: sorted(spark.ALLOWED - COSTS_OF_SPARK.judged),
+    check_spark_expression: sorted(spark.ALLOWED - COSTS_OF_SPARK.judged - CASTS),
     check_pinot: sorted(pinot.ALLOWED - COSTS_OF_PINOT.judged - KEYWORDS),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,6 +11,11 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SpecError, SwitchConflict
 from pinot_assets.pinot import LineageState
 from pinot_assets.session.values.report import TriggerResult
+
+if TYPE_CHECKING:
+    from integration.session.conftest import SessionWorld
+
+    MakeTable = Callable[..., SessionWorld]
 
 pytestmark = pytest.mark.integration
 
@@ -239,7 +244,7 @@ def append_that_keeps(config: JsonObject) -> None:
 
 @pytest.mark.parametrize("mode", ["sync", "swap"])
 def test_e31_an_append_table_may_replace_where_pinot_keeps_what_is_replaced(
-    make_table: Any, mode: str
+    make_table: MakeTable, mode: str
 ) -> None:
     world = make_table(mode, append_that_keeps, pinot={"version": "1.6.0"})
     world.write("P1", "Q")
@@ -255,7 +260,7 @@ def test_e31_an_append_table_may_replace_where_pinot_keeps_what_is_replaced(
 
 
 @pytest.mark.parametrize("mode", ["sync", "swap"])
-def test_e31_and_is_refused_where_it_does_not(make_table: Any, mode: str) -> None:
+def test_e31_and_is_refused_where_it_does_not(make_table: MakeTable, mode: str) -> None:
     world = make_table(mode, append_that_keeps, pinot={"version": "1.5.1"})
     world.write("P1")
     with pytest.raises(SpecError, match=r"no way back(.|\n)*1\.5\.1"):
@@ -263,7 +268,7 @@ def test_e31_and_is_refused_where_it_does_not(make_table: Any, mode: str) -> Non
     assert (world.builds, world.visible) == (0, [])
 
 
-def test_e32_a_sync_table_of_that_type_does_not_read_again_what_expired(make_table: Any) -> None:
+def test_e32_a_sync_table_of_that_type_does_not_read_again_what_expired(make_table: MakeTable) -> None:
     world = make_table("sync", append_that_keeps, pinot={"version": "1.6.0"})
     world.write("P1", "P2")
     world.run()

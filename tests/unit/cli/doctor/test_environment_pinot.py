@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -117,7 +117,7 @@ def test_a_server_that_refuses_what_the_audit_asks_is_told_with_what_to_do(show:
     assert "no session will switch" not in show("1.6.0", servers={"Server_1": None, "Server_2": refusal})
 
 
-def test_the_releases_of_the_servers_and_what_is_written_for_them(show: Any) -> None:
+def test_the_releases_of_the_servers_and_what_is_written_for_them(show: Callable[..., str]) -> None:
     named = {"Server_1": "1.6.0-0123abc", "Server_2": "1.6.0-0123abc", "Server_3": "1.5.1"}
     servers = dict.fromkeys(named)
     text = show("1.6.0", servers=servers, named=named)
