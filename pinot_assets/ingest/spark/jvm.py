@@ -83,9 +83,7 @@ def spark_home() -> Path:
     If the shell that removes it was killed, too, whoever makes the next temporary folder removes it.
     """
     home, lock = locked_folder("spark")
-    # The shell holds the lock as well: while the JVM ends, nobody else is to take the folder for a leftover.
-    shell = deaf_shell(_AFTERWARDS, str(home), str(archive_folder()), held=(lock.fileno(),))
-    _HELD.extend((lock, shell))
+    _HELD.extend((lock, deaf_shell(_AFTERWARDS, str(home), str(archive_folder()))))
     return home
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from fakes.waiting import until
 
 import pinot_assets
 from pinot_assets.core.files import temporary_folder
@@ -139,30 +138,6 @@ def test_the_folder_of_spark_and_its_jvm_go_with_the_process(tmp_path: Path, jvm
     assert not afterwards.is_running()
     assert not psutil.pid_exists(int(pid))
     assert [*tmp_path.iterdir()] == []
-
-
-def test_an_archive_that_the_jvm_writes_at_its_end_is_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Meanwhile nobody takes the folder for one that a killed process left."""
-    classes = tmp_path / "cache" / "spark-classes"
-    classes.mkdir(parents=True)
-    (classes / "a-core.jsa.making").touch()
-    monkeypatch.setenv("PINOT_ASSETS_CACHE", str(tmp_path / "cache"))
-    code = SPARK.replace("while [ $2 = hangs ]; do sleep 0.1; done", "sleep 2; echo classes > $1/a-core.jsa")
-    code = code.replace("print(", "(home / 'archives').touch()\nprint(")
-    with subprocess.Popen(
-        [sys.executable, "-c", code, "ends"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        folder = Path(process.stdout.readline().split()[0])
-        process.kill()
-        process.wait()
-        with temporary_folder("test"):
-            assert folder.is_dir()
-    until(lambda: not folder.exists(), 30)
-    assert (classes / "a-core.jsa").read_text() == "classes\n"
-    assert [path.name for path in classes.iterdir()] == ["a-core.jsa"]
 
 
 def test_children_end_on_sigterm_although_this_process_ignores_it() -> None:
