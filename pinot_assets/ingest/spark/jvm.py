@@ -44,28 +44,18 @@ from pyspark.sql import SparkSession
 from pinot_assets.core.files import locked_folder
 from pinot_assets.core.this_machine import deaf_shell, find_java
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest.spark.class_archive import Classes, archive_folder, archive_options
 from pinot_assets.ingest.spark.java_errors import cause_of
 
-# The shell gives the JVM twenty seconds, and a minute if it is to write an archive of its classes. The shell
-# stores that in the cache (`class_archive`). Before the kill it checks that the process id still belongs to a
-# JVM with this folder in its command line. If this process was killed before it wrote the id down, the JVM
-# either is ended while it starts (`jvm`), or has just come up and ends by itself: five seconds.
+# The shell gives the JVM twenty seconds. Before the kill it checks that the process id still belongs to a JVM
+# with this folder in its command line. If this process was killed before it wrote the id down, the JVM either
+# is ended while it starts (`jvm`), or has just come up and ends by itself: five seconds.
 _AFTERWARDS: Final = r"""
 cat >/dev/null
 cd /
 n=0
-[ -e "$1/archives" ] && n=-400
 if read -r jvm <"$1/jvm"; then
   while [ $n -lt 200 ] && kill -0 "$jvm"; do sleep 0.1; n=$((n + 1)); done
-  case "$(tr '\0' ' ' <"/proc/$jvm/cmdline")" in *"$1"*) kill -9 "$jvm"; rm -f "$1"/*.jsa;; esac
-  for made in "$1"/*.jsa; do
-    [ -f "$made" ] || continue
-    name=${made##*/}
-    cp "$made" "$2/$name.new" && mv "$2/$name.new" "$2/$name"
-    rm -f "$2/$name.making"
-    ls -t "$2"/*.jsa | tail -n +5 | while read -r old; do rm -f "$old"; done
-  done
+  case "$(tr '\0' ' ' <"/proc/$jvm/cmdline")" in *"$1"*) kill -9 "$jvm";; esac
 else
   sleep 5
 fi
@@ -83,7 +73,7 @@ def spark_home() -> Path:
     If the shell that removes it was killed, too, whoever makes the next temporary folder removes it.
     """
     home, lock = locked_folder("spark")
-    _HELD.extend((lock, deaf_shell(_AFTERWARDS, str(home), str(archive_folder()))))
+    _HELD.extend((lock, deaf_shell(_AFTERWARDS, str(home))))
     return home
 
 
@@ -256,7 +246,7 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 
 def local_session(app_name: str, cores: int, log: Path | None = None) -> SparkSession:
     """Return the session of this process, on the context that is there, or else on a `local_context`."""
-    with _own_jvm(app_name, cores, log, Classes.SQL) as settings:
+    with _own_jvm(app_name, cores, log) as settings:
         return SparkSession.builder.config(map={**settings}).getOrCreate()
 
 
@@ -270,18 +260,18 @@ def local_context(app_name: str, cores: int, log: Path | None = None) -> SparkCo
     :raises LocalStackError: there is no Java, or it is too old.
     :raises BuildError: Spark does not start.
     """
-    with _own_jvm(app_name, cores, log, Classes.CORE) as settings:
+    with _own_jvm(app_name, cores, log) as settings:
         return SparkContext.getOrCreate(SparkConf().setAll([*settings.items()]))
 
 
 @contextmanager
-def _own_jvm(app_name: str, cores: int, log: Path | None, classes: Classes) -> Iterator[dict[str, str]]:
+def _own_jvm(app_name: str, cores: int, log: Path | None) -> Iterator[dict[str, str]]:
     """Start a JVM that ends soon after this process, with its folder; yield the settings of its Spark."""
-    java = find_java()  # without Java, Spark's own script would only say that its gateway exited
+    find_java()  # without Java, Spark's own script would only say that its gateway exited
     home = spark_home()
     if forget_what_is_gone():
         clear_of_jvm(home)
-    settings = _settings(app_name, cores, home, archive_options(classes, java, home))
+    settings = _settings(app_name, cores, home)
     with told_if_not_started(log), silent_on_pandas(), usual_signals(), temporary_files_in(home):
         start_jvm(settings, log)
         if (jvm := getattr(SparkContext._gateway, "proc", None)) is not None:
@@ -343,7 +333,7 @@ def _where(log: Path | None) -> str:
     return "above, on standard error" if log is None else f"in {log}"
 
 
-def _settings(app_name: str, cores: int, home: Path, java_options: str) -> dict[str, str]:
+def _settings(app_name: str, cores: int, home: Path) -> dict[str, str]:
     # Spark reads these three from the environment alone, when its JVM starts.
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -359,8 +349,7 @@ def _settings(app_name: str, cores: int, home: Path, java_options: str) -> dict[
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "512m",  # the Python workers hold the rows, not the JVM
         "spark.driver.extraJavaOptions": (
-            f"-Dlog4j2.configurationFile={log4j.as_uri()} -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "
-            f"{java_options}"
+            f"-Dlog4j2.configurationFile={log4j.as_uri()} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
         ),
         # A worker must not import a copy of resources/ or sensors/ from the working folder.
         "spark.executorEnv.PYTHONSAFEPATH": "1",

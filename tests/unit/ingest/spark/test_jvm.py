@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkRuntimeError
 
-from pinot_assets.core.this_machine import Java
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest.spark import jvm
 from pinot_assets.ingest.spark.environment import environment_context, environment_session
@@ -23,7 +21,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, home: Path, code: str, said: str = 
                 file.write(said)
         raise PySparkRuntimeError(errorClass=code, messageParameters={})
 
-    monkeypatch.setattr(jvm, "find_java", lambda: Java(Path(sys.executable), 17))
+    monkeypatch.setattr(jvm, "find_java", lambda: None)
     monkeypatch.setattr(jvm, "spark_home", lambda: home)
     monkeypatch.setattr(jvm, "start_jvm", start)
 
