@@ -31,7 +31,7 @@ def test_servers_tell_what_they_hold(answering_lab: ContractLab) -> None:
             assert {"dictionary", "inverted", "range", "bloom", "json"} <= one.reported
             assert one.rows == 3
             assert one.star_trees == 0
-            assert one.types == {"carrier": "STRING", "delay": "INT"}
+            assert one.types == {"carrier": "STRING", "delay": "LONG"}
     one = next(iter(held["a"]))
     assert set(lab.pinot.held_segments(lab.table, ["a"], [one])["a"]) == {one}
 

@@ -189,6 +189,16 @@ def test_a_plan_compares_them_through_what_servers_report() -> None:
     assert not plan.rebuilds
 
 
+def test_what_no_server_reports_is_not_called_right() -> None:
+    table = published("sync")
+    forget_revisions(table)
+    plan = plan_of(table, RebuildRequest())
+    [line] = [
+        line for line in spec_lines(replace(plan, unknown=UnknownRecipes(4))) if line.label == "unknown"
+    ]
+    assert line.text.endswith("not compared, because no server reported their metadata")
+
+
 # --- sources that are gone, tables that cannot ----------------------------------------------------
 
 

@@ -268,8 +268,8 @@ def _doubts(sample: FolderSample, starts: Sequence[Start], proposal: Proposal) -
             "for that; or write the files with other names"
         )
     if reserved := [field.name for field in proposal.fields if column_needs_quotes(field.name)]:
-        doubts["names that are words of SQL"] = (
-            f'queries have to quote {", ".join(reserved)}, as in SELECT "{reserved[0]}"'
+        doubts["names that queries must quote"] = (
+            f'write {", ".join(reserved)} in double quotes, as in SELECT "{reserved[0]}"'
         )
     for ending, count in sample.others.items():
         kind = f"files that end in {ending}" if ending else "files without an ending"

@@ -332,7 +332,8 @@ def _releases(named: Collection[str]) -> str:
     counts = Counter(text.partition("-")[0] for text in named)
     each = [f"{count} of {text or 'a release before 1.4'}" for text, count in counts.items()]
     target = target_for(versions.oldest_server(named))
-    return f"servers: {', '.join(sorted(each))}; a table on all of them gets segments for {target.release}"
+    known = f"servers that Pinot knows: {', '.join(sorted(each))}"
+    return f"{known}; a table on all of them would get segments for {target.release}"
 
 
 def _grid(*columns: str) -> Table:

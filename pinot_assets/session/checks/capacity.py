@@ -52,7 +52,7 @@ def quota_bytes(table_json: JsonMapping) -> int | None:
 def replication_of(table_json: JsonMapping) -> int:
     """Return the replicas of each segment that a table config asks for.
 
-    1 if Pinot holds what is no number, such as `${REPLICAS}`: less room is then refused than is needed.
+    1 if Pinot holds what is no number, such as `${REPLICAS}`: a push that does not fit may then be tried.
     """
     asked = str(setting(table_json, "segmentsConfig", "replication") or "").strip()
     return int(asked) if asked.isascii() and asked.isdigit() else 1

@@ -233,9 +233,9 @@ def refuse_unfit(context: TriggerContext) -> None:
     :raises SpecError: the table, or the REALTIME one of its name, has a setting that no session can live
         with.
     """
+    _refuse_for_good(context)  # first: such a Pinot drops the setting, which would look like drift
     refuse_drift(context.spec, context.pinot)
     refuse_settings(context.table, context.read_table_config())
-    _refuse_for_good(context)
     stream = context.pinot.get_realtime_config(context.table)
     if context.mode is Mode.SWAP and stream is not None and setting(stream, *TASKS, _MOVER) is not None:
         table = context.table
@@ -248,12 +248,14 @@ def refuse_unfit(context: TriggerContext) -> None:
 
 def _refuse_for_good(context: TriggerContext) -> None:
     version = context.read_pinot_version()
-    if context.mode is Mode.APPEND or not versions.replaces_for_good(version, context.read_table_config()):
+    replaces = context.mode is not Mode.APPEND or context.spec.ingestion.on_spec_change == "rebuild"
+    if not replaces or not versions.replaces_for_good(version, context.spec.table_json):
         return
     raise SpecError(
-        f"{context.table} is in {context.spec.mode} mode and no REFRESH table, so there would be no way back",
+        f"{context.table} replaces segments and is no REFRESH table, so there would be no way back",
         why=f"Pinot {version} deletes at once what is replaced there; only newer ones keep it",
-        hint="write segmentIngestionType: REFRESH in batchIngestionConfig, and apply it",
+        hint="write segmentIngestionType: REFRESH in batchIngestionConfig, and apply it; or use append mode "
+        "with onSpecChange: ask",
     )
 
 

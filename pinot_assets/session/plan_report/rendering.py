@@ -113,10 +113,11 @@ def spec_lines(plan: PlanReport) -> Iterator[Line]:
         yield Line("", f"and {len(plan.spec_changes) - SHOWN:,} more; --json lists all")
     if (unknown := plan.unknown).segments:
         differ = some([f"{reason}, in {count:,}" for reason, count in unknown.differ.items()], shown=SHOWN)
+        found = f"metadata of {unknown.compared:,} compared: {differ or 'as the spec says'}"
+        if not unknown.compared:
+            found = "not compared, because no server reported their metadata"
         yield Line(
-            "unknown",
-            f"{plural(unknown.segments, 'segment')} of releases that stored no recipe; metadata of "
-            f"{unknown.compared:,} compared: {differ or 'as the spec says'}",
+            "unknown", f"{plural(unknown.segments, 'segment')} of releases that stored no recipe; {found}"
         )
     need = plan.need
     if need.possible.older:

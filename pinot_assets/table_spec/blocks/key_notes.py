@@ -2,6 +2,10 @@
 
 Pinot drops a key that it does not know and says nothing. `tables apply` finds it when it reads back what
 Pinot holds; a note of `tables validate` comes before that, and with the key that was meant.
+
+The keys are those of 0.11.0 to 1.6. Source: `TableConfig`, `SegmentsValidationAndRetentionConfig`,
+`IndexingConfig`, `ingestion/IngestionConfig` and `FieldConfig` of
+https://github.com/apache/pinot/tree/master/pinot-spi/src/main/java/org/apache/pinot/spi/config/table
 """
 
 from __future__ import annotations
@@ -44,18 +48,12 @@ _INGESTION: Final = """
 aggregationConfigs batchIngestionConfig complexTypeConfig continueOnError enrichmentConfigs filterConfig
 ingestionExceptionLogRateLimitPerMin maxConsecutiveRecordFetchFailuresAllowed
 retryOnSegmentBuildPrecheckFailure rowTimeValueCheck schemaConformingTransformerConfig
-    schemaConformingTransformerV2Config segmentTimeValueCheck sourceFieldConfigs streamIngestionConfig
+schemaConformingTransformerV2Config segmentTimeValueCheck sourceFieldConfigs streamIngestionConfig
 transformConfigs
 """
 _COLUMN: Final = """
 applicableToDictEncodedIndex applicableToRawIndex compressionCodec encodingType indexType indexTypes
 indexes name properties tierOverwrites timestampConfig
-"""
-"""The keys of Pinot 0.11.0 to 1.6.
-
-Source: https://github.com/apache/pinot/tree/master/pinot-spi/src/main/java/org/apache/pinot/spi/config/table:
-`TableConfig`, `SegmentsValidationAndRetentionConfig`, `IndexingConfig`, `ingestion/IngestionConfig`,
-`FieldConfig`.
 """
 
 _PARTS: Final = {"segmentsConfig": _SEGMENTS, "tableIndexConfig": _INDEXES, "ingestionConfig": _INGESTION}

@@ -365,12 +365,16 @@ def _open_bracket(text: str, file: Path, error: yaml.MarkedYAMLError) -> Problem
         for token in yaml.scan(text, Loader=_CoreLoader):
             if isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken):
                 opened.append(token)
-            elif opened and isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken):
-                opened.pop()
+            elif isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken):
+                opener = opened.pop() if opened else None
+                if isinstance(opener, yaml.FlowSequenceStartToken) != isinstance(
+                    token, yaml.FlowSequenceEndToken
+                ):
+                    return None  # another bracket was to end here: PyYAML says it better
     except (yaml.YAMLError, ValueError, OverflowError, IndexError, TypeError, AttributeError):
         return None  # what follows the error cannot be read either, so the end of the bracket is unknown
-    if not opened:
-        return None
+    if not opened or (error.context_mark and error.context_mark.line < opened[-1].start_mark.line):
+        return None  # there is none, or PyYAML's error comes before it
     bracket, end = ("[", "]") if isinstance(opened[-1], yaml.FlowSequenceStartToken) else ("{", "}")
     reason = f"not valid YAML: {bracket} is opened here and never closed"
     line = opened[-1].start_mark.line + 1

@@ -259,9 +259,11 @@ def test_e31_an_append_table_may_replace_where_pinot_keeps_what_is_replaced(
     world.assert_settled()
 
 
-@pytest.mark.parametrize("mode", ["sync", "swap"])
-def test_e31_and_is_refused_where_it_does_not(make_table: MakeTable, mode: str) -> None:
-    world = make_table(mode, append_that_keeps, pinot={"version": "1.5.1"})
+@pytest.mark.parametrize(
+    ("mode", "more"), [("sync", {}), ("swap", {}), ("append", {"onSpecChange": "rebuild"})]
+)
+def test_e31_and_is_refused_where_it_does_not(make_table: MakeTable, mode: str, more: dict[str, str]) -> None:
+    world = make_table(mode, append_that_keeps, pinot={"version": "1.5.1"}, **more)
     world.write("P1")
     with pytest.raises(SpecError, match=r"no way back(.|\n)*1\.5\.1"):
         world.run()

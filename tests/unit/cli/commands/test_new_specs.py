@@ -243,7 +243,7 @@ def test_columns_that_are_words_of_sql_are_told(folder: Path) -> None:
     (folder / "in").mkdir()
     (folder / "in" / "x.jsonl").write_text('{"id": 1, "date": "2026-01-01", "user": "u"}\n')
     doubts = json.loads(call("in", "--name", "t", "--json").stdout)["doubts"]
-    assert doubts["names that are words of SQL"] == 'queries have to quote date, as in SELECT "date"'
+    assert doubts["names that queries must quote"] == 'write date in double quotes, as in SELECT "date"'
 
 
 def test_a_spec_that_cannot_be_loaded_is_not_left_behind(folder: Path) -> None:

@@ -121,9 +121,12 @@ def test_the_releases_of_the_servers_and_what_is_written_for_them(show: Callable
     named = {"Server_1": "1.6.0-0123abc", "Server_2": "1.6.0-0123abc", "Server_3": "1.5.1"}
     servers = dict.fromkeys(named)
     text = show("1.6.0", servers=servers, named=named)
-    assert "servers: 1 of 1.5.1, 2 of 1.6.0; a table on all of them gets segments for 1.5" in text
+    assert (
+        "servers that Pinot knows: 1 of 1.5.1, 2 of 1.6.0; a table on all of them would get segments for 1.5"
+        in text
+    )
     text = show("1.6.0", servers=servers, named=named | {"Server_1": ""})
-    assert "1 of a release before 1.4; a table on all of them gets segments for 0.11" in text
+    assert "1 of a release before 1.4; a table on all of them would get segments for 0.11" in text
     assert "segments for" not in show("1.6.0", servers=servers, named=PinotError("no"))
 
 

@@ -112,6 +112,12 @@ def test_a_bracket_that_is_not_closed_is_named_where_it_opens(text: str, line: i
     assert (problem.line, problem.fix) == (line, f"close it with {end}, or put the text in quotes")
 
 
+@pytest.mark.parametrize(("text", "line"), [('a: ["x" "y"]\nb: [1\n', 1), ("a: {x: [1, 2}\nb: 1\n", 1)])
+def test_an_error_before_the_open_bracket_is_the_one_that_is_named(text: str, line: int):
+    _, (problem,) = parse_document(text, FILE)
+    assert (problem.line, "never closed" in problem.reason) == (line, False)
+
+
 def test_a_comma_that_is_missing_in_a_line_is_named_as_before():
     _, (problem,) = parse_document('a: ["x" "y"]\nb: 1\n', FILE)
     assert (problem.line, "expected ',' or ']'" in problem.reason) == (1, True)
