@@ -54,16 +54,18 @@ class HeldSegment:
             ),
             len(listed(answer.get("star-tree-index") or [], dict)),
             {
-                typed(column.get("columnName"), str): _type(column)
+                typed(column.get("columnName"), str): type_text(
+                    typed(column.get("dataType"), str), bool(column.get("singleValue", True))
+                )
                 for column in listed(answer.get("columns"), dict)
             },
             typed(answer.get("totalDocs"), int),
         )
 
 
-def _type(column: JsonMapping) -> str:
-    several = "" if column.get("singleValue", True) else "[]"
-    return f"{typed(column.get('dataType'), str)}{several}"
+def type_text(data_type: str, single_value: bool) -> str:
+    """Return a data type as `HeldSegment.types` has it: `INT`, `INT[]`."""
+    return data_type if single_value else f"{data_type}[]"
 
 
 def _kind(name: str) -> str:

@@ -77,16 +77,17 @@ def release(version: str) -> Version:
 
 
 def oldest_server(named: Iterable[str]) -> str:
-    """Return the release of the oldest of some servers; `UNNAMED_SERVER` if one of them names none.
+    """Return the release of the oldest of some servers, such as 1.5.1; `UNNAMED_SERVER` if one names none.
 
     :param named: as `PinotClient.server_versions` returns them; a build between two releases counts as the
         later one.
     """
     texts = [text.partition("-")[0] for text in named]
     try:
-        return str(min(map(Version, texts)))
+        oldest = min(map(Version, texts))
     except ValueError:  # a text that is no version, too; or there are no servers
         return UNNAMED_SERVER
+    return ".".join(map(str, oldest.release if len(oldest.release) > 1 else (oldest.major, 0)))
 
 
 def takes_empty_outputs(version: str) -> bool:

@@ -243,6 +243,9 @@ def look_at_pinot() -> PinotLook | None:
             )
             servers = [name for name in pinot.instances() if name.startswith("Server_")]
             refused, unaskable = _refused_by_server(pinot, servers), ""
+            named = None
+            with suppress(PinotAssetsError):
+                named = pinot.versions_of(servers)
             try:
                 pinot.require_server_queries()
             except SpecError as error:
@@ -258,9 +261,8 @@ def look_at_pinot() -> PinotLook | None:
         None,
         unaskable=unaskable,
         refused_by_server=refused,
+        servers=named,
     )
-    with suppress(PinotAssetsError), HttpPinotClient(connection) as pinot:
-        look = replace(look, servers=pinot.versions_of(servers))
     try:
         with HttpPinotClient(connection) as pinot:
             entries = (
@@ -331,8 +333,11 @@ def _releases(named: Collection[str]) -> str:
     """Return which releases the servers have, and what `writeFor: auto` makes of that."""
     counts = Counter(text.partition("-")[0] for text in named)
     each = [f"{count} of {text or 'a release before 1.4'}" for text, count in counts.items()]
-    target = target_for(versions.oldest_server(named))
     known = f"servers that Pinot knows: {', '.join(sorted(each))}"
+    try:
+        target = target_for(versions.oldest_server(named))
+    except ValueError as unknown:
+        return f"{known}; no segment can be written for the oldest: {unknown}"
     return f"{known}; a table on all of them would get segments for {target.release}"
 
 

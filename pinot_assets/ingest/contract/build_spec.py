@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self, TypeVar
+from typing import Self
 
 from pinot_assets.core.installation_policy import Policy
 from pinot_assets.core.json_object import JsonMapping
@@ -62,9 +62,6 @@ class Query:
             **{f"transformConfigs of {column}": made.sql for column, made in self.derived},
         }
         return {name: sql for name, sql in named.items() if sql}
-
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)

@@ -253,7 +253,7 @@ def _refuse_for_good(context: TriggerContext) -> None:
         return
     raise SpecError(
         f"{context.table} replaces segments and is no REFRESH table, so there would be no way back",
-        why=f"Pinot {version} deletes at once what is replaced there; only newer ones keep it",
+        why=f"Pinot {versions.release(version)} deletes at once what is replaced there; newer ones keep it",
         hint="write segmentIngestionType: REFRESH in batchIngestionConfig, and apply it; or use append mode "
         "with onSpecChange: ask",
     )

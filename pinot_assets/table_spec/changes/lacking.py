@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.pinot.held_segment import HeldSegment
+from pinot_assets.pinot.held_segment import HeldSegment, type_text
 from pinot_assets.table_spec.changes.recipe import COLUMNS, INDEXES, Recipe
 
 _BY_SIZE: Final = ("optimizeDictionary", "optimizeDictionaryForMetrics")
@@ -34,7 +34,7 @@ def _built_otherwise(recipe: Recipe, held: HeldSegment) -> Iterator[str]:
     for column, values in recipe.read[COLUMNS].items():
         if (there := held.types.get(column)) is None:
             continue  # a reload brings the column
-        wanted = f"{values['dataType']}{'' if values.get('singleValueField', True) else '[]'}"
+        wanted = type_text(values["dataType"], values.get("singleValueField", True))
         if there != wanted:
             yield f"dataType of {column} ({there} there)"
         is_raw = recipe.write[COLUMNS][column].get("noDictionaryColumns")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fakes.pinot.releases import Dialect
 
 from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.pinot.held_segment import HeldSegment
+from pinot_assets.pinot.held_segment import HeldSegment, type_text
 
 _LISTS = {
     "inverted": "invertedIndexColumns",
@@ -37,7 +37,7 @@ def loaded_with(
         frozenset(),
         len(indexing.get("starTreeIndexConfigs") or ()),
         {
-            name: f"{field['dataType']}{'' if field.get('singleValueField', True) else '[]'}"
+            name: type_text(field["dataType"], field.get("singleValueField", True))
             for name, field in _fields(schema)
         }
         | dict(before.types if before is not None else {}),

@@ -116,6 +116,8 @@ def test_half_uploads_are_taken_over_from_0_12_on() -> None:
         (["1.6.0", ""], "0.11"),
         (["1.6.0", "unknown"], "0.11"),
         ([], "0.11"),
+        (["2"], "2.0"),
+        (["1.6.0rc1"], "1.6.0"),
     ],
 )
 def test_the_oldest_server_decides_and_one_that_names_no_release_is_old(

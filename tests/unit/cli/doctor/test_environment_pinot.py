@@ -128,6 +128,8 @@ def test_the_releases_of_the_servers_and_what_is_written_for_them(show: Callable
     text = show("1.6.0", servers=servers, named=named | {"Server_1": ""})
     assert "1 of a release before 1.4; a table on all of them would get segments for 0.11" in text
     assert "segments for" not in show("1.6.0", servers=servers, named=PinotError("no"))
+    text = show("1.6.0", servers=servers, named=named | {"Server_1": "0.10.0"})
+    assert "no segment can be written for the oldest: older than 0.11" in text
 
 
 def test_a_controller_without_a_version(show: Any) -> None:
