@@ -76,4 +76,6 @@ def _of(part: DocumentNode, text: str) -> Iterator[Note]:
     written, known = part.value, text.split()
     for key in written if isinstance(written, dict) else ():
         if key not in known and (meant := nearest(key, known, _SIMILAR)) is not None:
-            yield part.at(key).note(f"is no key that Pinot knows: it is dropped. Did you mean {meant}?")
+            yield part.at(key).note(
+                f"is no key that Pinot knows, so Pinot drops it; write {meant} if that is meant"
+            )

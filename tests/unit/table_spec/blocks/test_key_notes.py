@@ -21,7 +21,7 @@ def test_a_key_almost_as_one_of_pinot_gets_a_note(folder: Folder, part: str, key
     def change(whole: JsonObject) -> None:
         whole["table"].setdefault(part, {})[key] = []
 
-    assert folder.notes(change=change)[f"table.{part}.{key}"].endswith(f"Did you mean {meant}?")
+    assert folder.notes(change=change)[f"table.{part}.{key}"].endswith(f"; write {meant} if that is meant")
 
 
 def test_so_does_one_of_the_table_and_of_a_column(folder: Folder) -> None:
@@ -30,8 +30,8 @@ def test_so_does_one_of_the_table_and_of_a_column(folder: Folder) -> None:
         whole["table"]["fieldConfigList"] = [{"name": "carrier", "encodingTypes": "RAW"}]
 
     notes = folder.notes(change=change)
-    assert "tableIndexConfig?" in notes["table.tableIndexConfigs"]
-    assert "encodingType?" in notes["table.fieldConfigList[0].encodingTypes"]
+    assert "write tableIndexConfig if" in notes["table.tableIndexConfigs"]
+    assert "write encodingType if" in notes["table.fieldConfigList[0].encodingTypes"]
 
 
 def test_a_realtime_table_has_the_note_too(folder: Folder) -> None:
@@ -41,7 +41,7 @@ def test_a_realtime_table_has_the_note_too(folder: Folder) -> None:
     folder.realtime(change=change)
     _, problems, notes = folder.check()
     assert not problems
-    assert [note.key for note in notes if "Did you mean rangeIndexColumns?" in note.text] == [
+    assert [note.key for note in notes if "write rangeIndexColumns if that is meant" in note.text] == [
         "table.tableIndexConfig.rangeIndexColums"
     ]
 
