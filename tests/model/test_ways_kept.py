@@ -97,7 +97,7 @@ def check_ways(table: ModelTable, published: dict[SnapshotRef, Snapshot], left: 
     assert error is None, error
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.sampled_from(["sync", "append", "swap"]), st.integers(1, 2), st.lists(ACTS, min_size=3, max_size=9))
 def test_what_a_way_back_needs_is_kept(mode: str, keep: int, acts: list[Act]) -> None:
     table = ModelTable(spec_of, mode, {"consistentPushMaxRetries": 3, "snapshotsToKeep": keep})

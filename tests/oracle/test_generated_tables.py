@@ -636,7 +636,7 @@ def test_tables_for_an_old_server(table: GeneratedTable, oracle: Any, old_server
     assert old_server.read(folder, kinds) == oracle.read(folder, kinds)
 
 
-@settings(COMMON, max_examples=8, phases=[Phase.generate])
+@settings(COMMON, max_examples=4, phases=[Phase.generate])
 @given(table=tables(st.integers(70_001, 90_000), 3).filter(has_many_nulls))
 def test_tables_of_more_than_70000_rows_and_4096_nulls(table: GeneratedTable, oracle: Any) -> None:
     check(table, oracle)
