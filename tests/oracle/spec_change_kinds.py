@@ -79,6 +79,7 @@ class Kind:
 
     :ivar changes: `column: setting` of each change.
     :ivar before_1_1: the verdict where a server is older than 1.1.
+    :ivar refused_after_1_5: why Pinot after 1.5.1 refuses the table config of `after`; empty if it takes it.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Kind:
     changes: frozenset[str]
     verdict: str
     before_1_1: str
+    refused_after_1_5: str
     reloads: bool
     disagrees: str
     by_rows: bool
@@ -151,6 +153,7 @@ def _read() -> tuple[Kind, ...]:
             changes=frozenset(kind["changes"]),
             verdict=kind["verdict"],
             before_1_1=kind.get("before_1_1", kind["verdict"]),
+            refused_after_1_5=kind.get("refused_after_1_5", ""),
             reloads=kind["reloads"],
             disagrees=kind.get("disagrees", ""),
             by_rows=kind.get("by_rows", False),

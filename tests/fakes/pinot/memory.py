@@ -596,11 +596,13 @@ class FakePinot:
                 raise PinotError(f"table {name} exists")
             if "__" in name:
                 raise PinotError("'tableName' cannot contain double underscore ('__')")
+            self._check_dictionaries(config)
             self._tables[name] = FakeTable({**config, "tableName": f"{name}_OFFLINE"})
 
     def update_table(self, config: JsonMapping) -> None:
         with self._call("update_table"):
             name = raw_name(config)
+            self._check_dictionaries(config)
             self._table(name).config = {**config, "tableName": f"{name}_OFFLINE"}
 
     def delete_table(self, table: str, retention: str | None = None) -> None:
@@ -609,6 +611,13 @@ class FakePinot:
             del self._tables[table]
 
     # --- inside ----------------------------------------------------------------------------------
+
+    def _check_dictionaries(self, config: JsonMapping) -> None:
+        indexing = config.get("tableIndexConfig", {})
+        raw = {*indexing.get("noDictionaryColumns", ())}
+        for column in indexing.get("invertedIndexColumns", ()):
+            if self._dialect.needs_dictionaries and column in raw:
+                raise PinotError(f"Cannot create inverted index on column: {column} without dictionary")
 
     @contextmanager
     def _call(self, method: str) -> Iterator[None]:

@@ -22,6 +22,8 @@ class Dialect:
     :ivar append_keeps_hours: for how long it keeps what is replaced in an APPEND table whose config does not
         say so; 0 where the config cannot.
     :ivar locks_deletes: whether it refuses a whole delete if a lineage entry locks one of its names.
+    :ivar needs_dictionaries: whether it refuses the config of a table with an inverted index on a column
+        without dictionary.
     """
 
     version: str
@@ -33,6 +35,7 @@ class Dialect:
     fixed_in_schemas: tuple[str, ...]
     append_keeps_hours: int = 0
     locks_deletes: bool = False
+    needs_dictionaries: bool = False
 
     @property
     def server_version(self) -> str:
@@ -63,7 +66,9 @@ PINOT_1_5 = Dialect(
     tells_what_to_reload=True,
     fixed_in_schemas=("dataType", "singleValueField"),
 )
-PINOT_1_6 = replace(PINOT_1_5, version="1.6.0", append_keeps_hours=4, locks_deletes=True)
+PINOT_1_6 = replace(
+    PINOT_1_5, version="1.6.0", append_keeps_hours=4, locks_deletes=True, needs_dictionaries=True
+)
 
 
 def dialect_of(version: str) -> Dialect:
