@@ -28,6 +28,7 @@ import pyarrow as pa
 from pinot_assets.core.file_errors import one_line
 from pinot_assets.core.files import temporary_folder
 from pinot_assets.core.this_machine import (
+    convert_without_pandas,
     keep_freed_memory,
     limit_memory,
     take_memory_from_arrow,
@@ -400,6 +401,7 @@ def main(result: Path) -> None:
     """Build the file that standard input describes; write the pickled outcome to `result`."""
     order, task = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    convert_without_pandas()
     limit_memory(order.limits.worker_bytes)
     result.write_bytes(pickle.dumps(build_file(order, task)))
 
