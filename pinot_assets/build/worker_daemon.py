@@ -35,6 +35,9 @@ def _is_archive_of_pyspark_in(folders: Container[Path], entry: Path) -> bool:
 def main() -> None:
     """Run the daemon."""
     sys.path[:] = installed_first(sys.path)
+    # Nothing of what is imported becomes garbage, but Python would look through it again and again: while it
+    # is imported and, because Spark says so, after each task, which takes as long as to build a small file.
+    gc.disable()
 
     from pyspark.daemon import manager
 
@@ -42,10 +45,8 @@ def main() -> None:
     from pinot_assets.core.this_machine import convert_without_pandas
 
     convert_without_pandas()
-    # A worker looks for garbage after each task. What is imported by now is none, and to look through it
-    # would take as long as to build a small file.
-    gc.collect()
     gc.freeze()
+    gc.enable()
     manager()
 
 
