@@ -6,35 +6,32 @@ Spark's setting `spark.python.daemon.module` names this module. Otherwise it is 
 from __future__ import annotations
 
 import gc
+import os
 import sys
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 
-def installed_first(path: Sequence[str]) -> list[str]:
-    """Return Python's path with the archives of an installed PySpark behind the folder that it is in.
+def without_archives(path: Sequence[str]) -> list[str]:
+    """Return Python's path without the archives of a PySpark whose installed modules are in the path, too.
 
-    Spark puts `pyspark/python/lib/*.zip` first. Python stores no bytecode for an archive: the daemon and each
-    worker would compile the same sources again, half a second of CPU each. An archive of another PySpark
-    stays where it is, because it fits the JVM.
+    Spark puts its archives first. Python stores no bytecode for an archive: the daemon and each worker would
+    compile the same sources again, half a second of CPU each. Archives of another PySpark stay where they
+    are, because they fit the JVM.
     """
-    folders = {Path(entry).resolve() for entry in path}
-    last = [entry for entry in path if _is_archive_of_pyspark_in(folders, Path(entry).resolve())]
-    return [*(entry for entry in path if entry not in last), *last]
-
-
-def _is_archive_of_pyspark_in(folders: Container[Path], entry: Path) -> bool:
-    lib = entry.parent
-    return (
-        entry.suffix == ".zip"
-        and lib.parts[-3:] == ("pyspark", "python", "lib")
-        and lib.parents[2] in folders
-    )
+    folders = [entry for entry in path if os.path.isdir(entry)]
+    pyspark, py4j = (PathFinder.find_spec(name, folders) for name in ("pyspark", "py4j"))
+    if pyspark is None or pyspark.origin is None or py4j is None:
+        return [*path]
+    home = Path(pyspark.origin).resolve().parent
+    return [entry for entry in path if not (os.path.isfile(entry) and home in Path(entry).resolve().parents)]
 
 
 def main() -> None:
     """Run the daemon."""
-    sys.path[:] = installed_first(sys.path)
+    sys.path[:] = without_archives(sys.path)
+    sys.path_importer_cache.clear()  # a worker would list the archives again
     # Nothing of what is imported becomes garbage, but Python would look through it again and again: while it
     # is imported and, because Spark says so, after each task, which takes as long as to build a small file.
     gc.disable()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from pinot_assets.build.worker_daemon import installed_first
+from pinot_assets.build.worker_daemon import without_archives
 
 LIB = Path(pyspark.__file__).parent / "python" / "lib"
 
@@ -41,22 +41,33 @@ def test_a_daemon_has_the_bytecode_of_pyspark_no_pandas_and_no_imports_among_its
     assert done.stderr.decode().splitlines()[-1:] == [f"{pyspark.__file__} False True"]
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (["/s/pyspark/python/lib/x.zip", "/a", "/s"], ["/a", "/s", "/s/pyspark/python/lib/x.zip"]),
-        (["/opt/spark/python/lib/x.zip", "/s"], ["/opt/spark/python/lib/x.zip", "/s"]),
-        (["/t/pyspark/python/lib/x.zip", "/s"], ["/t/pyspark/python/lib/x.zip", "/s"]),
-        (["", "/s/pyspark/python/lib", "/s/a.zip", "/s"], ["", "/s/pyspark/python/lib", "/s/a.zip", "/s"]),
-    ],
-    ids=["of the installed one", "of the cluster", "of another installation", "no archive of Spark"],
-)
-def test_only_archives_of_the_installed_pyspark_go_behind_it(before: list[str], after: list[str]) -> None:
-    assert installed_first(before) == after
+def installation(folder: Path, *packages: str) -> str:
+    """A folder of installed packages, and an archive in each, as PySpark has them."""
+    for package in packages:
+        lib = folder / package / "python" / "lib"
+        lib.mkdir(parents=True)
+        (folder / package / "__init__.py").touch()
+        (lib / "pyspark.zip").touch()
+    return str(folder)
 
 
-def test_a_link_to_the_installed_pyspark_is_the_installed_one(tmp_path: Path) -> None:
-    (tmp_path / "site" / "pyspark" / "python" / "lib").mkdir(parents=True)
+def test_archives_of_the_installed_pyspark_are_left_out(tmp_path: Path) -> None:
+    site, files = installation(tmp_path / "site", "pyspark", "py4j"), tmp_path / "files.zip"
+    files.touch()
+    archive = f"{site}/pyspark/python/lib/pyspark.zip"
+    assert without_archives([archive, "", str(files), site]) == ["", str(files), site]
     (tmp_path / "spark").symlink_to(tmp_path / "site" / "pyspark")
-    archive, site = str(tmp_path / "spark/python/lib/pyspark.zip"), str(tmp_path / "site")
-    assert installed_first([archive, site]) == [site, archive]
+    assert without_archives([str(tmp_path / "spark/python/lib/pyspark.zip"), site]) == [site]
+
+
+def test_archives_of_another_pyspark_stay_first(tmp_path: Path) -> None:
+    site = installation(tmp_path / "site", "pyspark", "py4j")
+    cluster = installation(tmp_path / "cluster", "pyspark") + "/pyspark/python/lib/pyspark.zip"
+    assert without_archives([cluster, site]) == [cluster, site]
+
+
+@pytest.mark.parametrize("packages", [("pyspark",), ("py4j",)])
+def test_archives_stay_if_they_alone_have_a_package(tmp_path: Path, packages: tuple[str, ...]) -> None:
+    site = installation(tmp_path / "site", *packages)
+    path = [f"{site}/{packages[0]}/python/lib/pyspark.zip", site]
+    assert without_archives(path) == path
