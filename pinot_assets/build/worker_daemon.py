@@ -36,9 +36,11 @@ def main() -> None:
     # is imported and, because Spark says so, after each task, which takes as long as to build a small file.
     gc.disable()
 
+    # What every worker would import first.
+    import pyspark.worker  # noqa: F401
     from pyspark.daemon import manager
 
-    import pinot_assets.ingest.spark.tasks  # noqa: F401  # what every worker would import first
+    import pinot_assets.ingest.spark.tasks  # noqa: F401
     from pinot_assets.core.this_machine import convert_without_pandas
 
     convert_without_pandas()
