@@ -36,7 +36,8 @@ def main() -> None:
     # is imported and, because Spark says so, after each task, which takes as long as to build a small file.
     gc.disable()
 
-    # What every worker would import first.
+    # What every worker would import; the first of them when Arrow takes its first array from numpy.
+    import numpy.ma  # noqa: F401
     import pyspark.worker  # noqa: F401
     from pyspark.daemon import manager
 
