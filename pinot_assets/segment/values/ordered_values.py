@@ -48,7 +48,8 @@ def order_of_numbers(values: Numbers) -> Places:
 def order_of_texts(texts: pa.LargeBinaryArray) -> Places:
     """Return the positions of byte strings in ascending order."""
     if len(texts) < _FEW_TEXTS:
-        return pc.array_sort_indices(texts).to_numpy().astype(np.int64)
+        compared: Places = pc.array_sort_indices(texts).to_numpy().astype(np.int64)
+        return compared
     keys = _leading(texts)
     order = _order(keys)
     return _settled(order, keys[order], lambda some: pc.array_sort_indices(texts.take(some)).to_numpy())
