@@ -9,6 +9,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -36,14 +37,13 @@ def main() -> None:
     # is imported and, because Spark says so, after each task, which takes as long as to build a small file.
     gc.disable()
 
-    # What every worker would import; the first of them when Arrow takes its first array from numpy.
-    import numpy.ma  # noqa: F401
-    import pyspark.worker  # noqa: F401
     from pyspark.daemon import manager
 
-    import pinot_assets.ingest.spark.tasks  # noqa: F401
+    import pinot_assets.ingest.spark.tasks  # noqa: F401  # what every worker would import first
     from pinot_assets.core.this_machine import convert_without_pandas
 
+    import_module("pyspark.worker")
+    import_module("numpy.ma")  # by Arrow, with the first array that it takes from numpy
     convert_without_pandas()
     gc.freeze()
     gc.enable()
