@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+import httpx
 import pytest
 from fakes.pinot.releases import release_of_stack
 from fakes.pinot.staged import STAGED
@@ -72,18 +73,20 @@ class Outcome:
     :ivar reloaded: a table that was changed and reloaded.
     :ivar fresh: a table that was published under the spec of now.
     :ivar needs_reload: whether servers said between the change and the reload that they need one.
+    :ivar is_stale: whether they said that the segment is not as the config wants it; None before 1.3.
     """
 
     reloaded: Answers
     fresh: Answers
     needs_reload: bool | None
+    is_stale: bool | None
 
 
 class Tables:
     """Tables in a Pinot, each with one segment."""
 
-    def __init__(self, pinot: HttpPinotClient, folder: Path) -> None:
-        self._pinot, self._folder = pinot, folder
+    def __init__(self, pinot: HttpPinotClient, controller: str, folder: Path) -> None:
+        self._pinot, self._controller, self._folder = pinot, controller, folder
         self._stamp = time.time_ns()
         self.release = pinot.version()
 
@@ -106,16 +109,26 @@ class Tables:
             except PinotError:
                 self._pinot.replace_schema(schema)
             self._pinot.update_table(config)
-            needs_reload = self._pinot.needs_reload(old)
+            needs_reload, is_stale = self._pinot.needs_reload(old), self._ask_if_stale(old)
             changes = spec_changes(kind.before.recipe, kind.after.recipe, self.release)
             plan = plan_reload(old, kind.after.recipe, changes, self._pinot)
             carry_out(plan, old, kind.after.recipe, self._pinot)
-            return Outcome(self._answers(old, kind.after), self._answers(new, kind.after), needs_reload)
+            return Outcome(
+                self._answers(old, kind.after), self._answers(new, kind.after), needs_reload, is_stale
+            )
         finally:
             for table in (old, new):
                 with suppress(PinotError):
                     self._pinot.delete_table(table)
                     self._pinot.delete_schema(table)
+
+    def _ask_if_stale(self, table: str) -> bool | None:
+        reply = httpx.get(f"{self._controller}/segments/{table}_OFFLINE/isStale", timeout=60)
+        if reply.status_code == httpx.codes.NOT_FOUND:
+            return None
+        answers = reply.raise_for_status().json().values()
+        assert all(answer["validResponse"] for answer in answers), reply.text
+        return any(answer["staleSegmentList"] for answer in answers)
 
     def _named(self, table: str, side: Side) -> tuple[JsonObject, JsonObject]:
         return {**side.schema, "schemaName": table}, {**side.config, "tableName": f"{table}_OFFLINE"}
@@ -161,7 +174,7 @@ def outcomes(
     stack: StackState, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, dict[str, Outcome | PinotError]]]:
     with HttpPinotClient(PinotConnection(stack.controller_url)) as pinot:
-        tables = Tables(pinot, tmp_path_factory.mktemp("changes"))
+        tables = Tables(pinot, stack.controller_url, tmp_path_factory.mktemp("changes"))
         found = in_threads(lambda one: tables.tried(*one), enumerate(SHOWN), _AT_A_TIME, "changes")
         yield (
             tables.release,
@@ -182,6 +195,7 @@ def test_a_table_answers_as_its_verdict_says(
     assert not kind.refused_by(release)
     reloaded, fresh = outcome.reloaded, outcome.fresh
     assert outcome.needs_reload in (None, kind.reloads)
+    assert outcome.is_stale in (None, (verdict_of(kind) != Verdict.NOTHING) is not bool(kind.stale))
     if verdict_of(kind) == Verdict.REBUILD:
         assert (reloaded.types, reloaded.rows) != (fresh.types, fresh.rows)
         return

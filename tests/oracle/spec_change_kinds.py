@@ -80,6 +80,7 @@ class Kind:
 
     :ivar changes: `column: setting` of each change.
     :ivar before_1_1: the verdict where a server is older than 1.1.
+    :ivar stale: why servers' `isStale` says the opposite of the verdict; empty if it agrees.
     :ivar refused_since: the first release that refuses the table config of `after`; "" if all take it.
     :ivar refusal: what it says then.
     """
@@ -93,6 +94,7 @@ class Kind:
     refused_since: str
     refusal: str
     reloads: bool
+    stale: str
     disagrees: str
     by_rows: bool
     by_queries: bool
@@ -163,6 +165,7 @@ def _read() -> tuple[Kind, ...]:
             refused_since=kind.get("refused_since", ""),
             refusal=kind.get("refusal", ""),
             reloads=kind["reloads"],
+            stale=kind.get("stale", ""),
             disagrees=kind.get("disagrees", ""),
             by_rows=kind.get("by_rows", False),
             by_queries=kind.get("by_queries", False),
