@@ -176,7 +176,8 @@ def test_e12_on_a_real_pinot_a_table_that_is_made_again_is_filled_again(real_wor
         try:
             world.pinot.create_table(world.read_spec().table_json)
         except PinotError as refusal:  # from 1.0 on, while a server has not let go of its segments
-            assert "do the same again" in str(refusal)
+            if "do the same again" not in str(refusal):
+                raise
             return False
         return True
 

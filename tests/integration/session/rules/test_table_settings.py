@@ -59,7 +59,7 @@ def lose_a_source_before_the_end(world: Any) -> None:
     world.trigger()
     world.audit()
     if dialect_of(world.pinot.version()).locks_deletes:
-        with pytest.raises(PinotError, match="live (segment lineage )?entry"):
+        with pytest.raises(PinotError, match=r"live (segment lineage )?entry"):
             expire(world, "Q")
         world.publish()
         return
