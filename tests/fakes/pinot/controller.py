@@ -116,6 +116,8 @@ class RealController:
             # Only when a test asks for them.
             "controller.retentionManager.initialDelayInSeconds": 86_400,
             "controller.realtime.segment.validation.initialDelayInSeconds": 86_400,
+            # 1.6 does not count what was written in the last 10 minutes, unless told otherwise.
+            "controller.statuschecker.waitForPushTimePeriod": "0s",
         }
 
     def _run(self, name: str, main: Sequence[str], settings: Mapping[str, object]) -> ProcessRecord:
