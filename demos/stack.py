@@ -27,6 +27,7 @@ from pinot_assets.realtime.model.state import SegmentStatus
 from pinot_assets.settings.local_stack import SERVERS, StackState
 
 _LOOK_S: Final = 0.001
+_TARS: Final = frozenset({"gz", "compressed"})  # the latter from 1.3 on
 _TRIES: Final = 20  # on a busy machine, a commit often ends before the demo sees it
 # Cleans up if the demo was killed, or did not complete its own cleaning up.
 _AFTERWARDS: Final = r"""
@@ -162,7 +163,7 @@ def kill_committer(stack: Stack, pinot: RealtimePinot, table: str, seconds: floa
 
 
 def _next_committer(state: StackState, table: str, seconds: float) -> tuple[str, str]:
-    """Return the server that just built a tar, and its segment; in 0.11.0 only the committer builds one."""
+    """Return the server that just built a tar, and its segment; only the committer builds one."""
     folders = {server: state.home / "data" / server / "segments" / table for server in SERVERS}
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -176,7 +177,8 @@ def _next_committer(state: StackState, table: str, seconds: float) -> tuple[str,
 def tar_in(folder: Path) -> str | None:
     """Return the segment whose tar is in the folder, None if there is none."""
     with os.scandir(folder) as entries:
-        return next((e.name.removesuffix(".tar.gz") for e in entries if e.name.endswith(".tar.gz")), None)
+        parts = (entry.name.partition(".tar.") for entry in entries)
+        return next((segment for segment, _, kind in parts if kind in _TARS), None)
 
 
 def end_process(pid: int) -> None:

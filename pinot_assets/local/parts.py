@@ -22,7 +22,7 @@ from pinot_assets.settings.local_stack import BROKERS, CLUSTER, LOOPBACK, SERVER
 SMALL_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")  # fast to start, small; not for benchmarks
 _LOG4J = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.xml')}"
 # Pinot's own start script opens these packages for newer versions, which PINOT_HOME may name.
-_OPENS = tuple(
+OPENS = tuple(
     f"--add-opens=java.base/{package}=ALL-UNNAMED"
     for package in [
         "java.nio",
@@ -132,7 +132,7 @@ def _pinot_arguments(command: str, config: str) -> list[str]:
     return [
         "-Xmx512m",
         *SMALL_JVM,
-        *_OPENS,
+        *OPENS,
         _LOG4J,
         MAIN_CLASS,
         command,

@@ -208,8 +208,9 @@ class HttpPinotClient(Controller):
 
     def table_servers(self, table: str) -> tuple[str, ...]:
         """See `PinotClient.table_servers`."""
-        with self._not_found_if_absent(table):
-            return self.servers_of(table)
+        if (config := self.get_table_config(table)) is None:
+            raise PinotNotFound(f"there is no OFFLINE table {table}")
+        return self.servers_of(table, config)
 
     def server_versions(self, table: str) -> dict[str, str]:
         """See `PinotClient.server_versions`."""

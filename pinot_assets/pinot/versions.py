@@ -37,6 +37,7 @@ _BATCHES: Final = Version("1.3")
 _NEED_RELOAD: Final = Version("1.3")
 _HALF_UPLOADS: Final = Version("0.12")
 _SERVERS_NAMED: Final = Version("1.4")
+_HOLDERS: Final = Version("1.5")
 _V1_6: Final = Version("1.6.dev0")  # the branch of 1.5 has none of what was merged after 1.5.1
 
 
@@ -223,6 +224,18 @@ TRAITS: Final = (
         "a batch is what can be sent in a quarter of an upload's deadline; what is not in the "
         "ideal state is pushed again; a refused batch is uploaded one by one",
         since=_BATCHES,
+    ),
+    Trait(
+        "servers of a table",
+        "names those that hold segments of it, none for an empty table; not those that may be given some",
+        "the servers of the table's tenant are added",
+        since=_HOLDERS,
+    ),
+    Trait(
+        "table that is made again",
+        "is refused until the servers have let go of the segments of the deleted one",
+        "the refusal says so; `tables apply` is repeated then",
+        since=_V1,
     ),
     Trait(
         "size of a table",

@@ -89,6 +89,13 @@ def test_whole_tars_are_as_good(lab: ContractLab) -> None:
     assert set(lab.pinot.rows_on_servers(lab.table, ["b"], lab.servers)["b"].values()) == {400}
 
 
+def test_an_empty_table_has_the_servers_that_its_segments_will_go_to(lab: ContractLab) -> None:
+    servers = lab.servers
+    assert len(servers) == 2
+    lab.push("a")
+    assert lab.servers == servers
+
+
 def test_new_segments_go_to_the_servers_of_the_table(lab: ContractLab) -> None:
     lab.push("a")
     servers = lab.pinot.table_servers(lab.table)

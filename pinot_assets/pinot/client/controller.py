@@ -28,6 +28,13 @@ from pinot_assets.pinot.lineage import (
     why_not_revert,
     why_not_start,
 )
+from pinot_assets.pinot.table_config import setting
+
+_LETTING_GO = (
+    "servers have not let go yet of the segments of a table of that name that was deleted, which takes some "
+    "seconds: do the same again then"
+)
+"""From 1.0 on Pinot creates no table before that; 0.11 does."""
 
 
 class TableCalls(Closing):
@@ -77,10 +84,24 @@ class TableCalls(Closing):
         """
         return self._get(f"/instances/{quoted(name)}")
 
-    def servers_of(self, table: str) -> tuple[str, ...]:
-        """Return the names of the servers of the table's tenants, sorted."""
+    def servers_of(self, table: str, config: JsonMapping) -> tuple[str, ...]:
+        """Return the names of the servers that hold segments of the table or may be given some, sorted.
+
+        From 1.5 on `/instances` names only the former, none for an empty table (apache/pinot#16964); before
+        that, those of its tenant. So the tenant is asked as well.
+
+        :param table: name of an OFFLINE table, or of a REALTIME one with `_REALTIME`.
+        :param config: its table config.
+        """
+        kind = "Realtime" if table.endswith("_REALTIME") else "Offline"
         parts = self._get(f"/tables/{quoted(table)}/instances", type="server")["server"]
-        return tuple(sorted({str(name) for part in parts for name in part["instances"]}))
+        held = [one for part in parts if part["tableType"] == kind.lower() for one in part["instances"]]
+        tenant = str(setting(config, "tenants", "server") or "DefaultTenant")
+        try:
+            answer = self._get(f"/tenants/{quoted(tenant)}", type="server", tableType=kind.upper())
+        except PinotNotFound:  # no server has its tag
+            answer = {}
+        return tuple(sorted({*map(str, held), *map(str, answer.get(f"{kind}ServerInstances") or ())}))
 
     def _brokers(self, table: str, kind: str) -> tuple[str, ...]:
         if self.connection.broker_urls:
@@ -170,7 +191,12 @@ class TableCalls(Closing):
 
     def create_table(self, config: JsonMapping) -> None:
         """See `PinotClient.create_table`."""
-        self._write("POST", "/tables", body=dict(config))
+        try:
+            self._write("POST", "/tables", body=dict(config))
+        except PinotError as refusal:
+            if type(refusal) is PinotError and "External view" in (refusal.why or ""):
+                raise PinotError(refusal.what, why=refusal.why, hint=_LETTING_GO) from None
+            raise
 
     def update_table(self, config: JsonMapping) -> None:
         """See `PinotClient.update_table`."""

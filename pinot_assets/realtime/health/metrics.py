@@ -101,7 +101,8 @@ _SPECS: Final = (
         "segmentsInErrorState",
         ("pinot_controller_segmentsInErrorState_Value",),
         False,
-        "replicas in ERROR, as of the last status check",
+        "replicas in ERROR, as of the last status check; from 1.6 on without segments that were written less "
+        "than 10 min before it",
     ),
     _MetricSpec(
         "pauselessSegmentsInErrorCount",

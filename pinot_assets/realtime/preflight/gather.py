@@ -60,9 +60,8 @@ def gather(
     on = {Aim.BYPASS: target.bypasses, Aim.PAUSELESS: target.pauseless}
     aims = frozenset(one for one, is_on in on.items() if is_on or one is aim)
     held = pinot.table_config(name)
-    tenant = str(setting(config, "tenants", "server") or "DefaultTenant")
     reading = _FactReading(
-        pinot, name, target, None if held is None else settings.table_settings(held), tenant
+        pinot, name, target, None if held is None else settings.table_settings(held), config
     )
     return reading.facts(aims, read_stream)
 
@@ -73,7 +72,7 @@ class _FactReading:
     table: str
     target: settings.RealtimeSettings
     held: settings.RealtimeSettings | None
-    tenant: str
+    config: JsonMapping
     unread: dict[str, str] = field(default_factory=dict)
 
     def facts(self, aims: frozenset[Aim], read_stream: ReadRetention) -> Facts:
@@ -125,11 +124,11 @@ class _FactReading:
         """Return the live servers that the table uses, or would use, by name."""
         live = self.pinot.live_since()
         if self.held is not None:
-            used = self.pinot.servers_of(self.table)
+            used = self.pinot.servers_of(self.table, self.config)
             return {name: self.pinot.instance(name) for name in used if name in live}
         named = [name for name in self.pinot.instances() if name.startswith("Server_") and name in live]
         instances = {name: self.pinot.instance(name) for name in named}
-        tag = f"{self.tenant}_REALTIME"
+        tag = f"{setting(self.config, 'tenants', 'server') or 'DefaultTenant'}_REALTIME"
         return {name: instance for name, instance in instances.items() if tag in (instance.get("tags") or ())}
 
     def _ports(self, servers: Mapping[str, JsonMapping]) -> dict[str, str | None]:

@@ -99,7 +99,7 @@ class _StateReading:
         ideal = self._try("segments", self._ideal_state)
         nodes = self._try("segments", lambda: self.pinot.segment_nodes(self.table)) or {}
         stats = self._try("modified_ms", lambda: self.pinot.segment_stats(self.table)) or {}
-        servers = self._servers(ideal)
+        servers = self._servers(ideal, config)
         pending = self._each("pending", servers, lambda name: self.pinot.pending_messages(self.table, name))
         external = self._try("external", lambda: self.pinot.external_view(self.table)) or {}
         listed = self._try("committing_listed", lambda: self.pinot.committing_listed(self.table))
@@ -135,9 +135,9 @@ class _StateReading:
 
     # --- servers ---------------------------------------------------------------------------------------
 
-    def _servers(self, ideal: Node | None) -> Mapping[str, Server]:
+    def _servers(self, ideal: Node | None, config: JsonMapping) -> Mapping[str, Server]:
         named = {server for states in (ideal.maps if ideal else {}).values() for server in states}
-        tenant = self._try("servers", lambda: self.pinot.servers_of(self.table)) or ()
+        tenant = self._try("servers", lambda: self.pinot.servers_of(self.table, config)) or ()
         if (live := self._try("servers", self.pinot.live_since)) is None:
             return {}
         return self._each("servers", {*named, *tenant}, lambda server: self._server(server, live))

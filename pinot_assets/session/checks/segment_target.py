@@ -24,12 +24,14 @@ def segment_target(context: TriggerContext) -> str:
 
 def _oldest(context: TriggerContext) -> str:
     try:
-        return oldest_server(context.pinot.server_versions(context.table).values())
+        named = context.pinot.server_versions(context.table)
     except PinotUnreachable:
         raise
     except PinotError as refused:
-        context.note(
-            f"segments are written for {UNNAMED_SERVER}, because Pinot does not say which releases its "
-            f"servers have ({refused.what}); set writeFor to the oldest one"
-        )
-        return UNNAMED_SERVER
+        why = f"Pinot does not say which releases its servers have ({refused.what})"
+    else:
+        if named:
+            return oldest_server(named.values())
+        why = "Pinot names no server that may be given them"
+    context.note(f"segments are written for {UNNAMED_SERVER}, because {why}; set writeFor to the oldest one")
+    return UNNAMED_SERVER

@@ -210,6 +210,7 @@ class WholePauselessCluster(PauselessCluster):
     Only the gate is ours: it is the plug-in `pinot.server.instance.table.data.manager.provider.class`.
     """
 
+    release = property(lambda self: jars.find_pinot().version.partition("-")[0])
     _server_main = starts("org.apache.pinot.server.starter.helix.HelixServerStarter")
     stream: Mapping[str, str] = {
         "stream.kafka.consumer.factory.class.name": (

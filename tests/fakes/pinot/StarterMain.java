@@ -9,8 +9,13 @@ import org.apache.pinot.spi.services.ServiceStartable;
  */
 public class StarterMain {
   public static void main(String[] args) throws Exception {
-    ServiceStartable starter = (ServiceStartable) Class.forName(args[0]).getDeclaredConstructor().newInstance();
-    starter.init(new PinotConfiguration(CommonsConfigurationUtils.fromFile(new File(args[1]))));
-    starter.start();
+    try {
+      ServiceStartable starter = (ServiceStartable) Class.forName(args[0]).getDeclaredConstructor().newInstance();
+      starter.init(new PinotConfiguration(CommonsConfigurationUtils.fromFile(new File(args[1]))));
+      starter.start();
+    } catch (Throwable failed) {
+      failed.printStackTrace();
+      System.exit(1); // its other threads would keep the process, and who waits for it, waiting
+    }
   }
 }

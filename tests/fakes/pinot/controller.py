@@ -22,7 +22,7 @@ from fakes.zookeeper.door import ZookeeperDoor
 
 from pinot_assets.core.this_machine import find_java
 from pinot_assets.local import jars, processes
-from pinot_assets.local.parts import SMALL_JVM
+from pinot_assets.local.parts import OPENS, SMALL_JVM
 from pinot_assets.settings.local_stack import ProcessRecord
 
 CLUSTER = "pinot"
@@ -42,12 +42,14 @@ def starts(service: str) -> list[str]:
 class RealController:
     """ZooKeeper and a controller. Starts in its constructor. Close it, or use it in a `with`.
 
+    :ivar release: of the controller.
     :ivar controller_url: `http://host:port`.
     :ivar zookeeper: `host:port`, not through the door.
     :ivar door: what the controller's own calls to ZooKeeper pass.
     """
 
     cluster = CLUSTER
+    release = "1.5.1"
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -114,6 +116,8 @@ class RealController:
             # Only when a test asks for them.
             "controller.retentionManager.initialDelayInSeconds": 86_400,
             "controller.realtime.segment.validation.initialDelayInSeconds": 86_400,
+            # 1.6 does not count what was written in the last 10 minutes, unless told otherwise.
+            "controller.statuschecker.waitForPushTimePeriod": "0s",
         }
 
     def _run(self, name: str, main: Sequence[str], settings: Mapping[str, object]) -> ProcessRecord:
@@ -122,7 +126,7 @@ class RealController:
         config = self._home / f"{name}.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         arguments = [
-            "-Xmx384m", *SMALL_JVM, f"-Dlog4j2.configurationFile={_LOG4J}",
+            "-Xmx384m", *SMALL_JVM, *OPENS, f"-Dlog4j2.configurationFile={_LOG4J}",
             # 1.5.1 leaves something there of every batch.
             f"-Djava.io.tmpdir={self._home}", *main, str(config),
         ]  # fmt: skip

@@ -45,6 +45,11 @@ class Dialect:
         """As its servers name it, with a commit behind it; those before 1.4 name none."""
         return f"{self.version}-0123abc" if release(self.version) >= release("1.4") else ""
 
+    @property
+    def uploads_on_request(self) -> bool:
+        """Whether its controller can be asked to have servers upload segments of REALTIME tables."""
+        return release(self.version) >= release("1.5")
+
     def uploads(self, segments: int) -> int:
         """Uploads that a push of so many new segments takes: one shows that Pinot can copy from the staging
         area, the others go together where they can."""

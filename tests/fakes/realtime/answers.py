@@ -23,7 +23,11 @@ def answer(pinot: FakeRealtime, host: str, path: str, params: httpx.QueryParams)
         case ["tables", name] if name == raw:
             return ok({"REALTIME": pinot.config})
         case ["tables", name, "instances"] if name == TABLE:
-            return ok({"server": [{"tableType": "realtime", "instances": list(pinot.servers)}]})
+            holding = {server for states in pinot.ideal.values() for server in states}
+            told = list(pinot.servers) if pinot.older(1, 5) else sorted(holding)
+            return ok({"server": [{"tableType": "realtime", "instances": told}]})
+        case ["tenants", _] if params["tableType"] == "REALTIME":
+            return ok({"RealtimeServerInstances": list(pinot.servers)})
         case ["tables", name, "consumingSegmentsInfo"] if name != TABLE:
             return httpx.Response(500, json={"error": f"Ideal state does not exist for table: {name}"})
         case ["tables", _, "consumingSegmentsInfo"]:

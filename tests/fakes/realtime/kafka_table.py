@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 
 import httpx
+from fakes.pinot.releases import Dialect, dialect_of
 from fakes.realtime.kafka_topic import create_topic
 from fakes.realtime.operator_client import OperatorClient
 
@@ -39,6 +40,11 @@ class Clicks:
     @property
     def table(self) -> str:
         return f"{self.name}_REALTIME"
+
+    @property
+    def dialect(self) -> Dialect:
+        """Of its Pinot."""
+        return dialect_of(self.stack.pinot_version.partition("-")[0])
 
     def send(self, count: int) -> None:
         """Produce messages, evenly over the partitions."""

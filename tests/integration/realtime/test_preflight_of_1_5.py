@@ -31,7 +31,7 @@ def test_what_commits_showed_is_judged(whole: PauselessCluster) -> None:
             assert config is not None
             facts = gather(pinot, rows.table, config)
     assert facts.aims == set(Aim)
-    assert facts.cluster.version == "1.5.1"
+    assert facts.cluster.version == whole.release
     assert facts.cluster.segment_store == {server.name: whole.deep_store.as_uri() for server in whole.servers}
     assert facts.commit_times is not None
     assert facts.commit_times.late == 0

@@ -1,4 +1,4 @@
-"""The writing calls that 0.11.0 has, on a real one: each judged by what the table shows then."""
+"""The writing calls that every release has, on a real one: each judged by what the table shows then."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 from fakes.realtime.kafka_table import Clicks
 
 from pinot_assets.errors import PinotError, PinotNotFound
-from pinot_assets.pinot.realtime import SEGMENT_LEVEL
 from pinot_assets.realtime.health.consuming import next_segment
 from pinot_assets.realtime.model.state import Copy, RealtimeState, SegmentStatus, upload_of
 
@@ -61,19 +60,6 @@ def test_a_config_is_replaced_and_a_rebalance_shown_first(clicks: Clicks) -> Non
     assert clicks.pinot.rebalance(clicks.table, {"minAvailableReplicas": "1"})["status"] in (
         "NO_OP", "IN_PROGRESS",
     )  # fmt: skip
-
-
-def test_what_this_release_lacks_is_refused(clicks: Clicks) -> None:
-    clicks.pinot.run_validation(clicks.table)
-    names = [segment.name for segment in clicks.until(lambda s: len(s.segments) == 2).segments]
-    with pytest.raises(PinotError, match="405"):
-        clicks.pinot.run_validation_with(clicks.table, SEGMENT_LEVEL)
-    with pytest.raises(PinotError, match="405"):
-        clicks.pinot.upload_to_deep_store(clicks.table, names)
-    with pytest.raises(PinotNotFound):
-        clicks.pinot.pause_topics(clicks.table, [0])
-    with pytest.raises(PinotNotFound):
-        clicks.pinot.delete_from(clicks.table, names)
 
 
 def test_a_newest_segment_that_pinot_never_mends_is_deleted_and_read_again(clicks: Clicks) -> None:

@@ -10,7 +10,7 @@ import pytest
 from fakes.project import ROOT
 from rich.console import Console
 
-from demos.stack import _turn
+from demos.stack import _turn, tar_in
 from pinot_assets.core.this_machine import deaf_shell
 
 
@@ -86,3 +86,11 @@ def test_make_hands_the_release_of_its_command_line_on(words: list[str], variabl
     ).stdout
     (line,) = (line for line in shown.splitlines() if "-m demos" in line)
     assert line.rstrip().endswith(typed)
+
+
+@pytest.mark.parametrize("tar", ["t__0__1__Z.tar.gz", "t__0__1__Z.tar.compressed"])
+def test_a_tar_is_found_under_the_name_of_its_release(tmp_path: Path, tar: str) -> None:
+    (tmp_path / "t__0__0__Z").mkdir()
+    assert tar_in(tmp_path) is None
+    (tmp_path / tar).touch()
+    assert tar_in(tmp_path) == "t__0__1__Z"

@@ -57,7 +57,7 @@ def test_servers_live_ready_starting_or_away() -> None:
     fake = FakeRealtime()
     fake.kill(S2, ago_ms=5000)
     with fake.pinot() as pinot:
-        assert pinot.servers_of(TABLE) == (S1, S2)
+        assert pinot.servers_of(TABLE, {}) == (S1, S2)
         assert pinot.live_since() == {S1: NOW_MS - 60 * MINUTE_MS}
         assert pinot.offline_since(S2) == NOW_MS - 5000
         assert pinot.offline_since(S1) is None

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import HttpPinotClient, Lineage, PinotConnection, Timeouts, http_client
 from pinot_assets.pinot.client.user_rights import NoRights
@@ -338,10 +339,49 @@ def test_batches_from_1_3_on_and_never_after_one_was_refused(version: str, takes
     assert not pinot.cluster.takes_batches()
 
 
-def test_servers_of_a_table() -> None:
-    told = {"server": [{"tableType": "offline", "instances": ["Server_b_1", "Server_a_1"]}], "brokers": []}
-    pinot = Pinot({"GET /tables/t/instances": ok(told)})
-    assert pinot.cluster.table_servers("t") == ("Server_a_1", "Server_b_1")
+@pytest.mark.parametrize(
+    ("table", "tenants", "expected"),
+    [
+        ("t", {}, ("Server_a_1", "Server_b_1", "Server_new_1")),
+        ("t", {"server": "gone"}, ("Server_a_1", "Server_b_1")),
+        ("t_REALTIME", {}, ("Server_r_1",)),
+    ],
+)
+def test_servers_of_a_table_are_those_that_hold_it_and_those_of_its_tenant(
+    table: str, tenants: JsonObject, expected: tuple[str, ...]
+) -> None:
+    """From 1.5 on Pinot names the first only. A hybrid table's other half has servers of its own."""
+    offline = {"tableType": "offline", "instances": ["Server_b_1", "Server_a_1"]}
+    told = {"server": [offline, {"tableType": "realtime", "instances": ["Server_r_1"]}], "brokers": []}
+    pinot = Pinot(
+        {
+            f"GET /tables/{table}/instances": ok(told),
+            "GET /tenants/DefaultTenant": lambda request: ok(
+                {"OfflineServerInstances": ["Server_new_1", "Server_a_1"], "ServerInstances": ["Server_x_1"]}
+                if request.url.params["tableType"] == "OFFLINE"
+                else {"RealtimeServerInstances": []}
+            ),
+        }
+    )
+    assert pinot.cluster.servers_of(table, {"tenants": tenants}) == expected
+
+
+def test_no_servers_of_no_table() -> None:
+    pinot = Pinot({"GET /tables/t": ok({})})
+    with pytest.raises(PinotNotFound, match="there is no OFFLINE table t"):
+        pinot.cluster.table_servers("t")
+
+
+def test_a_table_whose_segments_servers_still_let_go_of_is_made_again_later() -> None:
+    busy = {"code": 409, "error": "External view for t_OFFLINE still exists. Please wait"}
+    pinot = Pinot({"POST /tables": httpx.Response(409, json=busy)})
+    with pytest.raises(PinotError, match="do the same again"):
+        pinot.cluster.create_table({"tableName": "t"})
+    taken = {"code": 409, "error": "Table config for t_OFFLINE already exists"}
+    pinot = Pinot({"POST /tables": httpx.Response(409, json=taken)})
+    with pytest.raises(PinotError) as refused:
+        pinot.cluster.create_table({"tableName": "t"})
+    assert refused.value.hint is None
 
 
 # --- the rest of the cluster -------------------------------------------------------------------------

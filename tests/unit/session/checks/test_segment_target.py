@@ -48,7 +48,6 @@ def refuse(error: PinotError) -> Callable[[str], Mapping[str, str]]:
         ({"s1": "1.6.0-ab", "s2": "1.6.1-cd"}, "1.6.0"),
         ({"s1": "1.6.0-ab", "s2": "1.5.1-cd"}, "1.5.1"),
         ({"s1": "1.6.0-ab", "s2": ""}, "0.11"),
-        ({}, "0.11"),
     ],
 )
 def test_auto_is_the_oldest_server(named: Mapping[str, str], target: str) -> None:
@@ -65,6 +64,12 @@ def test_servers_that_may_not_be_asked_count_as_old_and_a_note_says_so() -> None
     run, notes = context("auto", refuse(PinotError("403: forbidden")))
     assert segment_target(run) == "0.11"
     assert ["403: forbidden" in note and "set writeFor" in note for note in notes] == [True]
+
+
+def test_a_table_without_servers_is_told() -> None:
+    run, notes = context("auto", lambda _: {})
+    assert segment_target(run) == "0.11"
+    assert ["no server" in note and "set writeFor" in note for note in notes] == [True]
 
 
 def test_no_answer_is_not_an_old_server() -> None:
