@@ -92,11 +92,20 @@ class Clicks:
         store = open_deep_store(self.pinot)
         return read_state(self.pinot, self.name, deep_store=store, clock=lambda: time.time() + later_s)
 
-    def repair(self) -> list[StepOutcome]:
-        """Mend what can be mended now, until nothing of that is left."""
+    def repair(self, haste: int = 1) -> list[StepOutcome]:
+        """Mend what can be mended now, until nothing of that is left.
+
+        :param haste: so many times as fast is the clock that ends the wait for what does not come.
+        """
+        start = time.time()
         settings = Settings(self.pinot.connection, self.stack.zookeeper, self.stack.cluster)
         with hold_table(settings, self.table, "a test") as lease:
-            repair = Repair(self.pinot, self.look, lease)
+            repair = Repair(
+                self.pinot,
+                self.look,
+                lease,
+                clock_ms=lambda: int((start + (time.time() - start) * haste) * 1000),
+            )
             return [outcome for _, outcomes in repair.rounds(20) for outcome in outcomes]
 
     def until(self, holds: Callable[[RealtimeState], bool], seconds: float = 60) -> RealtimeState:

@@ -77,7 +77,7 @@ def test_an_outage_of_the_deep_store(clicks: Clicks, kafka_home: Path) -> None:
         later = health(clicks.look(PAST_WINDOW_S))["download_urls"]
         assert not later.passed
         assert dict(later.numbers) == {"deep_store": 2, "peers_only": 4, "never_set": 0}
-        (vain, *_) = clicks.repair()
+        (vain, *_) = clicks.repair(haste=10)
         # A controller takes the order, and nothing comes of it; a server says that it cannot.
         result = StepResult.NO_EFFECT if clicks.dialect.uploads_on_request else StepResult.REFUSED
         assert (vain.step.kind, vain.result) == (StepKind.UPLOAD, result)

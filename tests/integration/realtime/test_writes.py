@@ -69,7 +69,10 @@ def test_a_newest_segment_that_pinot_never_mends_is_deleted_and_read_again(click
     clicks.send(1100)
     state = clicks.until(
         lambda s: (
-            committed(s) == 2 and set(s.queryable.values()) == {1100} and arrived(s, "CONSUMING", "CONSUMING")
+            committed(s) == 2
+            and s.latest()[0].sequence == 1  # it is made a moment after the one before is DONE
+            and set(s.queryable.values()) == {1100}
+            and arrived(s, "CONSUMING", "CONSUMING")
         )
     )
     newest = state.latest()[0]
