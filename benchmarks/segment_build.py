@@ -17,7 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from isal import igzip
 from measure import CONSOLE, Cost, costs, head, machine, median_ratio, rounds, row, spread
-from pinot_builder import HEAP, NAME, PinotBuilder, compiled, pinot_builder
+from pinot_builder import HEAP, NAME, PinotBuilder, compiled, pinot_builder, rows_class_path
 from samples import Sample, events, mixed
 
 ROUNDS = 2  # Pinot works for two minutes on one
@@ -77,7 +77,7 @@ class Bench:
             measured.peaks.append(peak / 1e9)
             with tarfile.open(self.folder / "ours.tar.gz") as tar:
                 tar.extractall(self.folder / "segment", filter="data")
-            with pinot_builder(self.jar, self.folder) as pinot:
+            with pinot_builder(rows_class_path(self.jar), self.folder) as pinot:
                 self._peer(pinot, measured)
         return measured
 
@@ -157,7 +157,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bench-build-") as scratch:
         folder = Path(scratch)
         jar = compiled(folder)
-        with pinot_builder(jar, folder) as pinot:
+        with pinot_builder(rows_class_path(jar), folder) as pinot:
             CONSOLE.print(f"Pinot 1.5.1 on Java {pinot.java}, -Xmx{HEAP}, default JIT and collector")
         plain = Bench(events(arguments.rows), jar, folder / "events")
         measured = plain.measure(arguments.rounds)

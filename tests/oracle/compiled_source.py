@@ -13,17 +13,27 @@ from typing import Final
 from pinot_assets.local.jars import find_maven
 
 HOME: Final = "PINOT_ORACLE_HOME"
-_MODULE = "pinot-segment-local"
+SEGMENT_MODULE: Final = "pinot-segment-local"
+ARROW_MODULE: Final = "pinot-plugins/pinot-input-format/pinot-arrow"
 _GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath"
 
 
-def class_path(home: Path, scratch: Path) -> list[Path]:
-    """The classes of the segment library, and the jars that it needs; Maven's repository has them."""
+def class_path(home: Path, scratch: Path, module: str = SEGMENT_MODULE, scope: str = "runtime") -> list[Path]:
+    """The classes of a module, and the jars that it needs in a scope of Maven; Maven's repository has them.
+
+    :raises FileNotFoundError: the module was not compiled.
+    """
+    classes = home / module / "target" / "classes"
+    if not classes.is_dir():
+        raise FileNotFoundError(
+            f"{classes} does not exist: {HOME} names a source whose {module} was not compiled. "
+            f"Run `mvn install -pl {module} -am -DskipTests -Ppinot-fastdev` in it"
+        )
     out = scratch / "class-path"
-    command = [str(find_maven()), "--batch-mode", "--quiet", "--file", str(home / _MODULE / "pom.xml")]
-    command += [_GOAL, f"-Dmdep.outputFile={out}", "-DincludeScope=runtime"]
+    command = [str(find_maven()), "--batch-mode", "--quiet", "--file", str(home / module / "pom.xml")]
+    command += [_GOAL, f"-Dmdep.outputFile={out}", f"-DincludeScope={scope}"]
     subprocess.run(command, cwd=scratch, check=True)
-    return [home / _MODULE / "target" / "classes", *map(Path, out.read_text().strip().split(os.pathsep))]
+    return [classes, *map(Path, out.read_text().strip().split(os.pathsep))]
 
 
 def commit(home: Path) -> str:
