@@ -18,7 +18,7 @@ from fakes.realtime.kafka_table import Clicks, clicks_table
 from lanes import Lanes, is_lane, lane_of, precedence
 
 from pinot_assets.local.stack import Stack
-from pinot_assets.settings.local_stack import StackState, load_state
+from pinot_assets.settings.local_stack import StackState, default_cache, load_state
 
 
 def pytest_configure() -> None:
@@ -60,6 +60,19 @@ def logging_as_it_was() -> Iterator[None]:
     root.filters[:] = filters
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The tests use the user's jars, but start no process that makes an archive of Spark's classes."""
+    users, own = default_cache(), tmp_path_factory.mktemp("cache")
+    for name in ("jars", "pinot"):
+        (users / name).mkdir(parents=True, exist_ok=True)
+        (own / name).symlink_to(users / name)
+    (own / "spark-classes").touch()  # where the folder of the archives would be
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PINOT_ASSETS_CACHE", str(own))
+        yield
 
 
 @pytest.hookimpl(trylast=True)

@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, cast
 
@@ -28,6 +29,7 @@ import pyarrow as pa
 from pinot_assets.core.file_errors import one_line
 from pinot_assets.core.files import temporary_folder
 from pinot_assets.core.this_machine import (
+    convert_without_pandas,
     keep_freed_memory,
     limit_memory,
     take_memory_from_arrow,
@@ -137,13 +139,12 @@ def _heartbeat(build_spec: BuildSpec, task: FileTask) -> Heartbeat:
 
 def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, signs: Heartbeat) -> Receipt:
     started = time.monotonic()
-    spec = SegmentSpec.from_pinot(build_spec.schema, build_spec.table_config, write_for=build_spec.write_for)
+    spec, target = _table(pickle.dumps((build_spec.schema, build_spec.table_config, build_spec.write_for)))
     local = folder / "source"
     read, sha256 = fetch(build_spec, task.file.uri, local)
     signs.worked()
     check_not_torn(task.file.uri, read.size, build_spec.input_format)
     verdicts = _verdicts(build_spec, task, folder)
-    target = TargetSchema.of(spec)
     values = EmptyColumns(target.schema.names)
     tables = values.watched(rows_of(local, read, target, verdicts))
     segments = open_store(build_spec.segments_uri, build_spec.staging_props, build_spec.policy)
@@ -179,6 +180,17 @@ def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, s
         key = cut_key(task.file.uri, read, build_spec.attempt)
         _staging(build_spec).put_if_absent(key, cut_values.to_bytes())
     return _record(build_spec, receipt)
+
+
+@lru_cache(maxsize=1)
+def _table(pickled: bytes) -> tuple[SegmentSpec, TargetSchema]:
+    """Return a table's columns. A worker builds many files of one table, and gets a new build spec with each.
+
+    :param pickled: schema, table config, and the oldest server to write for.
+    """
+    schema, table_config, write_for = pickle.loads(pickled)
+    spec = SegmentSpec.from_pinot(schema, table_config, write_for=write_for)
+    return spec, TargetSchema.of(spec)
 
 
 def _filtered(build_spec: BuildSpec, verdicts: BadRowPolicy, rows: int) -> int:
@@ -400,6 +412,7 @@ def main(result: Path) -> None:
     """Build the file that standard input describes; write the pickled outcome to `result`."""
     order, task = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    convert_without_pandas()
     limit_memory(order.limits.worker_bytes)
     result.write_bytes(pickle.dumps(build_file(order, task)))
 

@@ -1,9 +1,8 @@
 """What some releases of Pinot lack or do in their own way, and what we do instead, all in this module.
 
 Other code asks the functions below; `pinot-assets doctor` prints the table. Sources:
-docs/design/lineage.md#what-later-releases-change and the threads that it names, and measurements with 0.11.0
-and 1.5.1. We assume that every release after 1.5.1 has what was merged after 1.5.1. If that is wrong, we
-expect a revert to be possible for too long, and Pinot's refusal of the revert shows it.
+docs/design/lineage.md#what-later-releases-change and the threads that it names, and measurements with 0.11.0,
+1.5.1 and a compiled 1.6. What was merged after 1.5.1 comes with 1.6: the branch of 1.5 has none of it.
 """
 
 from __future__ import annotations
@@ -39,8 +38,7 @@ _NEED_RELOAD: Final = Version("1.3")
 _HALF_UPLOADS: Final = Version("0.12")
 _SERVERS_NAMED: Final = Version("1.4")
 _HOLDERS: Final = Version("1.5")
-_NEW_SEGMENTS: Final = Version("1.6.dev0")
-_LATER: Final = Version("1.5.2.dev0")  # every release after 1.5.1
+_V1_6: Final = Version("1.6.dev0")  # the branch of 1.5 has none of what was merged after 1.5.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +122,7 @@ def tells_what_to_reload(version: str) -> bool:
 
 def honours_lineage_settings(version: str) -> bool:
     """Whether this Pinot uses the two lineage periods of a table config."""
-    return release(version) >= _LATER
+    return release(version) >= _V1_6
 
 
 def replaced_segments_kept_ms(version: str, table_json: JsonMapping) -> int:
@@ -256,52 +254,52 @@ TRAITS: Final = (
         "have another metadata.properties, a version 6 of raw forward indexes, dictionaries beside raw ones, "
         "and always their inverted indexes",
         "writeFor: auto makes such segments when no server of the table is older",
-        since=_NEW_SEGMENTS,
+        since=_V1_6,
     ),
     Trait(
         "indexes.null.backfill",
         "makes null of default values in segments that do not say that a column has none (isNonNull)",
         "segments written for 1.6 say it; files that were published before have to be built again",
-        since=_NEW_SEGMENTS,
+        since=_V1_6,
     ),
     Trait(
         "deleting segments of an open replacement",
         "does so: data may come back, a rollback become impossible",
         "sources are fixed at the start and read again right before the end; a rollback checks them first",
-        before=_LATER,
+        before=_V1_6,
     ),
     Trait(
         "deleting segments of an open replacement",
         f"refuses it ({EXCLUSIVE_DELETE}), and an end whose sources are missing",
         "our own deletes come after the revert, when nothing is locked; if others lock a name, the rest is "
         "deleted without it; the sources are read before the end",
-        since=_LATER,
+        since=_V1_6,
     ),
     Trait(
         "revert after a switch",
         "keeps what was replaced for 24 hours on REFRESH tables, elsewhere not at all; "
         "replacedSegmentsRetentionPeriod is not known",
         "sync and swap need REFRESH; a revert is offered for 20 hours",
-        before=_LATER,
+        before=_V1_6,
     ),
     Trait(
         "revert after a switch",
         "keeps what was replaced for replacedSegmentsRetentionPeriod (24 hours on REFRESH tables, "
         "4 hours elsewhere)",
         "a revert is offered for five sixths of that; 0d means that no revert is possible",
-        since=_LATER,
+        since=_V1_6,
     ),
     Trait(
         "open entries",
         "deletes their segments after 24 hours; lineageEntryCleanupRetentionPeriod is not known",
         "an entry is renewed after 20 hours, before anything is pushed or ended under it",
-        before=_LATER,
+        before=_V1_6,
     ),
     Trait(
         "open entries",
         "deletes their segments after lineageEntryCleanupRetentionPeriod (24 hours where it is not set)",
         "an entry is renewed after 20 hours, or after half of what is set if that is less",
-        since=_LATER,
+        since=_V1_6,
     ),
     Trait(
         "upload after a revert",

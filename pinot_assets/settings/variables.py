@@ -174,7 +174,7 @@ VARIABLES: Final = {
         Variable(
             "PINOT_ASSETS_CACHE",
             _FOLDER,
-            "The jars, and fetched releases of Pinot.",
+            "The jars, fetched releases of Pinot, the archive of Spark's classes.",
             "`pinot-assets` in the folder below",
         ),
         Variable("XDG_CACHE_HOME", _FOLDER, "The user's cache.", "~/.cache"),

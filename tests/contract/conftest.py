@@ -22,12 +22,11 @@ from _pytest.mark import ParameterSet
 from fakes.changed import changed
 from fakes.pinot.controller import ControllerCluster
 from fakes.pinot.direct import Inside
-from fakes.pinot.releases import PINOT_0_11, PINOT_1_5, PINOT_1_6, Dialect, dialect_of
+from fakes.pinot.releases import PINOT_0_11, PINOT_1_5, PINOT_1_6, Dialect, dialect_of, release_of_stack
 from fakes.pinot.staged import STAGED
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError
-from pinot_assets.local.pinot_build import jars_of, read_build
 from pinot_assets.local.stack import Stack
 from pinot_assets.pinot import (
     HttpPinotClient,
@@ -433,9 +432,9 @@ LOCKED = {"locked deletes": "after 1.5.1 no call deletes what a live lineage ent
 
 def pinot_home() -> tuple[Subject, ...]:
     """The Pinot that PINOT_HOME names, held to the ways of its own release; none where it names none."""
-    if (home := os.environ.get("PINOT_HOME")) is None:
+    if "PINOT_HOME" not in os.environ:
         return ()
-    dialect = dialect_of(read_build(jars_of(Path(home))).version.partition("-")[0])
+    dialect = dialect_of(release_of_stack())
     cannot = (
         WHOLE | (NO_BODY if dialect.empty_outputs_refused else {}) | (LOCKED if dialect.locks_deletes else {})
     )

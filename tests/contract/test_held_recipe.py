@@ -45,11 +45,10 @@ def test_what_pinot_stores_has_the_recipe_of_what_it_was_given(lab: ContractLab)
             if held != side.recipe and not forgets:
                 differ[kind.name] = spec_changes(held, side.recipe)
             lab.pinot.delete_table(table)
-            if lab.dialect.needs_dictionaries and kind.refused_after_1_5:
+            if kind.refused_by(lab.dialect.version):
                 differ[kind.name] = "taken"
         except PinotError as error:
-            says = kind.refused_after_1_5
-            if not (lab.dialect.needs_dictionaries and says and says in error.reason):
+            if not kind.refused_by(lab.dialect.version) or kind.refusal not in error.reason:
                 differ[kind.name] = error
         lab.pinot.delete_schema(table)
     assert differ == {}

@@ -177,6 +177,79 @@ def test_pinots_own_transforms_and_filter(build: Build, tmp_path: Path) -> None:
     assert isinstance(receipt, Receipt), receipt
     assert (receipt.rows, receipt.rows_read, receipt.rows_filtered) == (2, 3, 1)
     assert b"day 18262" in columns(tmp_path, receipt)
+    [name] = [column for column in receipt.facts[0].columns if column.name == "name"]
+    assert (name.low, name.high) == ("a", "day 18262")  # a value of the file stays
+
+
+def pinots(build_spec: BuildSpec, *transforms: tuple[str, str], dropped: str = "") -> BuildSpec:
+    """The order with `transformConfigs` and a `filterConfig`."""
+    made = [{"columnName": name, "transformFunction": function} for name, function in transforms]
+    ingestion: JsonObject = {"transformConfigs": made}
+    if dropped:
+        ingestion["filterConfig"] = {"filterFunction": dropped}
+    config = {**build_spec.table_config, "ingestionConfig": ingestion}
+    return replace(build_spec, table_config=config, query=Query.of("", {}, config))
+
+
+STEPS = (("at", "fromEpochDays(day)"), ("count", "toEpochHoursRounded(n, 5)"), ("price", "n"))
+STEPS_SCHEMA: JsonObject = {
+    **NAMES_SCHEMA,
+    "dimensionFieldSpecs": [*NAMES_SCHEMA["dimensionFieldSpecs"], {"name": "price", "dataType": "DOUBLE"}],
+}
+
+
+def test_arrow_makes_of_whole_numbers_what_spark_sql_makes(
+    build: Build, session: SparkSession, tmp_path: Path
+) -> None:
+    numbers = [None, 0, 1, -1, 20_000, -(2**31), 2**60, -(2**60)]
+    files = {
+        "all.avro": avro(
+            [{"name": f"x{n}", "day": 18_000, "n": n} for n in numbers],
+            {"name": "string", "day": "int", "n": ["null", "long"]},
+        ),
+        "some.avro": avro(
+            [
+                {"day": 18_000, "at": None if n is None else 1_577_836_800_000, "n": n, "count": n and n % 3}
+                for n in numbers
+            ],
+            {"day": "long", "n": ["null", "long"], "at": ["null", "long"], "count": ["null", "int"]},
+        ),
+        "none.avro": avro([], {"name": "string", "day": "int", "n": "int"}),
+    }
+    others = {
+        "text.avro": avro([{"day": 18_000, "n": "12"}], {"day": "int", "n": "string"}),
+        "overflow.avro": avro([{"day": 2**62, "n": 1}], {"day": "long", "n": "int"}),
+    }
+    orders = {}
+    for name, dropped in (("arrow", ""), ("sql", "day = 123456789")):
+        orders[name] = pinots(order(tmp_path / name, Query(), schema=STEPS_SCHEMA), *STEPS, dropped=dropped)
+        for file, content in {**files, **(others if name == "sql" else {})}.items():
+            (tmp_path / name / "in" / file).write_bytes(content)
+    sql = build(orders["sql"])
+    results: list[FileResult] = []
+
+    def no_session() -> SparkSession:
+        raise AssertionError("no SQL is needed")
+
+    arrow = SparkBuilder(no_session, lambda: session.sparkContext)
+    arrow.build(orders["arrow"], tasks_of(orders["arrow"]), results.append)
+    assert {result.uri.rpartition("/")[2] for result in results} == {*files}
+    for result in results:
+        other = sql[result.uri.rpartition("/")[2]]
+        assert isinstance(result, Receipt), result
+        assert isinstance(other, Receipt), other
+        assert (result.rows, result.rows_read, result.missing) == (other.rows, other.rows_read, other.missing)
+        assert result.facts == other.facts
+        if result.outputs:
+            assert columns(tmp_path / "arrow", result) == columns(tmp_path / "sql", other)
+    for file, content in others.items():
+        (tmp_path / "arrow" / "in" / file).write_bytes(content)
+    left = build(replace(orders["arrow"], session="cp8-abc"))
+    assert isinstance(left["text.avro"], Receipt), left["text.avro"]  # SQL casts the text
+    assert left["text.avro"].facts == getattr(sql["text.avro"], "facts", None)
+    for built in (left, sql):
+        code, why = failure(built["overflow.avro"])
+        assert (code, "overflow" in why.lower()) == ("SPARK", True), why
 
 
 def test_files_that_sparks_own_readers_would_leave_out_or_could_not_unpack(

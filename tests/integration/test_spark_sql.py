@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -25,7 +26,7 @@ from pinot_assets.ingest.contract import task_outputs
 from pinot_assets.ingest.contract.build_spec import BuildSpec, Query
 from pinot_assets.ingest.spark import expression, file_jobs, reader
 from pinot_assets.ingest.spark.builder import SparkBuilder
-from pinot_assets.ingest.spark.jvm import local_session
+from pinot_assets.ingest.spark.jvm import local_session, silent_on_pandas
 from pinot_assets.ingest.spark.reader import reading_session, size_for_spark
 from pinot_assets.ingest.task import build_file
 from pinot_assets.snapshot.receipt import Failure, Receipt
@@ -712,3 +713,16 @@ def test_the_users_own_session_keeps_its_settings(session: SparkSession) -> None
     whole = session.conf.get("spark.sql.files.maxPartitionBytes")
     assert whole is not None
     assert int(whole.rstrip("b")) < 1 << 40
+
+
+def test_sql_shares_the_python_daemon_of_tasks_without_sql(session: SparkSession) -> None:
+    """Spark starts another daemon, with workers of its own, for each different environment."""
+
+    def daemon(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"daemon": [os.getppid()]})
+
+    of_task = session.sparkContext.parallelize([0], 1).map(lambda _: os.getppid()).collect()
+    with silent_on_pandas():
+        of_sql = reading_session(session).range(0, 1, 1, 1).mapInArrow(daemon, "daemon long").collect()
+    assert [row.daemon for row in of_sql] == of_task

@@ -11,6 +11,7 @@ import yaml
 from oracle.case import CREATED, arrow_array
 
 from pinot_assets.core.json_object import JsonObject, JsonValue
+from pinot_assets.pinot.versions import release
 from pinot_assets.segment import Segment, SegmentSpec, build_segment
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion, model_input
 from pinot_assets.table_spec.changes.recipe import Recipe, recipe_from
@@ -79,7 +80,9 @@ class Kind:
 
     :ivar changes: `column: setting` of each change.
     :ivar before_1_1: the verdict where a server is older than 1.1.
-    :ivar refused_after_1_5: why Pinot after 1.5.1 refuses the table config of `after`; empty if it takes it.
+    :ivar stale: why servers' `isStale` says the opposite of the verdict; empty if it agrees.
+    :ivar refused_since: the first release that refuses the table config of `after`; "" if all take it.
+    :ivar refusal: what it says then.
     """
 
     name: str
@@ -88,14 +91,20 @@ class Kind:
     changes: frozenset[str]
     verdict: str
     before_1_1: str
-    refused_after_1_5: str
+    refused_since: str
+    refusal: str
     reloads: bool
+    stale: str
     disagrees: str
     by_rows: bool
     by_queries: bool
 
     def __str__(self) -> str:
         return self.name
+
+    def refused_by(self, version: str) -> bool:
+        """Whether a Pinot of that release takes no table with the config of `after`."""
+        return bool(self.refused_since) and release(version) >= release(self.refused_since)
 
 
 def _merged(one: JsonObject, other: JsonObject) -> JsonObject:
@@ -153,8 +162,10 @@ def _read() -> tuple[Kind, ...]:
             changes=frozenset(kind["changes"]),
             verdict=kind["verdict"],
             before_1_1=kind.get("before_1_1", kind["verdict"]),
-            refused_after_1_5=kind.get("refused_after_1_5", ""),
+            refused_since=kind.get("refused_since", ""),
+            refusal=kind.get("refusal", ""),
             reloads=kind["reloads"],
+            stale=kind.get("stale", ""),
             disagrees=kind.get("disagrees", ""),
             by_rows=kind.get("by_rows", False),
             by_queries=kind.get("by_queries", False),

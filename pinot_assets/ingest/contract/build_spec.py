@@ -12,6 +12,7 @@ from pinot_assets.core.stored_format import FIRST
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.ingest.contract.accepted_rows import MissingColumn
 from pinot_assets.segment.config.transforms import Translation, read_transforms
+from pinot_assets.segment.functions.pinot_functions import LongSteps
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.receipt import SourceFile
 
@@ -51,6 +52,13 @@ class Query:
     def drops_rows(self) -> bool:
         """Whether a filter may drop rows that are not bad."""
         return bool(self.where) or self.dropped is not None
+
+    @property
+    def long_steps(self) -> tuple[tuple[str, LongSteps], ...]:
+        """Return the columns that are filled, with their steps; none unless such steps are all there is."""
+        steps = [(column, made.long_steps) for column, made in self.derived if made.long_steps is not None]
+        rest = self.drops_rows or self.transforms or len(steps) < len(self.derived)
+        return () if rest else tuple(steps)
 
     @property
     def expressions(self) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The production builder: one Spark task per file, in the Python workers of Spark's executors.
 
-Workers read files through Arrow, in one job for all files; if the build spec has a query, Spark reads them
-itself (`file_jobs`).
+Workers read files through Arrow, in one job for all files; if the build spec has a query, Spark SQL gets
+their rows (`file_jobs`), unless Arrow can compute it (`arrow_steps`).
 
 The result of a task travels twice. An accumulator delivers it while the job still runs, so that ten thousand
 files show their progress; the job's own result delivers all of them at the end and is the one that counts.
@@ -27,16 +27,17 @@ from pyspark.sql import SparkSession
 
 from pinot_assets.core.text import plural
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
 from pinot_assets.ingest.contract.builder import ignore_rows
 from pinot_assets.ingest.contract.failures import Death, death_of
 from pinot_assets.ingest.contract.task_outputs import HeartbeatReader
+from pinot_assets.ingest.spark.arrow_steps import build_with_steps, computable
 from pinot_assets.ingest.spark.file_jobs import RestartedFiles, SparkFiles
 from pinot_assets.ingest.spark.java_errors import cause_of
 from pinot_assets.ingest.spark.running import running
 from pinot_assets.ingest.spark.tasks import Build, Finished, Results, build_in_worker
 from pinot_assets.ingest.task import build_alone, build_file
-from pinot_assets.snapshot.receipt import FileResult
+from pinot_assets.snapshot.receipt import Failure, FileResult, Receipt
 from pinot_assets.source.factory import open_store
 
 _JOBS: Final = 3
@@ -173,9 +174,8 @@ class SparkBuilder:
             files = RestartedFiles(
                 lambda: _answered(build_spec, lambda: SparkFiles(self._session(), build_spec, query)),
                 build_spec,
-                tasks,
             )
-            started, moved = files.results(), files.moved
+            started, moved = self._with_query(build_spec, query, files, tasks), files.moved
         staging = open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy)
         watch = HeartbeatReader(staging, build_spec.attempt, moved)
         done: set[int] = set()
@@ -187,6 +187,23 @@ class SparkBuilder:
                 elif result.ordinal not in done:
                     done.add(result.ordinal)
                     on_done(result)
+
+    def _with_query(
+        self, build_spec: BuildSpec, query: Query, files: RestartedFiles, tasks: Sequence[FileTask]
+    ) -> Results:
+        """Build files with a query: what Arrow cannot compute is left to Spark SQL."""
+        left = {task.ordinal: task for task in tasks}
+        if small := computable(build_spec, query, tasks):
+            context = _answered(build_spec, self._context)
+            # A worker's death ends this job; `files` then says of which file, as for every query.
+            with suppress(JobDied), closing(run_job(context, build_spec, small, build_with_steps)) as results:
+                for result in results:
+                    if isinstance(result, Receipt):
+                        left.pop(result.ordinal, None)
+                    if not isinstance(result, Failure):
+                        yield result
+        if left:
+            yield from files.results([*left.values()])
 
     def everywhere(self, look: Callable[[], T]) -> list[T]:
         """Run `look` in one task for each core that the executors have now; return the results.

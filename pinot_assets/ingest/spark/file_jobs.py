@@ -162,7 +162,9 @@ class SparkFiles:
             check_readers(self._session, build_spec)
         check_expressions(self._session, query, build_spec.table)
         self._columns = columns_read(self._session, query, self._target)
-        self._used = None if reads_all_columns(self._session, query) else frozenset(self._columns)
+        # A column of `transformConfigs` keeps the values that a file has for it, so it is read as well.
+        used = frozenset((*self._columns, *dict(query.derived)))
+        self._used = None if reads_all_columns(self._session, query) else used
         self._texts = untouched_json(self._session, query, self._target)
         self._shared: SharedJobs | None = None
         # `_metadata` has other values for each file, and `struct(*)` would read the column with the mark.
@@ -244,7 +246,8 @@ class SparkFiles:
             return failure_of(self._build_spec, task, error)  # fails this file only
 
     def _open_by_spark(self, task: FileTask) -> OpenedFile | Failure:
-        look = partial(look_at_file, self._build_spec, frozenset(self._columns))
+        read = frozenset((*self._columns, *dict(self._query.derived)))
+        look = partial(look_at_file, self._build_spec, read)
         version = self._in_task(look, task)
         if isinstance(version, Failure):
             return version
@@ -350,23 +353,21 @@ _OF_MEMORY: Final = (52, 137, -9)
 class RestartedFiles:
     """Builds files by jobs, and starts Spark again when it ended.
 
-    :param start: returns the `SparkFiles` of a running Spark, and starts a Spark if there is none.
-    :raises BuildError: see `SparkFiles`.
+    :param start: returns the `SparkFiles` of a running Spark, and starts a Spark if there is none; called
+        when the first results are asked for.
     """
 
-    def __init__(
-        self, start: Callable[[], SparkFiles], build_spec: BuildSpec, tasks: Sequence[FileTask]
-    ) -> None:
-        self._start, self._build_spec, self._tasks = start, build_spec, tasks
-        self._files: SparkFiles | None = start()
+    def __init__(self, start: Callable[[], SparkFiles], build_spec: BuildSpec) -> None:
+        self._start, self._build_spec = start, build_spec
+        self._files: SparkFiles | None = None
         self._has_shared = False
 
-    def results(self) -> Results:
+    def results(self, tasks: Sequence[FileTask]) -> Results:
         """Yield each file's result when it is done, None after every wait. An early exit cancels the jobs.
 
-        :raises BuildError: Spark does not start again, or ends whatever it builds.
+        :raises BuildError: see `SparkFiles`; or Spark does not start again, or ends whatever it builds.
         """
-        yield from in_spite_of_ends(self._run, self._build_spec, self._tasks)
+        yield from in_spite_of_ends(self._run, self._build_spec, tasks)
 
     def moved(self) -> bool:
         """Whether Spark made progress since the last call, by its own counters (no Python task needed)."""

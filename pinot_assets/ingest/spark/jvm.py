@@ -42,8 +42,9 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from pinot_assets.core.files import locked_folder
-from pinot_assets.core.this_machine import deaf_shell, find_java
+from pinot_assets.core.this_machine import Java, deaf_shell, find_java
 from pinot_assets.errors import BuildError
+from pinot_assets.ingest.spark.class_archive import ClassArchive
 from pinot_assets.ingest.spark.java_errors import cause_of
 
 # The shell gives the JVM twenty seconds. Before the kill it checks that the process id still belongs to a JVM
@@ -246,7 +247,7 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 
 def local_session(app_name: str, cores: int, log: Path | None = None) -> SparkSession:
     """Return the session of this process, on the context that is there, or else on a `local_context`."""
-    with _own_jvm(app_name, cores, log) as settings:
+    with own_jvm(app_name, cores, log) as settings:
         return SparkSession.builder.config(map={**settings}).getOrCreate()
 
 
@@ -260,23 +261,49 @@ def local_context(app_name: str, cores: int, log: Path | None = None) -> SparkCo
     :raises LocalStackError: there is no Java, or it is too old.
     :raises BuildError: Spark does not start.
     """
-    with _own_jvm(app_name, cores, log) as settings:
+    with own_jvm(app_name, cores, log) as settings:
         return SparkContext.getOrCreate(SparkConf().setAll([*settings.items()]))
 
 
 @contextmanager
-def _own_jvm(app_name: str, cores: int, log: Path | None) -> Iterator[dict[str, str]]:
-    """Start a JVM that ends soon after this process, with its folder; yield the settings of its Spark."""
-    find_java()  # without Java, Spark's own script would only say that its gateway exited
+def own_jvm(app_name: str, cores: int, log: Path | None, more: str | None = None) -> Iterator[dict[str, str]]:
+    """Start a JVM that ends soon after this process, with its folder; yield the settings of its Spark.
+
+    :param more: options for the JVM; None for those with which it maps the archive of Spark's classes.
+    """
+    java = find_java()  # without Java, Spark's own script would only say that its gateway exited
     home = spark_home()
     if forget_what_is_gone():
         clear_of_jvm(home)
     settings = _settings(app_name, cores, home)
     with told_if_not_started(log), silent_on_pandas(), usual_signals(), temporary_files_in(home):
-        start_jvm(settings, log)
+        if more is not None:
+            start_jvm(_with_options(settings, more), log)
+        elif SparkContext._gateway is None:
+            _start_with_archive(settings, log, java)
         if (jvm := getattr(SparkContext._gateway, "proc", None)) is not None:
             remember_jvm(home, jvm.pid)
         yield settings
+
+
+def _start_with_archive(settings: Mapping[str, str], log: Path | None, java: Java) -> None:
+    """Start a JVM that maps the archive of Spark's classes, if there is one; if that fails, one without it.
+
+    Options of the user may contradict that of the archive: Java 25 takes no AOT cache beside it.
+    """
+    archive = ClassArchive.of(java, f"{_JAVA_OPTIONS} {settings['spark.driver.memory']}")
+    if archive is None or not (options := archive.options()):
+        start_jvm(settings, log)
+        return
+    try:
+        start_jvm(_with_options(settings, options), log)
+    except PySparkException:
+        start_jvm(settings, log)
+        archive.turn_off()
+
+
+def _with_options(settings: Mapping[str, str], more: str) -> dict[str, str]:
+    return {**settings, _OPTIONS: f"{settings[_OPTIONS]} {more}"}
 
 
 @contextmanager
@@ -333,6 +360,10 @@ def _where(log: Path | None) -> str:
     return "above, on standard error" if log is None else f"in {log}"
 
 
+_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_JAVA_OPTIONS: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+
+
 def _settings(app_name: str, cores: int, home: Path) -> dict[str, str]:
     # Spark reads these three from the environment alone, when its JVM starts.
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -348,9 +379,7 @@ def _settings(app_name: str, cores: int, home: Path) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "512m",  # the Python workers hold the rows, not the JVM
-        "spark.driver.extraJavaOptions": (
-            f"-Dlog4j2.configurationFile={log4j.as_uri()} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-        ),
+        _OPTIONS: f"-Dlog4j2.configurationFile={log4j.as_uri()} {_JAVA_OPTIONS}",
         # A worker must not import a copy of resources/ or sensors/ from the working folder.
         "spark.executorEnv.PYTHONSAFEPATH": "1",
         "spark.python.daemon.module": "pinot_assets.build.worker_daemon",

@@ -101,13 +101,21 @@ def look_at_columns(build_spec: BuildSpec, used: frozenset[str] | None, task: Fi
     def look(local: Path) -> None:
         nonlocal schema
         if (plain := plain_file(local, build_spec.input_format, build_spec.limits)) is not None:
-            schema = _columns(plain, build_spec.input_format, used, build_spec.limits)
+            schema = columns_for_sql(plain, build_spec.input_format, used, build_spec.limits)
 
     version = inspected(build_spec, task, look)
     return version if isinstance(version, Failure) else (version, schema)
 
 
-def _columns(plain: Path, input_format: str, used: frozenset[str] | None, limits: FileLimits) -> pa.Schema:
+def columns_for_sql(
+    plain: Path, input_format: str, used: frozenset[str] | None, limits: FileLimits
+) -> pa.Schema:
+    """Return the columns to read, in the types in which Spark SQL takes them.
+
+    :param plain: a file that is not compressed.
+    :param used: the columns that the table and its expressions read; None for all.
+    :raises Unreadable: a column that is read is there twice, or Spark SQL has no type for it.
+    """
     stored = stored_columns(plain, input_format, limits)
     if again := twice(name for name in stored.names if used is None or name in used):
         raise Unreadable(f"the file has two columns {', '.join(again)}")
@@ -189,8 +197,16 @@ def read_through(build_spec: BuildSpec, schema: pa.Schema, local: Path) -> None:
 
 def _rows(local: Path, build_spec: BuildSpec, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     plain = plain_file(local, build_spec.input_format, build_spec.limits)
-    if plain is None or not schema.names:
-        return
+    if plain is not None and schema.names:
+        yield from rows_for_sql(plain, build_spec, schema)
+
+
+def rows_for_sql(plain: Path, build_spec: BuildSpec, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield all rows of a file that is not compressed.
+
+    :param schema: the result of `columns_for_sql`.
+    :raises FileRejected: it is damaged, or a value does not fit its type.
+    """
     for table in stored_rows(plain, build_spec.input_format, schema.names, build_spec.limits):
         columns = [_as_spark_takes_it(table, field) for field in schema]
         taken = pa.table(columns, schema=schema)

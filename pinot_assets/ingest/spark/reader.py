@@ -44,6 +44,8 @@ SETTINGS: Final = {
     "spark.sql.csv.parser.columnPruning.enabled": "false",  # checks each row by all of its cells
     "spark.sql.execution.arrow.maxBytesPerBatch": str(32 << 20),  # in the JVM's memory; Spark 4
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    # As for tasks without SQL. If it were on, SQL would have a Python daemon and workers of its own.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.maxPartitionBytes": str(_WHOLE_FILE),

@@ -307,7 +307,18 @@ def _good(table: pa.Table, target: TargetSchema, verdicts: BadRowPolicy) -> pa.T
             [BadRow(n, "", "", f"cannot be split into columns: {shown(t)}", Unreadable, t) for n, t in pairs]
         )
         table, numbers = table.filter(pa.array(~corrupt)), numbers[~corrupt]
-    return _filled(conform(table, _with_made(table, target), numbers.tolist(), verdicts), target)
+    return conformed(table, numbers.tolist(), target, verdicts)
+
+
+def conformed(
+    table: pa.Table, numbers: Sequence[int], target: TargetSchema, verdicts: BadRowPolicy
+) -> pa.Table:
+    """Return the good rows in the table's own types, with the made value wherever the file's value is null.
+
+    :param table: columns of the file, and made ones whose names begin with `MADE`.
+    :param numbers: of the rows in the file, from 1.
+    """
+    return _filled(conform(table, _with_made(table, target), numbers, verdicts), target)
 
 
 def _with_made(table: pa.Table, target: TargetSchema) -> TargetSchema:

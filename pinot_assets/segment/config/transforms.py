@@ -24,7 +24,7 @@ from pinot_assets.core.text import plural
 from pinot_assets.expressions.spark import check_spark_expression
 from pinot_assets.expressions.syntax import ExpressionRefused
 from pinot_assets.segment.column.unsupported import Feature, Findings
-from pinot_assets.segment.functions.pinot_functions import FUNCTIONS, Argument
+from pinot_assets.segment.functions.pinot_functions import FUNCTIONS, Argument, LongSteps
 
 _TOKEN: Final = re.compile(
     r"""\s*(?:
@@ -71,12 +71,14 @@ class Translation:
     :ivar columns: columns that it reads.
     :ivar texts: those of them that it uses as text.
     :ivar is_boolean: whether it is a condition.
+    :ivar long_steps: the same as `sql`, if it is a column or LONG arithmetic on one.
     """
 
     sql: str
     columns: frozenset[str]
     texts: frozenset[str]
     is_boolean: bool
+    long_steps: LongSteps | None = None
 
 
 def translate(function: str) -> Translation:
@@ -94,7 +96,7 @@ def translate(function: str) -> Translation:
     except RecursionError:
         raise NotTranslated("too many parentheses in each other") from None
     columns, texts = frozenset(parser.columns), frozenset(parser.texts)
-    return Translation(argument.sql, columns, texts, argument.kind == "BOOLEAN")
+    return Translation(argument.sql, columns, texts, argument.kind == "BOOLEAN", argument.long_steps)
 
 
 def spark_name(column: str) -> str:
@@ -186,7 +188,7 @@ class _Parser:
 
     def _column(self, name: str) -> Argument:
         self.columns.add(name)
-        return Argument(spark_name(name), "COLUMN", column=name)
+        return Argument(spark_name(name), "COLUMN", column=name, long_steps=LongSteps(name))
 
     def _call(self, name: str, arguments: list[Argument]) -> Argument:
         if name in _LOGICAL:
@@ -252,7 +254,7 @@ def _number(text: str) -> Argument:
     if re.fullmatch(r"-?[0-9]+", text):
         if not -(2**63) < int(text) < 2**63:
             raise NotTranslated(f"{text}, which is no LONG")
-        return Argument(f"{text}L", "LONG")
+        return Argument(f"{text}L", "LONG", number=int(text))
     return Argument(f"{text}D", "DOUBLE")
 
 

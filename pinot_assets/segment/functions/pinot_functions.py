@@ -8,13 +8,26 @@ case, without underscores.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from pinot_assets.segment.functions.time_format import PATTERNS
 
 ArgumentKind = Literal["LONG", "DOUBLE", "STRING", "BOOLEAN", "COLUMN"]
+Sign = Literal["*", "DIV"]
+
+
+@dataclass(frozen=True, slots=True)
+class LongSteps:
+    """Steps of LONG arithmetic on one column, which need no Spark SQL: most time columns are made so.
+
+    :ivar column: the column, cast to LONG.
+    :ivar steps: one after the other: times a number, or divided by one and rounded towards zero.
+    """
+
+    column: str
+    steps: tuple[tuple[Sign, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +36,17 @@ class Argument:
 
     :ivar kind: its type; COLUMN if it is a column, whose type depends on the file.
     :ivar value: the text of a text literal.
+    :ivar number: the number of a LONG literal.
     :ivar column: the column's name, if it is a column.
+    :ivar long_steps: the same as `sql`, if it is a column or LONG arithmetic on one.
     """
 
     sql: str
     kind: ArgumentKind
     value: str | None = None
+    number: int | None = None
     column: str | None = None
+    long_steps: LongSteps | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +73,27 @@ def _function(result: ArgumentKind, template: str, kind: ArgumentKind, count: in
     def call(arguments: list[Argument]) -> Argument:
         return Argument(template.format(*[_cast(argument, kind) for argument in arguments]), result)
 
+    return Function((kind,) * count, call)
+
+
+def _of_steps(steps: Sequence[tuple[Sign, int | None]], count: int) -> Function:
+    """Return a function of LONG arithmetic; a step without a number takes the second argument."""
+
+    def call(arguments: list[Argument]) -> Argument:
+        casts = [_cast(argument, "LONG") for argument in arguments]
+        sql = casts[0]
+        for sign, number in steps:
+            sql = f"({sql} {sign} {casts[1] if number is None else f'{number}L'})"
+        numbers = [arguments[1].number if number is None else number for _, number in steps]
+        known = [
+            (sign, number) for (sign, _), number in zip(steps, numbers, strict=True) if number and number > 0
+        ]
+        before = arguments[0].long_steps
+        if before is None or len(known) < len(steps):
+            return Argument(sql, "LONG")
+        return Argument(sql, "LONG", long_steps=LongSteps(before.column, (*before.steps, *known)))
+
+    kind: ArgumentKind = "LONG"
     return Function((kind,) * count, call)
 
 
@@ -117,12 +155,13 @@ _OF_TEXTS: Final[Mapping[tuple[str, int], tuple[ArgumentKind, str]]] = {
     ("startswith", 2): ("BOOLEAN", "startswith({0}, {1})"),
     ("endswith", 2): ("BOOLEAN", "endswith({0}, {1})"),
 }
-_OF_UNITS: Final = {
-    ("toepoch{unit}", 1): "({{0}} DIV {ms}L)",
-    ("toepoch{unit}rounded", 2): "((({{0}} DIV {ms}L) DIV {{1}}) * {{1}})",
-    ("toepoch{unit}bucket", 2): "(({{0}} DIV {ms}L) DIV {{1}})",
-    ("fromepoch{unit}", 1): "({{0}} * {ms}L)",
-    ("fromepoch{unit}bucket", 2): "(({{0}} * {{1}}) * {ms}L)",
+_MS: Final = 0  # in `_OF_UNITS`: the milliseconds of the unit
+_OF_UNITS: Final[Mapping[tuple[str, int], tuple[tuple[Sign, int | None], ...]]] = {
+    ("toepoch{unit}", 1): (("DIV", _MS),),
+    ("toepoch{unit}rounded", 2): (("DIV", _MS), ("DIV", None), ("*", None)),
+    ("toepoch{unit}bucket", 2): (("DIV", _MS), ("DIV", None)),
+    ("fromepoch{unit}", 1): (("*", _MS),),
+    ("fromepoch{unit}bucket", 2): (("*", None), ("*", _MS)),
 }
 _UNITS: Final = {"seconds": 1000, "minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
 _MOMENTS: Final = {
@@ -149,8 +188,10 @@ _MOMENTS: Final = {
 
 FUNCTIONS: Final[Mapping[tuple[str, int], Function]] = {
     **{
-        (name.format(unit=unit), count): _function("LONG", template.format(ms=ms), "LONG", count)
-        for (name, count), template in _OF_UNITS.items()
+        (name.format(unit=unit), count): _of_steps(
+            [(sign, ms if number == _MS else number) for sign, number in steps], count
+        )
+        for (name, count), steps in _OF_UNITS.items()
         for unit, ms in _UNITS.items()
     },
     **{
@@ -167,7 +208,7 @@ FUNCTIONS: Final[Mapping[tuple[str, int], Function]] = {
         (name, 2): _function(result, template, "DOUBLE", 2)
         for name, (result, template) in _OF_TWO_NUMBERS.items()
     },
-    ("round", 2): _function("LONG", "(({0} DIV {1}) * {1})", "LONG", 2),
+    ("round", 2): _of_steps((("DIV", None), ("*", None)), 2),
     ("fromdatetime", 2): Function(("STRING", "STRING"), _from_date_time),
     ("todatetime", 2): Function(("LONG", "STRING"), _to_date_time),
     ("isnull", 1): _function("BOOLEAN", "({0} IS NULL)", "COLUMN", 1),

@@ -82,12 +82,11 @@ def _decoded(column: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
 
 def _codes(chunks: list[pa.DictionaryArray]) -> Codes:
     """Return the indices of all chunks, `NULL` where null."""
-    return np.concatenate(
-        [
-            pc.fill_null(chunk.indices.cast(pa.int32()), NULL).to_numpy(zero_copy_only=False)
-            for chunk in chunks
-        ]
-    ).astype(np.int32, copy=False)
+    indices = [
+        pc.fill_null(chunk.indices.cast(pa.int32()), NULL) if chunk.indices.null_count else chunk.indices
+        for chunk in chunks
+    ]
+    return np.concatenate([one.to_numpy() for one in indices]).astype(np.int32, copy=False)
 
 
 def binary_buffers(texts: pa.LargeBinaryArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:

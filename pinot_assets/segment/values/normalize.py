@@ -37,6 +37,7 @@ from pinot_assets.segment.values.distinct import (
     NULL,
     Codes,
     Lengths,
+    binary_buffers,
     distinct,
     elements,
     filled_rows,
@@ -231,7 +232,7 @@ def _sanitised(column: Column, values: Values) -> Values:
     if strategy is TooLong.NO_ACTION and not is_string:
         return values
     suspect = np.zeros(len(values), dtype=bool)
-    if column.data_type.is_text:
+    if column.data_type.is_text and not binary_buffers(values)[1].all():  # there is a NUL somewhere
         suspect |= pc.find_substring(values, b"\0").to_numpy(zero_copy_only=False) >= 0
     if strategy is not TooLong.NO_ACTION:
         suspect |= pc.binary_length(values).to_numpy(zero_copy_only=False) > column.max_length

@@ -30,6 +30,11 @@ Places = npt.NDArray[np.int64]
 _Keys = npt.NDArray[np.uint64]
 _BITS = 64
 _BYTES = 8
+_MASKS = np.array([~(2 ** (_BITS - 8 * n) - 1) & (2**_BITS - 1) for n in range(_BYTES + 1)], np.uint64)
+"""By number of bytes, the bits of as many leading bytes."""
+_FEW_TEXTS = 2000
+"""To compare fewer texts than these takes less time than to make their keys."""
+_TRUE = np.ones(1, dtype=np.bool_)
 
 
 def order_of_numbers(values: Numbers) -> Places:
@@ -42,8 +47,9 @@ def order_of_numbers(values: Numbers) -> Places:
 
 def order_of_texts(texts: pa.LargeBinaryArray) -> Places:
     """Return the positions of byte strings in ascending order."""
-    if len(texts) < 2:
-        return np.arange(len(texts))
+    if len(texts) < _FEW_TEXTS:
+        compared: Places = pc.array_sort_indices(texts).to_numpy().astype(np.int64)
+        return compared
     keys = _leading(texts)
     order = _order(keys)
     return _settled(order, keys[order], lambda some: pc.array_sort_indices(texts.take(some)).to_numpy())
@@ -71,8 +77,7 @@ def _leading(texts: pa.LargeBinaryArray) -> _Keys:
     # A view without a copy: eight bytes from every position, one byte apart.
     windows: npt.NDArray[np.uint64] = np.ndarray(len(data) + 1, ">u8", padded, strides=(1,))
     kept = np.minimum(np.diff(ends) - common, _BYTES).astype(np.uint64)
-    masks = np.array([~(2 ** (_BITS - 8 * n) - 1) & (2**_BITS - 1) for n in range(_BYTES + 1)], np.uint64)
-    keys: _Keys = windows[ends[:-1] + common].astype(np.uint64) & masks[kept]
+    keys: _Keys = windows[ends[:-1] + common].astype(np.uint64) & _MASKS[kept]
     keys -= keys.min()
     return keys
 
@@ -96,10 +101,11 @@ def _settled(order: Places, keys: _Keys, sort: Callable[[Places], Places]) -> Pl
         keys have the order of the values, so no value leaves its group.
     """
     same = keys[1:] == keys[:-1]
+    if not same.any():
+        return order
     alike = np.flatnonzero(np.append(same, False) | np.append(False, same))
-    if len(alike):
-        some = order[alike]
-        order[alike] = some[sort(some)]
+    some = order[alike]
+    order[alike] = some[sort(some)]
     return order
 
 
@@ -182,11 +188,11 @@ def _rank_texts(texts: pa.LargeBinaryArray, codes: Codes) -> OrderedValues:
 def _ordered_numbers(values: Numbers) -> tuple[Numbers, Codes]:
     """Return the distinct numbers in order, and each value's rank."""
     if np.greater_equal(values[1:], values[:-1]).all():  # times and ids are often in order already
-        first = np.append(True, values[1:] != values[:-1])
+        first = _led(values[1:] != values[:-1])
         return values if first.all() else values[first], _counted(first)
     order = order_of_numbers(values)
     ordered = values[order]
-    first = np.append(True, ordered[1:] != ordered[:-1])
+    first = _led(ordered[1:] != ordered[:-1])
     return ordered if first.all() else ordered[first], _ranks(order, first)
 
 
@@ -194,8 +200,13 @@ def _ordered(values: pa.LargeBinaryArray, keys: pa.LargeBinaryArray) -> tuple[pa
     """Return the distinct values in the order of their keys, and each value's rank."""
     order = order_of_texts(keys)
     ordered = values.take(order)
-    first = np.append(True, pc.not_equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False))
+    first = _led(pc.not_equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False))
     return ordered if first.all() else ordered.filter(pa.array(first)), _ranks(order, first)
+
+
+def _led(differs: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return which values differ from the one before; the first one counts as different."""
+    return np.concatenate((_TRUE, differs))
 
 
 def _ranks(order: Places, first: npt.NDArray[np.bool_]) -> Codes:

@@ -74,6 +74,7 @@ def segment_metadata(
 
 
 _COLUMN: Final = re.compile(r"column\.(.+)\.(dataType|minValue|maxValue)")
+_ENDS: Final = (".dataType", ".minValue", ".maxValue")
 _ESCAPED: Final = re.compile(r"\\(?:u([0-9A-F]{4})|(.))")
 _NAMED: Final = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
 _LONGEST: Final = 64
@@ -93,7 +94,7 @@ def read_facts(properties: bytes) -> SegmentFacts:
         value = value[1:]
         if key == "segment.total.docs":
             rows = int(value)
-        elif (match := _COLUMN.fullmatch(_plain(key))) is not None:
+        elif key.endswith(_ENDS) and (match := _COLUMN.fullmatch(_plain(key))) is not None:
             columns.setdefault(match[1], {})[match[2]] = _plain(value)
     if rows is None or any("dataType" not in said for said in columns.values()):
         raise ValueError("metadata.properties does not say what the segment holds")

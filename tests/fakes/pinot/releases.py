@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from pinot_assets.local.pinot_build import jars_of, read_build
 from pinot_assets.pinot.versions import honours_lineage_settings, release
 
 
@@ -74,6 +77,12 @@ PINOT_1_5 = Dialect(
 PINOT_1_6 = replace(
     PINOT_1_5, version="1.6.0", append_keeps_hours=4, locks_deletes=True, needs_dictionaries=True
 )
+
+
+def release_of_stack() -> str:
+    """The release that the local stack of the tests starts: the one of PINOT_HOME, or Maven's."""
+    home = os.environ.get("PINOT_HOME")
+    return PINOT_0_11.version if home is None else read_build(jars_of(Path(home))).version.partition("-")[0]
 
 
 def dialect_of(version: str) -> Dialect:

@@ -67,6 +67,20 @@ def files_in(folder: Path) -> list[str]:
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
 
 
+def test_a_worker_builds_files_of_several_tables_one_after_the_other(
+    build_spec: BuildSpec, one_task: FileTask
+) -> None:
+    schema: JsonObject = json.loads(json.dumps(build_spec.schema))
+    schema["dimensionFieldSpecs"].append({"name": "more", "dataType": "LONG"})
+    more = replace(build_spec, schema=schema, attempt=2)
+    first, other, again = (
+        {column.name for column in done(spec, one_task).facts[0].columns}
+        for spec in (build_spec, more, replace(build_spec, attempt=3))
+    )
+    assert other - first == {"more"}
+    assert again == first
+
+
 def test_a_worker_opens_no_file_that_the_policy_says_is_no_data(
     tmp_path: Path, build_spec: BuildSpec, one_task: FileTask
 ) -> None:

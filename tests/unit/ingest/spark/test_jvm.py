@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
+from pinot_assets.core.this_machine import Java
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest.spark import jvm
+from pinot_assets.ingest.spark.class_archive import ClassArchive
 from pinot_assets.ingest.spark.environment import environment_context, environment_session
 from pinot_assets.ingest.spark.java_errors import cause_of
 
@@ -21,9 +25,15 @@ def refused(monkeypatch: pytest.MonkeyPatch, home: Path, code: str, said: str = 
                 file.write(said)
         raise PySparkRuntimeError(errorClass=code, messageParameters={})
 
-    monkeypatch.setattr(jvm, "find_java", lambda: None)
+    replace_start(monkeypatch, home, start)
+
+
+def replace_start(monkeypatch: pytest.MonkeyPatch, home: Path, start: Callable[..., None]) -> None:
+    """Let `start` stand in for the start of a JVM, on a machine that has one Java and runs no JVM yet."""
+    monkeypatch.setattr(jvm, "find_java", lambda: Java(Path(sys.executable), 17))
     monkeypatch.setattr(jvm, "spark_home", lambda: home)
     monkeypatch.setattr(jvm, "start_jvm", start)
+    monkeypatch.setattr(SparkContext, "_gateway", None)
 
 
 def test_a_jvm_that_ends_at_once_is_one_error_that_says_what_to_look_at(
@@ -87,3 +97,52 @@ def test_the_error_that_the_jvm_wrote_into_its_log_is_the_reason(
         jvm.local_context("test", 1, log)
     assert "answered: org.apache.spark.SparkException: Master must either be yarn" in str(raised.value.why)
     assert str(raised.value.hint).startswith("check PINOT_ASSETS_SPARK_MASTER, and whether")
+
+
+@pytest.mark.parametrize("mapped", ["mapped", ""])
+def test_a_jvm_that_does_not_start_with_the_archive_starts_without_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mapped: str
+) -> None:
+    """Later starts do not try again; one that fails without the archive as well says nothing about it."""
+    archive = archive_of_this_machine(monkeypatch, tmp_path)
+    starts: list[bool] = []
+
+    def start(settings: Mapping[str, str], log: Path | None) -> None:
+        starts.append("-XX:SharedArchiveFile=" in settings["spark.driver.extraJavaOptions"])
+        if starts[-1] or not mapped:
+            raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+
+    replace_start(monkeypatch, tmp_path, start)
+    for _ in range(2):
+        if mapped:
+            with jvm.own_jvm("test", 1, None):
+                pass
+        else:
+            with pytest.raises(BuildError, match="Spark's JVM did not start"), jvm.own_jvm("test", 1, None):
+                pass
+    assert starts == ([True, False, False] if mapped else [True, False] * 2)
+    assert (archive.options() == "") is bool(mapped)
+
+
+def test_a_jvm_that_runs_already_is_no_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    archive = archive_of_this_machine(monkeypatch, tmp_path)
+    (file,) = archive.folder.glob("*.jsa")
+    file.unlink()
+    replace_start(monkeypatch, tmp_path, lambda settings, log: None)
+    with jvm.own_jvm("test", 1, None):
+        pass
+    counted = {path: path.stat().st_size for path in archive.folder.iterdir()}
+    monkeypatch.setattr(SparkContext, "_gateway", object())
+    with jvm.own_jvm("test", 1, None):
+        pass
+    assert list(counted.values()) == [1]
+    assert {path: path.stat().st_size for path in archive.folder.iterdir()} == counted
+
+
+def archive_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ClassArchive:
+    """The archive that a start of `replace_start` maps, in a cache of its own."""
+    monkeypatch.setenv("PINOT_ASSETS_CACHE", str(tmp_path / "cache"))
+    archive = ClassArchive.of(Java(Path(sys.executable), 17), f"{jvm._JAVA_OPTIONS} 512m")
+    assert archive is not None
+    (archive.folder / f"{archive.key}.3.jsa").write_bytes(b"jsa")
+    return archive

@@ -54,8 +54,8 @@ class Files:
 def built_by(*sparks: Files) -> list[int]:
     """Ordinals of the files with a result, where these Sparks start one after the other."""
     starts = iter(sparks)
-    files = RestartedFiles(lambda: cast(SparkFiles, next(starts)), make_order_of_none(), TASKS)
-    return sorted({result.ordinal for result in files.results() if result is not None})
+    files = RestartedFiles(lambda: cast(SparkFiles, next(starts)), make_order_of_none())
+    return sorted({result.ordinal for result in files.results(TASKS) if result is not None})
 
 
 def make_order_of_none() -> BuildSpec:

@@ -16,7 +16,7 @@ from pinot_assets.segment.values.distinct import is_sorted
 
 
 @pytest.mark.parametrize("bits", range(1, 32))
-@pytest.mark.parametrize("count", [1, 7, 8, 9, 64, 101])
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 64, 101, 1999, 2000, 2003])
 def test_fixed_bit_packs_most_significant_bit_first(bits: int, count: int) -> None:
     ids = np.random.default_rng(bits).integers(0, 2**bits, count).astype(np.int32)
     text = "".join(f"{value:0{bits}b}" for value in ids)

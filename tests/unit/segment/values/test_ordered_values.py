@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from pinot_assets.segment.values import ordered_values
 from pinot_assets.segment.values.ordered_values import order_of_numbers, order_of_texts
 
 _KINDS = ["i4", "i8", "f4", "f8"]
@@ -50,18 +51,23 @@ def test_the_least_and_the_greatest_integer() -> None:
     assert order_of_numbers(np.array([limits.max, 0, limits.min, -1])).tolist() == [2, 3, 1, 0]
 
 
+@pytest.mark.parametrize("few", [2, 2000], ids=["by keys", "compared"])
 @given(
     st.binary(max_size=12),
     st.lists(st.one_of(st.binary(max_size=20), st.text("ab\0", max_size=12).map(str.encode)), max_size=60),
 )
-def test_texts_ascend(prefix: bytes, ends: list[bytes]) -> None:
+def test_texts_ascend(few: int, prefix: bytes, ends: list[bytes]) -> None:
     texts = [prefix + end for end in ends]
-    found = order_of_texts(pa.array(texts, pa.large_binary()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ordered_values, "_FEW_TEXTS", few)
+        found = order_of_texts(pa.array(texts, pa.large_binary()))
     assert [texts[place] for place in found] == sorted(texts)
     assert sorted(found.tolist()) == [*range(len(texts))]
 
 
-def test_texts_of_a_slice() -> None:
+@pytest.mark.parametrize("few", [2, 2000], ids=["by keys", "compared"])
+def test_texts_of_a_slice(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordered_values, "_FEW_TEXTS", few)
     texts = pa.array([b"zz", b"b", b"a", b"ab", b"aa", b"x"], pa.large_binary()).slice(1, 4)
     assert order_of_texts(texts).tolist() == [1, 3, 2, 0]
 
