@@ -245,7 +245,8 @@ def test_a_balanced_table_has_nothing_to_move(lab: Lab) -> None:
     assert shown.target == {s.name: frozenset(r.server for r in s.replicas) for s in state.segments}
     assert bool(shown.checks) == (release(state.cluster.version) >= Version("1.4"))
     # A controller that has just started has not looked at the disks yet, and says so.
-    assert {one.name for one in judge(request, state, shown).objections} <= {"diskUtilization"}
+    objections = judge(request, state, shown).objections
+    assert [one for one in objections if not one.name.startswith("diskUtilization")] == []
     begun = lab.pinot.rebalance(lab.table, {**request.options, "reassignInstances": "false"})
     assert begun["status"] == "NO_OP"
     assert ("jobId" in begun) == (not old)
