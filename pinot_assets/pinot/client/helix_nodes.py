@@ -10,7 +10,7 @@ from typing import Self
 from pinot_assets.core.json_object import JsonMapping, JsonValue
 from pinot_assets.core.untrusted import listed, typed
 from pinot_assets.errors import PinotError, PinotNotFound
-from pinot_assets.pinot.client.controller import TableCalls
+from pinot_assets.pinot.client.table_calls import TableCalls
 
 
 @dataclass(frozen=True, slots=True)
