@@ -34,10 +34,10 @@ def session() -> Iterator[SparkSession]:
 
 @pytest.fixture
 def build_spec(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
-    made: BuildSpec = fakes.make_order(tmp_path, max_rows_per_segment=2_000_000)
+    made: BuildSpec = fakes.make_order(tmp_path, max_rows_per_segment=8_000_000)
     for n in range(6):
         fakes.write_names(tmp_path / "in" / f"{n}.csv", 5)
-    fakes.write_names(tmp_path / "in" / "killer.csv", 1_000_000)
+    fakes.write_names(tmp_path / "in" / "killer.csv", 4_000_000)
     return made
 
 

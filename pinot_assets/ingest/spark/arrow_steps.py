@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from pinot_assets.core.file_errors import FileRejected
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
 from pinot_assets.ingest.contract.spark_formats import SPARK_LACKS
@@ -34,10 +33,8 @@ from pinot_assets.segment.functions.pinot_functions import LongSteps
 from pinot_assets.snapshot.receipt import FileResult, Fingerprint
 
 
-class NeedsSql(FileRejected):
-    """Only Spark SQL can build this file, or say why nothing can."""
-
-    code = "EXPRESSION"
+class NeedsSql(Exception):
+    """Only Spark SQL can build this file, or say why nothing can; no user sees this."""
 
 
 _MOST_BYTES: Final = 8 << 20

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from pinot_assets.ingest.spark.class_archive import ClassArchive
+from pinot_assets.ingest.spark.expression import column_of
 from pinot_assets.ingest.spark.jvm import own_jvm, spark_home
 
 _ENDING_S: Final = 120.0
@@ -65,7 +66,10 @@ def _use(session: SparkSession) -> None:
     file = spark_home() / "rows.json"
     file.write_text('{"a": "x", "b": 1.5, "c": [1]}\n')
     rows = session.read.json(str(file)).withColumn("n", F.monotonically_increasing_id())
-    rows = rows.where("b > 1").selectExpr("upper(a) AS a", "cast(b AS decimal(9, 2)) b", "size(c) + n AS n")
+    values = {"a": "upper(a)", "b": "cast(b AS decimal(9, 2))", "n": "size(c) + n"}
+    rows = rows.where(column_of("b > 1")).select(
+        *[column_of(sql).alias(name) for name, sql in values.items()]
+    )
     rows.collect()
     with suppress(ImportError):  # Arrow needs pandas, which is only in the extra `sql`
         rows.mapInArrow(lambda batches: batches, rows.schema).collect()
