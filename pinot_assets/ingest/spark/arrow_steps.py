@@ -63,6 +63,8 @@ def build_with_steps(build_spec: BuildSpec, task: FileTask) -> FileResult:
         missing = tuple(name for name in dict.fromkeys(used) if name not in schema.names)
         if len(missing) == len({*used}):
             raise NeedsSql("no column of the table")
+        if any(pt.is_decimal(field.type) for field in schema):
+            raise NeedsSql("Spark rounds a decimal to the nearest double, and Arrow's cast may be off by one")
         verdicts.lacks(missing)
         number = taken = 0
         for batch in rows_for_sql(plain, build_spec, schema):
@@ -76,6 +78,8 @@ def build_with_steps(build_spec: BuildSpec, task: FileTask) -> FileResult:
                 build_spec.desired_segment_bytes or inf
             ):
                 raise NeedsSql("more than one segment")
+            if verdicts.bad_rows:
+                raise NeedsSql("bad rows are put aside as Spark SQL has them")
             yield good
         verdicts.rows = count_rows(plain)
 
