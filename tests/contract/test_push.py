@@ -96,6 +96,33 @@ def test_an_empty_table_has_the_servers_that_its_segments_will_go_to(lab: Contra
     assert lab.servers == servers
 
 
+def test_a_table_that_uses_some_servers_of_its_tenant_has_those_alone(lab: ContractLab) -> None:
+    config = lab.pinot.get_table_config(lab.table)
+    assert config is not None
+    one = {
+        "tagPoolConfig": {"tag": "DefaultTenant_OFFLINE"},
+        "replicaGroupPartitionConfig": {"numInstances": 1},
+    }
+    table = f"{lab.table}_one"
+    schema = lab.pinot.get_schema(lab.table)
+    assert schema is not None
+    lab.pinot.put_schema({**schema, "schemaName": table})
+    try:
+        lab.pinot.create_table(
+            {
+                **config,
+                "tableName": f"{table}_OFFLINE",
+                "segmentsConfig": {**config["segmentsConfig"], "replication": "1"},
+                "instanceAssignmentConfigMap": {"OFFLINE": one},
+            }
+        )
+        [server] = lab.pinot.table_servers(table)
+        assert server in lab.servers
+    finally:
+        lab.pinot.delete_table(table)
+        lab.pinot.delete_schema(table)
+
+
 def test_new_segments_go_to_the_servers_of_the_table(lab: ContractLab) -> None:
     lab.push("a")
     servers = lab.pinot.table_servers(lab.table)

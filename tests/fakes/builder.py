@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from fakes.changed import changed
 
 from pinot_assets.core.installation_policy import UNLIMITED
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
+from pinot_assets.core.json_object import JsonObject
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
 from pinot_assets.ingest.contract.builder import ignore_rows
 from pinot_assets.ingest.task import build_file
 from pinot_assets.snapshot.receipt import Failure, Receipt
@@ -102,6 +104,18 @@ def make_order(root: Path, **changes: object) -> BuildSpec:
         write_for="0.11",
     )
     return changed(order, changes)
+
+
+def pinots_functions(*transforms: tuple[str, str], dropped: str = "") -> JsonObject:
+    """Pinot's `ingestionConfig` with `transformConfigs` (column, function), and with a `filterConfig`."""
+    made = [{"columnName": name, "transformFunction": function} for name, function in transforms]
+    return {"transformConfigs": made, **({"filterConfig": {"filterFunction": dropped}} if dropped else {})}
+
+
+def with_functions(build_spec: BuildSpec, *transforms: tuple[str, str], dropped: str = "") -> BuildSpec:
+    """The order, of a table with these functions of Pinot's own."""
+    config = {**build_spec.table_config, "ingestionConfig": pinots_functions(*transforms, dropped=dropped)}
+    return replace(build_spec, table_config=config, query=Query.of("", {}, config))
 
 
 def write_names(path: Path, rows: int, first: int = 0) -> Path:

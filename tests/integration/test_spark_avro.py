@@ -15,7 +15,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fakes.builder import NAMES_SCHEMA, make_order, tasks_of
+from fakes.builder import NAMES_SCHEMA, make_order, tasks_of, with_functions
 from pyspark.sql import SparkSession
 
 from pinot_assets.core.json_object import JsonObject, JsonValue
@@ -166,12 +166,8 @@ def test_sql_gets_the_same_rows_of_avro_as_of_parquet(build: Build, tmp_path: Pa
 
 
 def test_pinots_own_transforms_and_filter(build: Build, tmp_path: Path) -> None:
-    pinot: JsonObject = {
-        "transformConfigs": [{"columnName": "name", "transformFunction": "concat('day ', toEpochDays(at))"}],
-        "filterConfig": {"filterFunction": "count = 4"},
-    }
-    config = {**make_order(tmp_path).table_config, "ingestionConfig": pinot}
-    build_spec = order(tmp_path, Query.of("", {}, config), table_config=config)
+    made = ("name", "concat('day ', toEpochDays(at))")
+    build_spec = with_functions(order(tmp_path, Query()), made, dropped="count = 4")
     (tmp_path / "in" / "a.avro").write_bytes(avro(ROWS))
     [receipt] = build(build_spec).values()
     assert isinstance(receipt, Receipt), receipt
@@ -179,16 +175,6 @@ def test_pinots_own_transforms_and_filter(build: Build, tmp_path: Path) -> None:
     assert b"day 18262" in columns(tmp_path, receipt)
     [name] = [column for column in receipt.facts[0].columns if column.name == "name"]
     assert (name.low, name.high) == ("a", "day 18262")  # a value of the file stays
-
-
-def pinots(build_spec: BuildSpec, *transforms: tuple[str, str], dropped: str = "") -> BuildSpec:
-    """The order with `transformConfigs` and a `filterConfig`."""
-    made = [{"columnName": name, "transformFunction": function} for name, function in transforms]
-    ingestion: JsonObject = {"transformConfigs": made}
-    if dropped:
-        ingestion["filterConfig"] = {"filterFunction": dropped}
-    config = {**build_spec.table_config, "ingestionConfig": ingestion}
-    return replace(build_spec, table_config=config, query=Query.of("", {}, config))
 
 
 STEPS = (("at", "fromEpochDays(day)"), ("count", "toEpochHoursRounded(n, 5)"), ("price", "n"))
@@ -222,7 +208,9 @@ def test_arrow_makes_of_whole_numbers_what_spark_sql_makes(
     }
     orders = {}
     for name, dropped in (("arrow", ""), ("sql", "day = 123456789")):
-        orders[name] = pinots(order(tmp_path / name, Query(), schema=STEPS_SCHEMA), *STEPS, dropped=dropped)
+        orders[name] = with_functions(
+            order(tmp_path / name, Query(), schema=STEPS_SCHEMA), *STEPS, dropped=dropped
+        )
         for file, content in {**files, **(others if name == "sql" else {})}.items():
             (tmp_path / name / "in" / file).write_bytes(content)
     sql = build(orders["sql"])

@@ -17,6 +17,7 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pyspark
 import pytest
+from fakes.builder import with_functions
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
@@ -348,16 +349,6 @@ def test_a_file_in_which_spark_finds_nothing_is_published_only_if_nothing_is_in_
     assert (built["blank.json"].rows, built["empty.json"].rows) == (0, 0)
 
 
-def pinots(build_spec: BuildSpec, *transforms: tuple[str, str], dropped: str = "") -> BuildSpec:
-    """The order with `transformConfigs` and a `filterConfig`."""
-    made = [{"columnName": name, "transformFunction": function} for name, function in transforms]
-    ingestion: JsonObject = {"transformConfigs": made}
-    if dropped:
-        ingestion["filterConfig"] = {"filterFunction": dropped}
-    config = {**build_spec.table_config, "ingestionConfig": ingestion}
-    return replace(build_spec, table_config=config, query=Query.of("", {}, config))
-
-
 def test_what_is_there_keeps_its_last_digit_and_fractions_are_cut_off(
     build: Build, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
@@ -365,7 +356,7 @@ def test_what_is_there_keeps_its_last_digit_and_fractions_are_cut_off(
     big = 2**53 + 1
     (folder / "a.json").write_text(f'{{"count": {big}, "ms": 1}}\n{{"count": null, "ms": -2999}}\n')
     (folder / "none.json").write_text('{"ms": 5999}\n')
-    built = build(replace(pinots(build_spec, ("count", "ms / 1000")), input_format="json"))
+    built = build(replace(with_functions(build_spec, ("count", "ms / 1000")), input_format="json"))
     assert isinstance(built["a.json"], Receipt), built["a.json"]
     properties = _properties(tmp_path, built["a.json"].outputs[0].segment)
     assert (properties["column.count.minValue"], properties["column.count.maxValue"]) == ("-2", str(big))
@@ -375,7 +366,7 @@ def test_what_is_there_keeps_its_last_digit_and_fractions_are_cut_off(
     for path in folder.iterdir():
         path.unlink()
     (folder / "a.csv").write_text(f"count,ms\n{big},1\n,-2999\n")
-    built = build(replace(pinots(build_spec, ("count", "ms / 1000")), session="cp8-abc"))
+    built = build(replace(with_functions(build_spec, ("count", "ms / 1000")), session="cp8-abc"))
     assert isinstance(built["a.csv"], Receipt), built["a.csv"]
     properties = _properties(tmp_path, built["a.csv"].outputs[0].segment)
     assert (properties["column.count.minValue"], properties["column.count.maxValue"]) == ("-2", str(big))
@@ -385,7 +376,7 @@ def test_a_function_is_not_looked_at_where_the_file_has_a_value(
     build: Build, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     (tmp_path / "in" / "a.csv").write_text("count,other\n7,no number\n,8\n")
-    [receipt] = build(pinots(build_spec, ("count", "other + 1"))).values()
+    [receipt] = build(with_functions(build_spec, ("count", "other + 1"))).values()
     assert isinstance(receipt, Receipt), receipt
     assert _properties(tmp_path, receipt.outputs[0].segment)["column.count.maxValue"] == "9"
 
@@ -394,7 +385,7 @@ def test_later_functions_see_what_earlier_ones_filled(
     build: Build, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     (tmp_path / "in" / "a.csv").write_text("count,other,name\n7,1,\n,8,\n,3,x\n")
-    made = pinots(
+    made = with_functions(
         build_spec, ("name", "concat('n', count)"), ("count", "round(other, 4)"), dropped="count = 0"
     )
     [receipt] = build(made).values()
@@ -428,7 +419,7 @@ def test_what_pinot_would_make_of_a_column_is_certain_or_refused(
 ) -> None:
     row = '{"price": 1.50, "rate": 1e-40, "count": 1, "p": {"q": 1}}\n{"price": 2.25, "count": null}\n'
     (tmp_path / "in" / "a.json").write_text(row)
-    made = pinots(build_spec, *transforms, dropped=dropped)
+    made = with_functions(build_spec, *transforms, dropped=dropped)
     [failure] = build(replace(made, input_format="json")).values()
     assert isinstance(failure, Failure), failure
     assert why in failure.reason
@@ -458,8 +449,8 @@ def test_what_cannot_be_cast_is_an_error_whatever_the_users_session_says(
     try:
         failures = [
             *build(build_spec).values(),
-            *build(pinots(build_spec, ("at", "name * 2"))).values(),
-            *build(pinots(build_spec, dropped="name > 2")).values(),
+            *build(with_functions(build_spec, ("at", "name * 2"))).values(),
+            *build(with_functions(build_spec, dropped="name > 2")).values(),
         ]
     finally:
         session.conf.set("spark.sql.ansi.enabled", before)
@@ -540,7 +531,7 @@ def test_names_may_hold_what_sql_has_a_meaning_for(
     )
     row = {"a.b": "1", "c d": "2", "e`f": "3", "x": 4}
     (tmp_path / "in" / "a.json").write_text(json.dumps(row) + "\n")
-    made = pinots(build_spec, ("g'h", """concat("a.b", "c d")"""), ("a.b", "upper(x)"))
+    made = with_functions(build_spec, ("g'h", """concat("a.b", "c d")"""), ("a.b", "upper(x)"))
     made = replace(made, query=replace(made.query, where="`e``f` = '3'", transforms={"c d": "`c d` || '!'"}))
     [receipt] = build(replace(made, input_format="json")).values()
     assert isinstance(receipt, Receipt), receipt.reason
@@ -551,7 +542,7 @@ def test_names_may_hold_what_sql_has_a_meaning_for(
 
 def test_a_time_used_as_text_is_refused(build: Build, build_spec: BuildSpec, tmp_path: Path) -> None:
     pq.write_table(pa.table({"at": pa.array([_2020], pa.timestamp("ms"))}), tmp_path / "in" / "a.parquet")
-    made = pinots(build_spec, ("name", "concat(at, 'x')"))
+    made = with_functions(build_spec, ("name", "concat(at, 'x')"))
     [failure] = build(replace(made, input_format="parquet")).values()
     assert isinstance(failure, Failure), failure
     assert "column at: timestamp" in failure.reason

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -52,6 +52,11 @@ class Query:
     def drops_rows(self) -> bool:
         """Whether a filter may drop rows that are not bad."""
         return bool(self.where) or self.dropped is not None
+
+    def columns_used(self, of_table: Iterable[str], read: Iterable[str]) -> tuple[str, ...]:
+        """Return the table's columns that no expression makes, then the columns that expressions read."""
+        made = {*self.transforms, *dict(self.derived)}
+        return tuple(dict.fromkeys([*(name for name in of_table if name not in made), *read]))
 
     @property
     def long_steps(self) -> tuple[tuple[str, LongSteps], ...]:

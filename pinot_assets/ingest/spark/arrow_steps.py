@@ -5,9 +5,10 @@ SQL costs more than everything else in a run over small files: twice as many Pyt
 seconds of the JVM. So a task reads such a file as for Spark SQL (`own_reader`), computes, and writes.
 
 Whatever is unusual has no receipt here: an overflow, a column of another type, a file that cannot be read.
-Spark SQL then builds the file as if this module did not exist, and says what is wrong with it. By then no
-segment of the file may be staged, because Spark's batches would cut it elsewhere, and a name has one content.
-So a file that is more than one segment is left to Spark SQL as well.
+Spark SQL then builds the file as if this module did not exist, and says what is wrong with it. By then
+nothing may be staged that SQL would stage with another content, because a name has one content. So SQL also
+gets a file of more than one segment, which its batches would cut elsewhere, and one with bad rows, which it
+puts aside with other columns.
 """
 
 from __future__ import annotations
@@ -50,18 +51,19 @@ def computable(build_spec: BuildSpec, query: Query, tasks: Sequence[FileTask]) -
 
 def build_with_steps(build_spec: BuildSpec, task: FileTask) -> FileResult:
     """Build one file, as Spark SQL would; a failure means that Spark SQL has to look at the file."""
-    query = build_spec.query
-    steps = () if query is None else query.long_steps
+    query = build_spec.query or Query()
+    steps = query.long_steps
 
     def rows(local: Path, _: Fingerprint, target: TargetSchema, verdicts: BadRowPolicy) -> Iterator[pa.Table]:
         plain = plain_file(local, build_spec.input_format, build_spec.limits)
         if plain is None or not steps:
             raise NeedsSql("no rows, or no steps")
-        made, read = dict(steps), {step.column for _, step in steps}
-        used = [*(name for name in target.schema.names if name not in made), *sorted(read - made.keys())]
+        made = dict(steps)
+        read = [step.column for step in made.values() if step.column not in made]
+        used = query.columns_used(target.schema.names, read)
         schema = columns_for_sql(plain, build_spec.input_format, frozenset((*used, *made)), build_spec.limits)
-        missing = tuple(name for name in dict.fromkeys(used) if name not in schema.names)
-        if len(missing) == len({*used}):
+        missing = tuple(name for name in used if name not in schema.names)
+        if len(missing) == len(used):
             raise NeedsSql("no column of the table")
         if any(pt.is_decimal(field.type) for field in schema):
             raise NeedsSql("Spark rounds a decimal to the nearest double, and Arrow's cast may be off by one")

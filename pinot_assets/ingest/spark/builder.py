@@ -34,6 +34,7 @@ from pinot_assets.ingest.contract.task_outputs import HeartbeatReader
 from pinot_assets.ingest.spark.arrow_steps import build_with_steps, computable
 from pinot_assets.ingest.spark.file_jobs import RestartedFiles, SparkFiles
 from pinot_assets.ingest.spark.java_errors import cause_of
+from pinot_assets.ingest.spark.jvm import exit_of_jvm, is_stopped
 from pinot_assets.ingest.spark.running import running
 from pinot_assets.ingest.spark.tasks import Build, Finished, Results, build_in_worker
 from pinot_assets.ingest.task import build_alone, build_file
@@ -195,13 +196,16 @@ class SparkBuilder:
         left = {task.ordinal: task for task in tasks}
         if small := computable(build_spec, query, tasks):
             context = _answered(build_spec, self._context)
-            # A worker's death ends this job; `files` then says of which file, as for every query.
-            with suppress(JobDied), closing(run_job(context, build_spec, small, build_with_steps)) as results:
-                for result in results:
-                    if isinstance(result, Receipt):
-                        left.pop(result.ordinal, None)
-                    if not isinstance(result, Failure):
-                        yield result
+            try:
+                with closing(run_job(context, build_spec, small, build_with_steps)) as results:
+                    for result in results:
+                        if isinstance(result, Receipt):
+                            left.pop(result.ordinal, None)
+                        if not isinstance(result, Failure):
+                            yield result
+            except (JobDied, BuildError):  # `files` says whose fault it is, as for every query
+                if is_stopped(context):
+                    exit_of_jvm()
         if left:
             yield from files.results([*left.values()])
 

@@ -19,6 +19,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import time
@@ -79,7 +80,7 @@ class ClassArchive:
             if not _PLAIN.fullmatch(str(folder)):
                 return None
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return cls(folder, _key(java, java_options))
+            return cls(folder, _key(java, java_options)) if _is_own(folder) else None
         except (OSError, RuntimeError):  # RuntimeError: the user has no home
             return None
 
@@ -91,10 +92,9 @@ class ClassArchive:
         with suppress(OSError):
             if self._off.exists():
                 return ""
-            there = self._whole()
-            if there is None and _is_due(self._count()):
+            if (there := self._whole()) is None and _is_due(self._count()):
                 atexit.register(_begin, os.getpid(), self)
-            self._remove_old()
+            self._remove_old(there)
             return "" if there is None else f"{_QUIET} -XX:SharedArchiveFile={there}"
         return ""
 
@@ -135,7 +135,7 @@ class ClassArchive:
     def _whole(self) -> Path | None:
         """Return the archive, as just used; remove one that has not the length in its name."""
         for file in self.folder.glob(f"{self.key}.*.jsa"):
-            if file.name == f"{self.key}.{file.stat().st_size}.jsa":
+            if file.name == f"{self.key}.{file.stat().st_size}.jsa" and _is_own(file):
                 with suppress(OSError):  # a folder that can only be read
                     os.utime(file)
                 return file
@@ -148,7 +148,9 @@ class ClassArchive:
             file.write(b".")
             return file.tell()
 
-    def _remove_old(self) -> None:
+    def _remove_old(self, used: Path | None) -> None:
+        """Remove what nothing used for long; the archive that this start uses stays, also if it looks unused
+        because the folder can only be read."""
         ages: dict[Path, float] = {}
         for file in self.folder.iterdir():
             with suppress(FileNotFoundError):  # another process removes, too
@@ -157,8 +159,9 @@ class ClassArchive:
         too_many = sorted(others, key=lambda file: ages[file])[_OTHERS:]
         for file, age in ages.items():
             half = file.suffix == ".new" and age > _HALF_S
-            if half or age > _UNUSED_S or file in too_many:
-                file.unlink(missing_ok=True)
+            if file != used and (half or age > _UNUSED_S or file in too_many):
+                with suppress(OSError):
+                    file.unlink()
 
 
 @contextmanager
@@ -186,6 +189,13 @@ def _begin(owner: int, archive: ClassArchive) -> None:
             start_new_session=True,
         )
         started.returncode = 0  # it lives on, and Python would warn about that
+
+
+def _is_own(path: Path) -> bool:
+    """Whether only this user can have put it there: the JVM trusts what an archive holds."""
+    info = path.lstat()
+    is_plain = stat.S_ISDIR(info.st_mode) or stat.S_ISREG(info.st_mode)
+    return is_plain and info.st_uid == os.getuid() and not info.st_mode & 0o022
 
 
 def _is_due(starts: int) -> bool:

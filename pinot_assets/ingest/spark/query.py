@@ -193,10 +193,9 @@ def moving_literal(sql: str) -> str | None:
 
 
 def columns_read(session: SparkSession, query: Query, target: TargetSchema) -> tuple[str, ...]:
-    """Return the table's columns that no expression makes, then the columns that expressions read."""
-    made = {*query.transforms, *dict(query.derived)}
+    """Return what `Query.columns_used` returns, with the columns that Spark's parser finds in expressions."""
     read = [name for key, sql in query.expressions.items() for name in _references(parsed(session, key, sql))]
-    return tuple(dict.fromkeys([*(c for c in target.schema.names if c not in made), *read]))
+    return query.columns_used(target.schema.names, read)
 
 
 def untouched_json(session: SparkSession, query: Query, target: TargetSchema) -> frozenset[str]:

@@ -10,7 +10,7 @@ import httpx
 
 from pinot_assets.core.connections import PinotConnection
 from pinot_assets.core.json_object import JsonMapping, JsonObject, JsonValue
-from pinot_assets.core.untrusted import listed
+from pinot_assets.core.untrusted import listed, typed
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot.client.client_pool import ClientPool
 from pinot_assets.pinot.client.http import CallKind, Closing, HttpCall, quoted
@@ -23,8 +23,8 @@ def raw_name(config: JsonMapping) -> str:
 
 
 _LETTING_GO = (
-    "servers have not let go yet of the segments of a table of that name that was deleted, which takes some "
-    "seconds: do the same again then"
+    "wait some seconds, then do the same again: servers still drop the segments of the table of that name "
+    "that was deleted"
 )
 """From 1.0 on Pinot creates no table before that; 0.11 does."""
 
@@ -80,12 +80,15 @@ class TableCalls(Closing):
         """Return the names of the servers that hold segments of the table or may be given some, sorted.
 
         From 1.5 on `/instances` names only the former, none for an empty table (apache/pinot#16964); before
-        that, those of its tenant. So the tenant is asked as well.
+        that, those of its tenant. So the tenant is asked as well. If a table has an
+        `instanceAssignmentConfigMap`, Pinot stores which servers it uses, and only they count.
 
         :param table: name of an OFFLINE table, or of a REALTIME one with `_REALTIME`.
         :param config: its table config.
         """
         kind = "Realtime" if table.endswith("_REALTIME") else "Offline"
+        if setting(config, "instanceAssignmentConfigMap") and (assigned := self._assigned(table, kind)):
+            return assigned
         parts = self._get(f"/tables/{quoted(table)}/instances", type="server")["server"]
         held = [one for part in parts if part["tableType"] == kind.lower() for one in part["instances"]]
         tenant = str(setting(config, "tenants", "server") or "DefaultTenant")
@@ -94,6 +97,18 @@ class TableCalls(Closing):
         except PinotNotFound:  # no server has its tag
             answer = {}
         return tuple(sorted({*map(str, held), *map(str, answer.get(f"{kind}ServerInstances") or ())}))
+
+    def _assigned(self, table: str, kind: str) -> tuple[str, ...]:
+        with suppress(PinotNotFound):
+            stored = self._get(f"/tables/{quoted(table)}/instancePartitions")
+            halves = ("OFFLINE",) if kind == "Offline" else ("CONSUMING", "COMPLETED")
+            groups = [
+                typed(stored[half], dict).get("partitionToInstancesMap") or {}
+                for half in halves
+                if half in stored
+            ]
+            return tuple(sorted({str(one) for group in groups for part in group.values() for one in part}))
+        return ()
 
     def _brokers(self, table: str, kind: str) -> tuple[str, ...]:
         if self.connection.broker_urls:

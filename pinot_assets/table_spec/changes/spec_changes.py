@@ -276,9 +276,11 @@ def _index(key: str) -> Callable[[_Pair], _Reason]:
     def rule(pair: _Pair) -> _Reason:
         before, now = pair.both(INDEXES[key])
         if isinstance(before, Mapping) and isinstance(now, Mapping):
-            # 1.5 and 1.6 also take up `storeInSegmentFile` of a text index, but lose the index (measured).
-            if key == "h3" and pair.tables.server >= _REREAD_INDEXES:
-                return _SERVERS
+            if pair.tables.server >= _REREAD_INDEXES:
+                if key == "h3":
+                    return _SERVERS
+                if key == "text" and _differing(before, now) == ["storeInSegmentFile"]:
+                    return _LOST_INDEX
             return Verdict.REBUILD, "servers keep the index that a segment has, with the settings of before"
         if key in ("inverted", "range") and pair.tables.is_sorted_by(pair.name):
             return Verdict.NOTHING, "segments that are sorted by the column need no index of it"
@@ -287,6 +289,13 @@ def _index(key: str) -> Callable[[_Pair], _Reason]:
         return Verdict.RELOAD, f"servers {'build' if before is None else 'remove'} the index when they reload"
 
     return rule
+
+
+_LOST_INDEX: Final = (
+    Verdict.REFUSED,
+    "servers since 1.5 lose the index when they load a segment that has it in the other form: remove the "
+    "index and apply that, then add it with the new setting",
+)
 
 
 def _without_dictionary(key: str, pair: _Pair) -> _Reason | None:

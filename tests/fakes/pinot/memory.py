@@ -398,8 +398,10 @@ class FakePinot:
 
     def table_servers(self, table: str) -> Sequence[str]:
         with self._call("table_servers"):
-            self._table(table)
-            return SERVERS
+            assigned = self._table(table).config.get("instanceAssignmentConfigMap", {}).get("OFFLINE", {})
+            return SERVERS[
+                : assigned.get("replicaGroupPartitionConfig", {}).get("numInstances", len(SERVERS))
+            ]
 
     def server_versions(self, table: str) -> Mapping[str, str]:
         with self._call("server_versions"):

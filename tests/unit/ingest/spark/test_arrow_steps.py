@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import fastavro
 import pyarrow as pa
 import pytest
-from fakes.builder import make_order, tasks_of
+from fakes.builder import make_order, pinots_functions, tasks_of
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.ingest.contract.build_spec import BuildSpec, Query
@@ -22,11 +23,7 @@ DAY = 86_400_000
 
 
 def query_of(*transforms: tuple[str, str], dropped: str = "") -> Query:
-    made = [{"columnName": name, "transformFunction": function} for name, function in transforms]
-    ingestion: JsonObject = {"transformConfigs": made}
-    if dropped:
-        ingestion["filterConfig"] = {"filterFunction": dropped}
-    return Query.of("", {}, {"ingestionConfig": ingestion})
+    return Query.of("", {}, {"ingestionConfig": pinots_functions(*transforms, dropped=dropped)})
 
 
 @pytest.mark.parametrize(
@@ -116,16 +113,29 @@ def test_what_is_unusual_needs_sql(table: dict[str, list[object]]) -> None:
         with_made(pa.table(table), [("at", LongSteps("day", (("*", 4),)))])
 
 
-def order_of(tmp_path: Path, rows: int, **changes: object) -> BuildSpec:
+def order_of(tmp_path: Path, rows: int, more: JsonObject | None = None, **changes: object) -> BuildSpec:
+    """An order with one file.
+
+    :param more: one more field, of texts or decimals.
+    """
     order = make_order(tmp_path, query=query_of(("at", "fromEpochDays(day)")), input_format="avro", **changes)
-    fields = [{"name": "name", "type": "string"}, {"name": "day", "type": ["null", "int"]}]
+    fields: list[JsonObject] = [{"name": "name", "type": "string"}, {"name": "day", "type": ["null", "int"]}]
+    value = "x" if more is None or more["type"] == "string" else Decimal("1.5")
+    fields += [] if more is None else [more]
     with (tmp_path / "in" / "a.avro").open("wb") as file:
         fastavro.writer(
             file,
             {"type": "record", "name": "row", "fields": fields},
-            [{"name": f"n{n}", "day": 18_000 + n} for n in range(rows)],
+            [{"name": f"n{n}", "day": 18_000 + n, "count": value} for n in range(rows)],
         )
     return order
+
+
+def reasons(order: BuildSpec) -> list[str]:
+    """Why each file needs SQL."""
+    failures = [build_with_steps(order, task) for task in tasks_of(order)]
+    assert all(isinstance(failure, Failure) for failure in failures)
+    return [failure.reason for failure in failures if isinstance(failure, Failure)]
 
 
 def test_a_file_of_one_segment_is_built(tmp_path: Path) -> None:
@@ -142,9 +152,21 @@ def test_a_file_of_one_segment_is_built(tmp_path: Path) -> None:
 def test_a_file_of_more_segments_stages_none(tmp_path: Path, limit: dict[str, object]) -> None:
     """Spark SQL would cut it elsewhere, and a segment's name has one content."""
     order = order_of(tmp_path, 5, **limit)
-    [task] = tasks_of(order)
-    assert isinstance(build_with_steps(order, task), Failure)
+    assert reasons(order) == ["NeedsSql: more than one segment"]
     assert [*(tmp_path / "staging").rglob("*.tar.gz")] == []
+
+
+def test_bad_rows_are_left_to_sql_which_puts_them_aside(tmp_path: Path) -> None:
+    """Its quarantine has the columns that the file lacks, too, and a quarantine's name has one content."""
+    order = order_of(tmp_path, 5, {"type": "string", "name": "count"}, max_bad_rows="5")
+    assert reasons(order) == ["NeedsSql: bad rows are put aside as Spark SQL has them"]
+    assert [*(tmp_path / "staging").rglob("*.parquet")] == []
+
+
+def test_decimals_are_left_to_sql_which_rounds_them_as_java_does(tmp_path: Path) -> None:
+    kind = {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 6}
+    [reason] = reasons(order_of(tmp_path, 5, {"type": kind, "name": "count"}))
+    assert reason.startswith("NeedsSql: Spark rounds a decimal")
 
 
 def test_a_blank_file_and_one_without_the_columns_need_sql(tmp_path: Path) -> None:
@@ -155,4 +177,6 @@ def test_a_blank_file_and_one_without_the_columns_need_sql(tmp_path: Path) -> No
         buffer, {"type": "record", "name": "row", "fields": [{"name": "x", "type": "int"}]}, [{"x": 1}]
     )
     (tmp_path / "in" / "b.avro").write_bytes(buffer.getvalue())
-    assert all(isinstance(build_with_steps(order, task), Failure) for task in tasks_of(order))
+    blank, strange = reasons(order)
+    assert blank.startswith("the file has 0 bytes")
+    assert strange == "NeedsSql: no column of the table"

@@ -10,13 +10,18 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
 import pytest
+from fakes.builder import make_order, tasks_of, with_functions
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.failures import Death, death_of
-from pinot_assets.ingest.spark.builder import JobDied, in_spite_of_deaths
+from pinot_assets.ingest.spark import builder
+from pinot_assets.ingest.spark.builder import JobDied, SparkBuilder, in_spite_of_deaths
 from pinot_assets.ingest.spark.tasks import Build
 from pinot_assets.ingest.task import build_alone, death
 from pinot_assets.settings.file_limits import FileLimits
@@ -192,3 +197,40 @@ def test_a_file_that_needs_more_memory_than_a_worker_may_take_says_so(
     assert isinstance(failed, Failure)
     assert failed.code == "OUT_OF_MEMORY", failed
     assert "PINOT_ASSETS_WORKER_MEMORY" in failed.reason
+
+
+@pytest.mark.parametrize("error", [JobDied(Death(0, False), "a worker died"), BuildError("Spark gave up")])
+def test_what_the_job_without_sql_leaves_is_for_the_one_that_can_start_spark_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    order = with_functions(make_order(tmp_path, input_format="avro"), ("at", "fromEpochDays(day)"))
+    for name in ("a", "b"):
+        (tmp_path / "in" / f"{name}.avro").write_bytes(b"x")
+    first, second = tasks_of(order)
+    waited: list[bool] = []
+
+    def one_receipt(*_: object) -> Generator[FileResult | None, None, None]:
+        yield receipt(first)
+        raise error
+
+    class Files:
+        """A `RestartedFiles` that builds everything."""
+
+        def __init__(self, *_: object) -> None: ...
+
+        def results(self, tasks: Sequence[FileTask]) -> Generator[FileResult | None, None, None]:
+            yield from (receipt(task) for task in tasks)
+
+        def moved(self) -> bool:
+            return False
+
+    monkeypatch.setattr(builder, "run_job", one_receipt)
+    monkeypatch.setattr(builder, "RestartedFiles", Files)
+    monkeypatch.setattr(builder, "is_stopped", lambda _: True)
+    monkeypatch.setattr(builder, "exit_of_jvm", lambda: waited.append(True))
+    done: list[FileResult] = []
+    SparkBuilder(lambda: cast(SparkSession, None), lambda: cast(SparkContext, None)).build(
+        order, [first, second], done.append
+    )
+    assert [result.ordinal for result in done] == [first.ordinal, second.ordinal]
+    assert waited == [True]

@@ -194,6 +194,42 @@ def test_what_nobody_used_for_a_month_is_removed_and_what_is_used_stays(tmp_path
     assert [file.exists() for file in (*old, *new)] == [False] * 3 + [True] * 3
 
 
+def test_one_that_is_used_stays_where_its_date_cannot_be_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In an image, or on a file system that can only be read."""
+    archive = archive_of(tmp_path)
+    age(made := make(archive), 4000)
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "utime", refused)
+        assert archive.options().endswith(str(made))
+    age(archive.folder / "making", 4000)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refused)
+        assert archive.options().endswith(str(made))
+    assert made.exists()
+
+
+def test_what_others_may_have_put_there_is_not_mapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = archive_of(tmp_path)
+    made = make(archive)
+    made.chmod(0o666)
+    assert archive.options() == ""
+    java = Java(tmp_path / "jdk/bin/java", 17)
+    archive.folder.chmod(0o777)
+    assert ClassArchive.of(java, OPTIONS) is None
+    archive.folder.chmod(0o700)
+    assert ClassArchive.of(java, OPTIONS) == archive
+    monkeypatch.setattr(os, "getuid", lambda: archive.folder.stat().st_uid + 1)
+    assert ClassArchive.of(java, OPTIONS) is None
+
+
 def test_three_others_stay_those_that_were_used_last(tmp_path: Path) -> None:
     archive = archive_of(tmp_path)
     make(archive)

@@ -66,7 +66,7 @@ def test_servers_that_may_not_be_asked_count_as_old_and_a_note_says_so() -> None
     assert ["403: forbidden" in note and "set writeFor" in note for note in notes] == [True]
 
 
-def test_a_table_without_servers_is_told() -> None:
+def test_a_run_says_so_if_the_table_has_no_servers() -> None:
     run, notes = context("auto", lambda _: {})
     assert segment_target(run) == "0.11"
     assert ["no server" in note and "set writeFor" in note for note in notes] == [True]
