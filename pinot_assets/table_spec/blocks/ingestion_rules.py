@@ -306,7 +306,8 @@ def _sql_needs_spark(case: Case) -> Iterator[RuleFinding]:
         yield RuleFinding(needs[0] if needs else "engine", text, is_note=True)
     elif case.goes_through_spark:
         text = (
-            f"the rows go through Spark SQL; Spark has no reader of {case.spec.input_format}, so "
+            f"the rows go through Spark SQL, except for small files whose transformConfigs only compute "
+            f"with whole numbers; Spark has no reader of {case.spec.input_format}, so "
             "pinot-assets reads the files itself: no jar is needed, s3 included"
         )
         yield RuleFinding(needs[0] if needs else "engine", text, is_note=True)
