@@ -181,10 +181,12 @@ class BatchSizer:
 
     :ivar segments: number of segments.
     :ivar bytes: tar bytes, which Pinot copies before it answers; None before the first measurement.
+    :ivar first: segments and seconds of the first push.
     """
 
     segments: int = 1
     bytes: int | None = None
+    first: tuple[int, float] | None = None
 
     def next_of(self, outputs: Sequence[Output]) -> Sequence[Output]:
         """Return the first of these outputs, as many as one batch may hold; at least one."""
@@ -200,14 +202,23 @@ class BatchSizer:
     def after(self, outputs: Sequence[Output], report: PushReport, deadline: float) -> BatchSizer:
         """Return the sizer after a push of these outputs; the same one if nothing had to be sent.
 
+        A call costs much even for one segment. The first push shows how much, and from the second one on this
+        part is not counted for every segment.
+
         :param deadline: seconds within which an upload has to be over.
         """
         names = frozenset(report.pushed)
         sent = [output for output in outputs if output.segment in names]
         if not sent:
             return self
-        share = SHARE * deadline / max(report.seconds, 1e-3)
-        return BatchSizer(max(1, int(len(sent) * share)), int(sum(o.tar_bytes for o in sent) * share))
+        count, seconds = len(sent), max(report.seconds, 1e-3)
+        first = self.first or (count, seconds)
+        of_call = 0.0
+        if count > first[0] and seconds > first[1]:
+            each = (seconds - first[1]) / (count - first[0])
+            of_call = min(max(0.0, seconds - count * each), seconds / 2)  # small ones may follow a large one
+        share = max(0.0, SHARE * deadline - of_call) / (seconds - of_call)
+        return BatchSizer(max(1, int(count * share)), int(sum(o.tar_bytes for o in sent) * share), first)
 
 
 def push_missing(

@@ -14,15 +14,18 @@ from pinot_assets.session.lineage.switch import MOST, SHARE, BatchSizer
 from pinot_assets.snapshot.receipt import Output
 
 MB = 1024**2
+FRESH = BatchSizer()
 
 
 def outputs(*sizes: int) -> list[Output]:
     return [Output(f"s{n}", 1, 1, "", size, "", "") for n, size in enumerate(sizes)]
 
 
-def after(outputs: Sequence[Output], seconds: float, deadline: float) -> BatchSizer:
+def after(
+    outputs: Sequence[Output], seconds: float, deadline: float, before: BatchSizer = FRESH
+) -> BatchSizer:
     report = PushReport(tuple(o.segment for o in outputs), (), PushMode.METADATA, None, 1, seconds)
-    return BatchSizer().after(outputs, report, deadline)
+    return before.after(outputs, report, deadline)
 
 
 def pushed_at(
@@ -34,7 +37,7 @@ def pushed_at(
         batch = pace.next_of(left)
         seconds = cost(list(batch))
         batches.append((len(batch), seconds))
-        pace, left = after(batch, seconds, deadline), left[len(batch) :]
+        pace, left = after(batch, seconds, deadline, pace), left[len(batch) :]
     return batches
 
 
@@ -47,6 +50,25 @@ def test_small_segments_soon_go_by_hundreds() -> None:
     assert [count for count, _ in batches[:2]] == [1, 105]
     assert {count for count, _ in batches[2:]} == {464, 465}
     assert len(batches) == 15
+
+
+def test_the_cost_of_a_call_is_not_counted_for_each_segment() -> None:
+    """A controller of Pinot 1.5.1 on a small machine: 2,000 segments are seven writes of its ideal state."""
+    batches = pushed_at(lambda batch: 0.09 + 0.0094 * len(batch), [600] * 2000)
+    assert [count for count, _ in batches] == [1, 50, 488, 487, 487, 487]
+
+
+def test_many_small_ones_after_a_large_first_one() -> None:
+    """Its seconds were those of its tar: what a batch takes must not be taken for that of a call."""
+    large = after(outputs(70 * MB), 0.8, 20.0)
+    small = after(outputs(*[1000] * 6), 0.81, 20.0, large)
+    assert small.segments <= 2 * 6 * 5 / 0.81
+    assert after(outputs(*[1000] * 6), 0.3, 20.0, large).segments == int(6 * 5 / 0.3)
+
+
+def test_a_call_that_takes_too_long_by_itself_goes_one_at_a_time() -> None:
+    slow = after(outputs(1), 8.0, 20.0)
+    assert after(outputs(1, 1), 12.0, 20.0, slow).segments == 1
 
 
 @pytest.mark.parametrize(("left", "sizes"), [(500, [500]), (501, [251, 250]), (1097, [366, 366, 365])])
