@@ -28,6 +28,7 @@ from oracle.compiled_source import ARROW_MODULE, HOME, class_path
 from pinot_builder import ARROW_OPTIONS, NAME, pinot_builder
 from samples import Sample, events
 
+from pinot_assets.core.this_machine import numpy_settings
 from pinot_assets.segment.write.archive import GZIP_LEVEL
 
 ROUNDS = 7
@@ -40,7 +41,7 @@ _ONE_THREAD = {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1"}
 def peer(python: Path, library: str, parquet: Path, segment: Path) -> tuple[float, float]:
     """CPU seconds of a library in a process of its own: encoding, compressing."""
     command = [str(python), str(_PEER), library, str(parquet), str(segment), str(GZIP_LEVEL)]
-    environment = os.environ | _ONE_THREAD
+    environment = os.environ | _ONE_THREAD | numpy_settings(os.environ)
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
     said = json.loads(done.stdout.splitlines()[-1])
     return said["encode"], said["gzip"]

@@ -18,6 +18,7 @@ import psutil
 from rich.console import Console
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
+from pinot_assets.core.this_machine import numpy_settings
 
 CONSOLE = Console(width=160, highlight=False, markup=False)
 TELL = Console(stderr=True, highlight=False, markup=False)
@@ -72,7 +73,10 @@ def in_process_of_its_own(program: Path, *arguments: str) -> JsonObject:
     Its memory is its own then, and what it imports is not warm.
     """
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(program), *arguments], stdout=subprocess.PIPE, check=True
+        [sys.executable, "-W", "ignore", str(program), *arguments],
+        env=os.environ | numpy_settings(os.environ),  # as Spark's workers have it
+        stdout=subprocess.PIPE,
+        check=True,
     )
     printed: JsonObject = json.loads(done.stdout.splitlines()[-1])
     return printed

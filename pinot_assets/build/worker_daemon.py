@@ -37,10 +37,13 @@ def main() -> None:
     # is imported and, because Spark says so, after each task, which takes as long as to build a small file.
     gc.disable()
 
+    from pinot_assets.core.this_machine import convert_without_pandas, numpy_settings
+
+    os.environ.update(numpy_settings(os.environ))  # before numpy is imported
+
     from pyspark.daemon import manager
 
     import pinot_assets.ingest.spark.tasks  # noqa: F401  # what every worker would import first
-    from pinot_assets.core.this_machine import convert_without_pandas
 
     import_module("pyspark.worker")
     import_module("numpy.ma")  # by Arrow, with the first array that it takes from numpy

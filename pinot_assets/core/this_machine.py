@@ -23,9 +23,10 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Final
 
@@ -86,6 +87,39 @@ class _Hidden:
     def find_spec(self, fullname: str, *_: object) -> None:
         if fullname == self._package:
             raise ModuleNotFoundError(f"{fullname} is hidden", name=fullname)
+
+
+_CPU: Final = Path("/proc/cpuinfo")
+_ONE_CORE: Final = 4096
+_NUMPY_SWITCH: Final = "NPY_DISABLE_CPU_FEATURES"
+
+
+def numpy_settings(environ: Mapping[str, str], cpu: Path = _CPU) -> dict[str, str]:
+    """Return variables with which numpy sorts by AVX2 on processors whose AVX-512 is slow at that.
+
+    numpy reads them when it is imported. Its sort by AVX-512 writes compressed vectors to memory. AMD's Zen 4
+    does that in microcode: to sort 1.25 million whole numbers took 65 to 90 ms, and 16 ms by AVX2.
+
+    :param environ: a variable that is set there stays.
+    :param cpu: what Linux says about the processors.
+    """
+    if _NUMPY_SWITCH in environ or not _is_zen_4(cpu):
+        return {}
+    major, minor = (int(part) for part in version("numpy").split(".")[:2])
+    # The names are those of numpy's dispatch targets; it warns of any other.
+    return {_NUMPY_SWITCH: "X86_V4" if (major, minor) >= (2, 4) else "AVX512_SKX"}
+
+
+def _is_zen_4(cpu: Path) -> bool:
+    try:
+        with cpu.open() as file:
+            text = file.read(_ONE_CORE)
+    except OSError:
+        return False  # not Linux
+    facts = dict(re.findall(r"^(vendor_id|cpu family|flags)\s*: (.*)$", text, re.MULTILINE))
+    # Zen 3 is of the same family and has no AVX-512; Zen 5 is of the next one.
+    is_family = (facts.get("vendor_id"), facts.get("cpu family")) == ("AuthenticAMD", "25")
+    return is_family and "avx512f" in facts.get("flags", "").split()
 
 
 def keep_freed_memory() -> None:

@@ -22,15 +22,21 @@ import pyarrow.compute as pc
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.column.decimals import Decimals, Numbers
 from pinot_assets.segment.column.types import STORAGE, Column, Default, utf16_key
-from pinot_assets.segment.values.distinct import Codes, binary_array, binary_buffers, is_sorted
+from pinot_assets.segment.values.distinct import (
+    KEY_BYTES,
+    Codes,
+    binary_array,
+    binary_buffers,
+    common_prefix,
+    is_sorted,
+)
 from pinot_assets.segment.values.hashing import as_utf8, has_halves, murmur2
 from pinot_assets.segment.values.normalize import Normalized
 
 Places = npt.NDArray[np.int64]
 _Keys = npt.NDArray[np.uint64]
 _BITS = 64
-_BYTES = 8
-_MASKS = np.array([~(2 ** (_BITS - 8 * n) - 1) & (2**_BITS - 1) for n in range(_BYTES + 1)], np.uint64)
+_MASKS = np.array([~(2 ** (_BITS - 8 * n) - 1) & (2**_BITS - 1) for n in range(KEY_BYTES + 1)], np.uint64)
 """By number of bytes, the bits of as many leading bytes."""
 _FEW_TEXTS = 2000
 """To compare fewer texts than these takes less time than to make their keys."""
@@ -45,14 +51,23 @@ def order_of_numbers(values: Numbers) -> Places:
     return _order(_offsets(values))
 
 
-def order_of_texts(texts: pa.LargeBinaryArray) -> Places:
-    """Return the positions of byte strings in ascending order."""
+def order_of_texts(texts: pa.LargeBinaryArray) -> tuple[Places, npt.NDArray[np.bool_]]:
+    """Return the positions of byte strings in ascending order, and which of them, in this order, differ from
+    the one before."""
     if len(texts) < _FEW_TEXTS:
         compared: Places = pc.array_sort_indices(texts).to_numpy().astype(np.int64)
-        return compared
-    keys = _leading(texts)
+        return compared, _different(texts.take(compared))
+    common = common_prefix(texts)
+    keys = _leading(texts, common)
     order = _order(keys)
-    return _settled(order, keys[order], lambda some: pc.array_sort_indices(texts.take(some)).to_numpy())
+    ordered, lengths = keys[order], np.diff(binary_buffers(texts)[0])
+    if lengths.max() - common <= KEY_BYTES:
+        differs = ordered[1:] != ordered[:-1]
+        # Equal keys are equal texts, unless one of them has more zeros at its end.
+        if (lengths[order[1:][~differs]] == lengths[order[:-1][~differs]]).all():
+            return order, _led(differs)
+    order = _settled(order, ordered, lambda some: pc.array_sort_indices(texts.take(some)).to_numpy())
+    return order, _different(texts.take(order))
 
 
 def _offsets(values: Numbers) -> _Keys:
@@ -66,17 +81,13 @@ def _offsets(values: Numbers) -> _Keys:
     return keys
 
 
-def _leading(texts: pa.LargeBinaryArray) -> _Keys:
-    """Return the first eight bytes after the common prefix of all texts, padded with zeros."""
-    bounds = pc.min_max(texts).as_py()
-    low, high = bounds["min"], bounds["max"]
-    pairs = enumerate(zip(low, high, strict=False))
-    common = next((n for n, (a, b) in pairs if a != b), min(len(low), len(high)))
+def _leading(texts: pa.LargeBinaryArray, common: int) -> _Keys:
+    """Return the eight bytes of each text after the first `common` ones, padded with zeros."""
     ends, data = binary_buffers(texts)
-    padded = np.concatenate((data, np.zeros(_BYTES, np.uint8)))
+    padded = np.concatenate((data, np.zeros(KEY_BYTES, np.uint8)))
     # A view without a copy: eight bytes from every position, one byte apart.
     windows: npt.NDArray[np.uint64] = np.ndarray(len(data) + 1, ">u8", padded, strides=(1,))
-    kept = np.minimum(np.diff(ends) - common, _BYTES).astype(np.uint64)
+    kept = np.minimum(np.diff(ends) - common, KEY_BYTES).astype(np.uint64)
     keys: _Keys = windows[ends[:-1] + common].astype(np.uint64) & _MASKS[kept]
     keys -= keys.min()
     return keys
@@ -198,10 +209,12 @@ def _ordered_numbers(values: Numbers) -> tuple[Numbers, Codes]:
 
 def _ordered(values: pa.LargeBinaryArray, keys: pa.LargeBinaryArray) -> tuple[pa.LargeBinaryArray, Codes]:
     """Return the distinct values in the order of their keys, and each value's rank."""
-    order = order_of_texts(keys)
-    ordered = values.take(order)
-    first = _led(pc.not_equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False))
-    return ordered if first.all() else ordered.filter(pa.array(first)), _ranks(order, first)
+    order, first = order_of_texts(keys)
+    return values.take(pa.array(order[first])), _ranks(order, first)
+
+
+def _different(ordered: pa.LargeBinaryArray) -> npt.NDArray[np.bool_]:
+    return _led(pc.not_equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False))
 
 
 def _led(differs: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

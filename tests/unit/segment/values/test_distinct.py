@@ -23,6 +23,11 @@ def columns() -> dict[str, pa.Array]:
         "bytes": pa.array(unique).cast(pa.string()).cast(pa.binary()),
         "decimals": pa.array(unique).cast(pa.decimal128(20, 0)),
         "few": pa.array(unique % 7),
+        "a range with gaps": pa.array((unique % 7 * 3 - 9).astype(np.int16)),
+        "unsigned": pa.array((unique % 90).astype(np.uint64) + np.uint64(2**64 - 91)),
+        "a few of all": pa.array(np.where(unique % 2, 2**63 - 1, -(2**63))),
+        "short texts": pa.array([f"visitor-{n}" for n in RNG.integers(0, 300_000, ROWS)]),
+        "long texts": pa.array([f"visitor-{n:020}" for n in RNG.integers(0, 300_000, ROWS)]),
         "mostly unique": pa.array(np.where(unique < 100, 7, unique)),
         "nulls": pa.nulls(ROWS, pa.int32()),
     }
@@ -41,6 +46,13 @@ def test_trap33_values_and_codes_give_the_column_back(name: str, cut: str) -> No
         cell.decode() if isinstance(cell, bytes) else cell for part in parts for cell in part.to_pylist()
     ]
     assert [cell.decode() if isinstance(cell, bytes) else cell for cell in found] == wanted
+
+
+@pytest.mark.parametrize(("name", "are_found"), [("short texts", False), ("long texts", True)])
+def test_few_repeats_of_texts_that_are_sorted_as_numbers_stay(name: str, are_found: bool) -> None:
+    column = columns()[name]
+    values, _ = distinct(pa.chunked_array([column]))
+    assert (len(values) == len(column.unique())) is are_found
 
 
 def test_values_that_repeat_are_found_once() -> None:
