@@ -60,10 +60,11 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
 
 def _counted(numbers: npt.NDArray[np.integer], low: int, high: int) -> tuple[pa.Array, Codes]:
     """Return `distinct` of whole numbers in a small range: to look each up takes a third of hashing it."""
-    codes = (numbers - numbers.dtype.type(low)).astype(np.int32)
+    least = numbers.dtype.type(low)
+    codes = (numbers - least).astype(np.int32)
     used = np.zeros(high - low + 1, dtype=bool)
     used[codes] = True
-    values = (np.flatnonzero(used) + low).astype(numbers.dtype)
+    values = np.flatnonzero(used).astype(numbers.dtype) + least
     return pa.array(values), codes if used.all() else (np.cumsum(used, dtype=np.int32) - 1)[codes]
 
 

@@ -13,7 +13,7 @@ from pinot_assets.core import this_machine
 from pinot_assets.core.this_machine import numpy_settings
 
 SWITCH = "NPY_DISABLE_CPU_FEATURES"
-ZEN_4 = "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nflags\t\t: avx2 avx512f avx512dq\nbugs\t\t:\n"
+ZEN_4 = "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nflags\t\t: avx2 avx512f avx512dq\nbugs\t\t:\n"
 
 
 def processor(folder: Path, text: str) -> Path:

@@ -26,8 +26,8 @@ def columns() -> dict[str, pa.Array]:
         "a range with gaps": pa.array((unique % 7 * 3 - 9).astype(np.int16)),
         "unsigned": pa.array((unique % 90).astype(np.uint64) + np.uint64(2**64 - 91)),
         "a few of all": pa.array(np.where(unique % 2, 2**63 - 1, -(2**63))),
-        "short texts": pa.array([f"visitor-{n}" for n in RNG.integers(0, 300_000, ROWS)]),
-        "long texts": pa.array([f"visitor-{n:020}" for n in RNG.integers(0, 300_000, ROWS)]),
+        "short texts": pa.array([f"visitor-{n}" for n in RNG.integers(0, 1_000_000, ROWS)]),
+        "long texts": pa.array([f"visitor-{n:020}" for n in RNG.integers(0, 1_000_000, ROWS)]),
         "mostly unique": pa.array(np.where(unique < 100, 7, unique)),
         "nulls": pa.nulls(ROWS, pa.int32()),
     }
