@@ -27,7 +27,8 @@ def columns() -> dict[str, pa.Array]:
         "unsigned": pa.array((unique % 90).astype(np.uint64) + np.uint64(2**64 - 91)),
         "a few of all": pa.array(np.where(unique % 2, 2**63 - 1, -(2**63))),
         "short texts": pa.array([f"visitor-{n}" for n in RNG.integers(0, 1_000_000, ROWS)]),
-        "long texts": pa.array([f"visitor-{n:020}" for n in RNG.integers(0, 1_000_000, ROWS)]),
+        "long texts": pa.array([f"{n} is a visitor" for n in RNG.integers(0, 1_000_000, ROWS)]),
+        "bytes of numbers": pa.array((unique % 256 - 128).astype(np.int8)),
         "mostly unique": pa.array(np.where(unique < 100, 7, unique)),
         "nulls": pa.nulls(ROWS, pa.int32()),
     }
