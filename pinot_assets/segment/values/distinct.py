@@ -83,7 +83,7 @@ def _hardly_repeats(column: pa.ChunkedArray) -> bool:
 def _are_short(texts: pa.LargeBinaryArray | pa.LargeStringArray) -> bool:
     """Whether a key of `KEY_BYTES` has all that texts do not have in common."""
     texts = texts.cast(pa.large_binary())
-    return pc.max(pc.binary_length(texts)).as_py() - common_prefix(texts) <= KEY_BYTES
+    return bool(pc.max(pc.binary_length(texts)).as_py() - common_prefix(texts) <= KEY_BYTES)
 
 
 def common_prefix(texts: pa.LargeBinaryArray) -> int:
