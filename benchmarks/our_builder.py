@@ -17,7 +17,7 @@ from pinot_builder import CREATED_MS, NAME
 from samples import Sample
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.this_machine import keep_freed_memory, take_memory_from_system
+from pinot_assets.core.this_machine import convert_without_pandas, keep_freed_memory, take_memory_from_system
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema, cut
 from pinot_assets.ingest.formats.read import read_batches
 from pinot_assets.segment import Segment, SegmentSpec, build_segment, write_tar
@@ -63,7 +63,8 @@ def main() -> None:
     """Do the job."""
     job = json.loads(Path(sys.argv[1]).read_text())
     folder = Path(job["folder"])
-    take_memory_from_system()  # as every task does
+    convert_without_pandas()  # as Spark's workers and every task do
+    take_memory_from_system()
     keep_freed_memory()
     per_build = []
     for _ in range(job["times"]):
