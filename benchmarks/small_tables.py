@@ -18,7 +18,7 @@ WIDE_FILES, WIDE_ROWS = 3, 150_000
 MADE = ("ts", "tsRaw")
 """Columns that transformConfigs make of `day`."""
 _AVRO = {"INT": 40, "STRING": 29, "INTS": 5, "STRINGS": 4}
-_CSV = {"INT": 40, "STRING": 28, "DOUBLE": 10}
+CSV_KINDS = {"INT": 40, "STRING": 28, "DOUBLE": 10}
 """How many columns of each kind a file has, besides `day`; INTS and STRINGS are multi-value."""
 _FIRST_DAY = 16_071
 _DAY_MS = 86_400_000
@@ -82,7 +82,7 @@ class Case:
         """Write the files; the same ones each time."""
         self.source.mkdir()
         for number in range(self.files):
-            path = self.source / f"part-{number:02}.{self.input_format}"
+            path = self.source / f"part-{number:04}.{self.input_format}"
             values = self._values(number)
             if self.input_format == "csv":
                 pacsv.write_csv(pa.table(values), path)
@@ -125,5 +125,5 @@ def cases(folder: Path, wide_rows: int) -> list[Case]:
     return [
         Case("transforms", folder / "transforms", *small, made=MADE),
         Case("plain", folder / "plain", *small),
-        Case("wide", folder / "wide", "csv", WIDE_FILES, wide_rows, _CSV),
+        Case("wide", folder / "wide", "csv", WIDE_FILES, wide_rows, CSV_KINDS),
     ]

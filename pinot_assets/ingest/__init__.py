@@ -1,4 +1,4 @@
-"""Turn files into staged segments, one Spark task per file.
+"""Turn files into staged segments, in Spark tasks.
 
 Import `SparkBuilder` from `pinot_assets.ingest.spark.builder`. It is not imported here: a task on an
 executor, or code that only checks settings, must not load PySpark's driver side.

@@ -3,40 +3,29 @@
 A task writes under names that only this attempt of this session uses, and only if the object is absent. So
 a task that runs twice (a lost executor, speculation) does no harm. The receipt comes after all tars: a file
 is done when, and only when, its receipt exists (docs/design/session.md#receipt).
-
-A file that ended its worker is built again in its own process. The exit code and the output of that process
-show why it ended; Spark only reports that a worker ended.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
-import signal
 import socket
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, cast
 
 import pyarrow as pa
 
-from pinot_assets.core.file_errors import one_line
 from pinot_assets.core.files import temporary_folder
 from pinot_assets.core.this_machine import (
-    convert_without_pandas,
     keep_freed_memory,
-    limit_memory,
     take_memory_from_arrow,
     take_memory_from_system,
 )
 from pinot_assets.core.untrusted import RECEIPT
-from pinot_assets.errors import BuildError, SourceChanged, SourceError, StoreConflict
+from pinot_assets.errors import BuildError, PinotAssetsError, SourceChanged, SourceError, StoreConflict
 from pinot_assets.ingest.contract.accepted_rows import (
     BadRowAllowance,
     BadRowPolicy,
@@ -46,7 +35,7 @@ from pinot_assets.ingest.contract.accepted_rows import (
     cut,
 )
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, segment_name
-from pinot_assets.ingest.contract.failures import BecameFolder, Death, Vanished, failure_of, tells_of_memory
+from pinot_assets.ingest.contract.failures import BecameFolder, Vanished, failure_of
 from pinot_assets.ingest.contract.task_outputs import (
     CutValues,
     Heartbeat,
@@ -57,10 +46,11 @@ from pinot_assets.ingest.contract.task_outputs import (
 )
 from pinot_assets.ingest.formats.content import check_not_torn
 from pinot_assets.ingest.formats.read import FIRST_ROWS, read_batches
+from pinot_assets.ingest.provenance import path_below_source, with_provenance
 from pinot_assets.segment import SegmentSpec, metadata_tar, write_tar
 from pinot_assets.segment.write.metadata import read_facts
 from pinot_assets.segment.write.segment import ColumnStats, build_and_release
-from pinot_assets.snapshot.receipt import WORKER_DIED, Failure, Fingerprint, Output, Receipt, SegmentFacts
+from pinot_assets.snapshot.receipt import Failure, Fingerprint, Output, Receipt, SegmentFacts
 from pinot_assets.source.allowed_places import require_data
 from pinot_assets.source.factory import open_store
 from pinot_assets.source.object_store import ObjectStore
@@ -93,6 +83,19 @@ def build_file(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
     return build_from(build_spec, task, rows)
 
 
+def build_or_keep(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
+    """Build one file as `build_file` does, unless an earlier run of this task has done it.
+
+    It asks the staging area first, so it is for tasks that are repeated because their worker died.
+    """
+    staging = _staging(build_spec)
+    key = receipt_key(task.file.uri, task.file.fingerprint, build_spec.attempt)
+    with suppress(PinotAssetsError, ValueError):  # whatever is wrong with it: the file is built
+        if staging.stat(key) is not None:
+            return Receipt.from_bytes(staging.read(key, RECEIPT), staging.uri_of(key))
+    return build_file(build_spec, task)
+
+
 def build_from(build_spec: BuildSpec, task: FileTask, rows: Rows) -> Receipt | Failure:
     """Build one file. Any error becomes a `Failure` of the file.
 
@@ -106,7 +109,7 @@ def build_from(build_spec: BuildSpec, task: FileTask, rows: Rows) -> Receipt | F
         take_memory_from_arrow()
     keep_freed_memory()
     try:
-        with temporary_folder("build") as folder, closing(_heartbeat(build_spec, task)) as signs:
+        with temporary_folder("build") as folder, closing(heartbeat(build_spec, task)) as signs:
             return _build(build_spec, task, rows, folder, signs)
     except Exception as error:
         # A bug, or a disk that is full, must fail this file only, and not the job with all other files.
@@ -120,7 +123,7 @@ def inspected(build_spec: BuildSpec, task: FileTask, look: Callable[[Path], None
     :returns: the version that was copied, or the failure.
     """
     try:
-        with temporary_folder("build") as folder, closing(_heartbeat(build_spec, task)):
+        with temporary_folder("build") as folder, closing(heartbeat(build_spec, task)):
             read, _ = fetch(build_spec, task.file.uri, folder / "source")
             check_not_torn(task.file.uri, read.size, build_spec.input_format)
             look(folder / "source")
@@ -133,7 +136,8 @@ def _staging(build_spec: BuildSpec) -> ObjectStore:
     return open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy)
 
 
-def _heartbeat(build_spec: BuildSpec, task: FileTask) -> Heartbeat:
+def heartbeat(build_spec: BuildSpec, task: FileTask) -> Heartbeat:
+    """Return what leaves signs of life of a task that begins with this file."""
     return Heartbeat(_staging(build_spec), build_spec.attempt, task.ordinal)
 
 
@@ -146,7 +150,11 @@ def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, s
     check_not_torn(task.file.uri, read.size, build_spec.input_format)
     verdicts = _verdicts(build_spec, task, folder)
     values = EmptyColumns(target.schema.names)
-    tables = values.watched(rows_of(local, read, target, verdicts))
+    tables = rows_of(local, read, target, verdicts)
+    if name := build_spec.provenance_column:
+        column = next(column for column in spec.columns if column.name == name)
+        tables = with_provenance(tables, column, path_below_source(build_spec, task))
+    tables = values.watched(tables)
     segments = open_store(build_spec.segments_uri, build_spec.staging_props, build_spec.policy)
     cuts = cut(signs.counted(tables), build_spec.max_rows_per_segment, build_spec.desired_segment_bytes)
     staged = [
@@ -246,9 +254,10 @@ def version_of(source: ObjectStore, uri: str) -> Fingerprint:
 
 def _verdicts(build_spec: BuildSpec, task: FileTask, folder: Path) -> BadRowPolicy:
     if build_spec.max_bad_rows is None:
-        return BadRowPolicy(build_spec.missing_column)
+        return BadRowPolicy(build_spec.missing_column, build_spec.provenance_column)
     limit = BadRowAllowance.parse(build_spec.max_bad_rows)
-    return Quarantine(folder / _BAD_ROWS, task.file.uri, limit, build_spec.missing_column)
+    how = build_spec.missing_column, build_spec.provenance_column
+    return Quarantine(folder / _BAD_ROWS, task.file.uri, limit, *how)
 
 
 def _put_bad_rows(build_spec: BuildSpec, task: FileTask, read: Fingerprint, folder: Path) -> str:
@@ -339,84 +348,3 @@ def _record(build_spec: BuildSpec, receipt: Receipt) -> Receipt:
             raise
         return winner
     return receipt
-
-
-_STDERR: Final = 1 << 16
-
-
-def build_alone(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
-    """Build the file as `build_file` does, in its own process. If that process dies or does not start, return
-    a `Failure` of the file."""
-    try:
-        return _built(build_spec, task)
-    except Exception as error:
-        # If memory or disk do not suffice for one more process, only this file may fail, not the whole job.
-        return failure_of(build_spec, task, error)
-
-
-def _built(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
-    with temporary_folder("alone") as folder:
-        result, said = folder / "result", folder / "stderr"
-        with said.open("wb") as stderr:
-            child = subprocess.Popen(
-                [sys.executable, "-m", "pinot_assets.ingest.task", str(result)],
-                stdin=subprocess.PIPE,
-                stdout=stderr,
-                stderr=stderr,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            )
-        assert child.stdin is not None
-        # This process keeps its end of the pipe open, so the child ends when this process ends.
-        with child.stdin as pipe:
-            try:
-                pipe.write(pickle.dumps((build_spec, task)))
-                pipe.flush()
-            except BrokenPipeError:
-                pass  # the child is dead; its exit code below says why
-            code = child.wait()
-        if code == 0:
-            return cast(Receipt | Failure, pickle.loads(result.read_bytes()))
-        return death(build_spec, task, code, _end_of(said))
-
-
-def death(build_spec: BuildSpec, task: FileTask, code: int, said: str) -> Failure:
-    """Return the failure of a file whose process died.
-
-    :param code: the exit code; negative: the number of the signal that ended the process.
-    :param said: the process's output and standard error (the last 64 KiB).
-    """
-    how = f"ended with {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-    last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")
-    how += f" ({one_line(RuntimeError(last))})" if last else ""
-    if code == -signal.SIGKILL or tells_of_memory(said):
-        return Death(None, True).failure(build_spec, task, f"the process that built it alone {how}")
-    hint = "check the file, and report it if it is a valid one"
-    reason = f"the process that built the file, alone as well, {how} → {hint}"
-    return Failure(task.file.uri, task.ordinal, build_spec.attempt, WORKER_DIED, reason)
-
-
-def _end_of(path: Path) -> str:
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _STDERR))
-        text = file.read().decode(errors="replace")
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
-def _end_with_parent() -> None:
-    """Wait until the parent process has ended, then end this process."""
-    sys.stdin.buffer.read(1)
-    os._exit(1)
-
-
-def main(result: Path) -> None:
-    """Build the file that standard input describes; write the pickled outcome to `result`."""
-    order, task = pickle.load(sys.stdin.buffer)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    convert_without_pandas()
-    limit_memory(order.limits.worker_bytes)
-    result.write_bytes(pickle.dumps(build_file(order, task)))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
-    os._exit(0)  # a normal exit would block: the thread above still reads standard input

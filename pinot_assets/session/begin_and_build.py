@@ -256,6 +256,7 @@ def _spec(context: TriggerContext, session: Session, plan: Plan) -> BuildSpec:
         desired_segment_bytes=ingestion.segment_bytes,
         max_bad_rows=ingestion.bad_row_limit,
         missing_column=ingestion.on_missing_column,
+        provenance_column=context.spec.layout.provenance_column,
         query=query_of(ingestion, context.spec.table_json),
         limits=FileLimits.of_environment(os.environ),
         format=session.format,

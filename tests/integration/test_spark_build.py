@@ -49,7 +49,7 @@ def pid(result: Receipt | Failure) -> int:
     return int(result.worker.rpartition("/")[2])
 
 
-def test_executors_build_one_task_per_file(
+def test_executors_build_a_batch_of_small_files_per_task(
     session: SparkSession, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     for n in range(12):
@@ -63,7 +63,7 @@ def test_executors_build_one_task_per_file(
         ancestors = [process.name() for process in psutil.Process(worker).parents()]
         assert ancestors.index("java") < len(ancestors) - 1, "a worker is a child of Spark's JVM"
     job = last_job(session)
-    assert (job.numTasks(), job.numCompletedTasks(), job.numFailedTasks()) == (12, 12, 0)
+    assert (job.numTasks(), job.numCompletedTasks(), job.numFailedTasks()) == (8, 8, 0)
     assert job.description().get() == "names: 12 files of session cp7-abc, attempt 1"
 
 

@@ -93,6 +93,27 @@ def test_without_expressions_both_engines_write_the_same_segment(
     assert [output.rows for output in built["a.csv"].outputs] == [1000, 1000, 500]
 
 
+def test_each_row_has_the_path_of_its_file(
+    build: Build, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
+) -> None:
+    column = {"name": "source_file", "dataType": "STRING"}
+    fields = [*build_spec.schema["dimensionFieldSpecs"], column]
+    order = replace(
+        build_spec,
+        schema={**build_spec.schema, "dimensionFieldSpecs": fields},
+        provenance_column="source_file",
+        missing_column="fail",
+        query=Query(where="count > 1"),
+    )
+    for name in ("a.csv", "b c.csv"):
+        fakes.write_names(tmp_path / "in" / name, 5)
+    built = build(order)
+    assert {name: receipt.rows for name, receipt in built.items()} == {"a.csv": 3, "b%20c.csv": 3}
+    for receipt in built.values():
+        (found,) = [fact for fact in receipt.facts[0].columns if fact.name == "source_file"]
+        assert found.low == found.high == receipt.uri.rpartition("/")[2].replace("%20", " ")
+
+
 def test_columns_with_blanks_in_their_names_become_those_that_pinot_takes(
     build: Build, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:

@@ -117,6 +117,7 @@ class BadRowAllowance:
 class BadRowPolicy:
     """Accepts no bad row.
 
+    :param provenance: a column that files lack, since each row gets its file's path there; "" for none.
     :ivar missing: columns of the table that the file lacks.
     :ivar bad_rows: rows put aside so far.
     :ivar rows: rows of the file as its footer or its parser counts them, None until it is known. Bad rows are
@@ -124,8 +125,8 @@ class BadRowPolicy:
     :ivar room: how many bad rows a reader should look for at a time.
     """
 
-    def __init__(self, missing_column: MissingColumn = "null") -> None:
-        self._missing_column = missing_column
+    def __init__(self, missing_column: MissingColumn = "null", provenance: str = "") -> None:
+        self._missing_column, self._provenance = missing_column, provenance
         self.missing: tuple[str, ...] = ()
         self.bad_rows = 0
         self.rows: int | None = None
@@ -147,7 +148,7 @@ class BadRowPolicy:
 
         :raises ColumnMissing: the table requires all columns.
         """
-        self.missing = columns
+        self.missing = columns = tuple(name for name in columns if name != self._provenance)
         if columns and self._missing_column == "fail":
             raise ColumnMissing(
                 f"the file has no column {', '.join(columns)}",
@@ -171,9 +172,14 @@ class Quarantine(BadRowPolicy):
     """
 
     def __init__(
-        self, path: Path, file: str, limit: BadRowAllowance, missing_column: MissingColumn = "null"
+        self,
+        path: Path,
+        file: str,
+        limit: BadRowAllowance,
+        missing_column: MissingColumn = "null",
+        provenance: str = "",
     ) -> None:
-        super().__init__(missing_column)
+        super().__init__(missing_column, provenance)
         self._path, self._file, self._limit = path, file, limit
         self._writer: pq.ParquetWriter | None = None
         self._first: BadRow | None = None

@@ -102,6 +102,7 @@ class BuildSpec:
     :ivar max_bad_rows: how many rows of a file may be put aside (`100`, `0.5%`); None: a bad row fails it.
     :ivar missing_column: what happens if a file lacks a column: it is all null (`null`), or the file fails
         (`fail`).
+    :ivar provenance_column: column that gets the path of each row's file, "" for none.
     :ivar policy: what the table spec may reach, on every machine that builds.
     :ivar query: Spark SQL for the rows; Spark's own readers then read the file, or ours if Spark has none
         for its format (`spark_formats`). None: Arrow reads it.
@@ -128,6 +129,7 @@ class BuildSpec:
     desired_segment_bytes: int | None = None
     max_bad_rows: str | None = None
     missing_column: MissingColumn = "null"
+    provenance_column: str = ""
     query: Query | None = None
     limits: FileLimits = field(default_factory=FileLimits)
     format: int = FIRST

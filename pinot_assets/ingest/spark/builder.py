@@ -1,14 +1,16 @@
-"""The production builder: one Spark task per file, in the Python workers of Spark's executors.
+"""The production builder: files are built in the Python workers of Spark's executors.
 
-Workers read files through Arrow, in one job for all files; if the build spec has a query, Spark SQL gets
+Workers read files through Arrow, in one job for all files, with a task for each large file and for each batch
+of small ones (`batches`); if the build spec has a query, Spark SQL gets
 their rows (`file_jobs`), unless Arrow can compute it (`arrow_steps`).
 
 The result of a task travels twice. An accumulator delivers it while the job still runs, so that ten thousand
 files show their progress; the job's own result delivers all of them at the end and is the one that counts.
 
 Spark retries a task whose worker died, and gives up the whole job if workers die too often. Then this module
-builds the file of that task in its own process, with no other file beside it. If that process dies, too, the
-file fails, and the failure names how the process ended. Another job builds the other files.
+splits the batch of that task, down to a single file, which is built in its own process with no other file
+beside it. If that process dies, too, the file fails, and the failure names how the process ended. Another job
+builds the other files.
 """
 
 from __future__ import annotations
@@ -31,19 +33,21 @@ from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
 from pinot_assets.ingest.contract.builder import ignore_rows
 from pinot_assets.ingest.contract.failures import Death, death_of
 from pinot_assets.ingest.contract.task_outputs import HeartbeatReader
+from pinot_assets.ingest.own_process import build_alone
 from pinot_assets.ingest.spark.arrow_steps import build_with_steps, computable
+from pinot_assets.ingest.spark.batches import Batch, batches_of, parts_of, still_to_build
 from pinot_assets.ingest.spark.file_jobs import RestartedFiles, SparkFiles
 from pinot_assets.ingest.spark.java_errors import cause_of
 from pinot_assets.ingest.spark.jvm import exit_of_jvm, is_stopped
 from pinot_assets.ingest.spark.running import running
 from pinot_assets.ingest.spark.tasks import Build, Finished, Results, build_in_worker
-from pinot_assets.ingest.task import build_alone, build_file
+from pinot_assets.ingest.task import build_file, build_or_keep
 from pinot_assets.snapshot.receipt import Failure, FileResult, Receipt
 from pinot_assets.source.factory import open_store
 
 _JOBS: Final = 3
-"""So many jobs may die; then each remaining file is built in its own process. A process costs a second of CPU
-a file, another job four dead workers."""
+"""So many jobs with all files may die; then each remaining file is built in its own process. A process costs
+a second of CPU a file, another job four dead workers."""
 
 
 class JobDied(Exception):
@@ -59,52 +63,90 @@ class JobDied(Exception):
         self.why = why
 
 
-def in_spite_of_deaths(
-    run: Callable[[Sequence[FileTask], Build], Results], build_spec: BuildSpec, tasks: Sequence[FileTask]
-) -> Results:
+Run = Callable[[Sequence[Batch], Build], Results]
+"""Runs one job; a `JobDied` from it starts another job, any other error ends everything."""
+
+
+def in_spite_of_deaths(run: Run, build_spec: BuildSpec, batches: Sequence[Batch]) -> Results:
     """Run jobs until every file has a result. A file that kills its workers fails.
 
-    :param run: runs one job; a `JobDied` from it starts another job, any other error ends everything.
     :raises BuildError: jobs die, and Spark does not say of which file.
     """
-    left = {task.ordinal: task for task in tasks}
-    suspects: list[FileTask] = []
+    left = {task.ordinal: task for batch in batches for task in batch}
     jobs = 0
-    while left:
-        is_alone = bool(suspects) or jobs >= _JOBS
-        now = suspects or [*left.values()]
-        suspects = []
+    while now := still_to_build(batches, left):
         try:
-            for result in run(now, build_alone if is_alone else build_file):
-                if result is not None:
-                    left.pop(result.ordinal, None)
-                yield result
+            yield from _noted(run(now, build_file), left)
         except JobDied as died:
             jobs += 1
             place = died.death.task
-            if is_alone and len(now) == 1:
-                left.pop(now[0].ordinal, None)
-                yield died.death.failure(build_spec, now[0], died.why)
-            elif place is not None and place < len(now):
-                suspects = [now[place]]
-            elif not is_alone:
-                suspects = [*left.values()]
-            else:
+            if place is not None and place < len(now):
+                yield from _suspected(run, build_spec, now[place], left)
+            if place is None or jobs >= _JOBS:
+                yield from _each_alone(run, build_spec, left)
+
+
+def _suspected(run: Run, build_spec: BuildSpec, batch: Batch, left: dict[int, FileTask]) -> Results:
+    """Run a batch that ended its worker, in ever smaller batches; a single file in its own process."""
+    while now := still_to_build([batch], left):
+        if len(now[0]) == 1:
+            yield from _alone(run, build_spec, now[0], left)
+            continue
+        parts = parts_of(now[0])
+        try:
+            yield from _noted(run(parts, build_or_keep), left)
+        except JobDied as died:
+            place = died.death.task
+            suspects = parts if place is None or place >= len(parts) else [parts[place]]
+            for part in suspects:
+                yield from _suspected(run, build_spec, part, left)
+
+
+def _alone(run: Run, build_spec: BuildSpec, batch: Batch, left: dict[int, FileTask]) -> Results:
+    try:
+        yield from _noted(run([batch], build_alone), left)
+    except JobDied as died:
+        left.pop(batch[0].ordinal, None)
+        yield died.death.failure(build_spec, batch[0], died.why)
+
+
+def _each_alone(run: Run, build_spec: BuildSpec, left: dict[int, FileTask]) -> Results:
+    """Run all that is left, each file in its own process: too many jobs died to suspect one."""
+    while left:
+        now = [(task,) for task in left.values()]
+        try:
+            yield from _noted(run(now, build_alone), left)
+        except JobDied as died:
+            place = died.death.task
+            if len(now) == 1:
+                place = 0
+            if place is None or place >= len(now):
                 raise BuildError(
                     f"Spark gave up building {plural(len(left), 'file')} of {build_spec.table}",
                     why=died.why,
                     hint="see Spark's UI or log for the executor that died; files that are built are kept",
                 ) from died
+            yield from _alone(run, build_spec, now[place], left)
 
 
-def run_job(context: SparkContext, build_spec: BuildSpec, tasks: Sequence[FileTask], build: Build) -> Results:
-    """Run one Spark job; yield its results, and None after every wait.
+def _noted(results: Results, left: dict[int, FileTask]) -> Results:
+    """Yield the results; what has one is no longer left."""
+    with closing(results):
+        for result in results:
+            if result is not None:
+                left.pop(result.ordinal, None)
+            yield result
+
+
+def run_job(context: SparkContext, build_spec: BuildSpec, batches: Sequence[Batch], build: Build) -> Results:
+    """Run one Spark job, with a task for each batch; yield its results, and None after every wait.
 
     :raises JobDied: Spark gave the job up because a task's worker died.
     :raises BuildError: Spark gave the job up for another reason.
     """
     group = f"{build_spec.session}-{build_spec.attempt}-{uuid.uuid4().hex[:8]}"
-    files = f"{build_spec.table}: {plural(len(tasks), 'file')} of session {build_spec.session}"
+    count = sum(map(len, batches))
+    files = f"{build_spec.table}: {plural(count, 'file')} of session {build_spec.session}"
     description = f"{files}, attempt {build_spec.attempt}"
     finished: Accumulator[list[FileResult]] = context.accumulator([], Finished())
 
@@ -112,7 +154,7 @@ def run_job(context: SparkContext, build_spec: BuildSpec, tasks: Sequence[FileTa
         # Spark binds job group and description to the thread that starts the job.
         context.setJobGroup(group, description, interruptOnCancel=True)
         run = partial(build_in_worker, build_spec, build, finished)
-        return context.parallelize(tasks, len(tasks)).map(run).collect()
+        return context.parallelize(batches, len(batches)).flatMap(run).collect()
 
     job = yield from running(collect, finished, lambda: context.cancelJobGroup(group))
     yield from _outcome(job, description)
@@ -165,18 +207,19 @@ class SparkBuilder:
         """
         if not tasks:
             return
-        tasks = sorted(tasks, key=lambda task: -task.file.fingerprint.size)
         query = build_spec.query
         moved: Callable[[], bool] | None = None
         if query is None:
             context = _answered(build_spec, self._context)
-            started = in_spite_of_deaths(partial(run_job, context, build_spec), build_spec, tasks)
+            batches = batches_of(tasks, context.defaultParallelism)
+            started = in_spite_of_deaths(partial(run_job, context, build_spec), build_spec, batches)
         else:
             files = RestartedFiles(
                 lambda: _answered(build_spec, lambda: SparkFiles(self._session(), build_spec, query)),
                 build_spec,
             )
-            started, moved = self._with_query(build_spec, query, files, tasks), files.moved
+            largest_first = sorted(tasks, key=lambda task: -task.file.fingerprint.size)
+            started, moved = self._with_query(build_spec, query, files, largest_first), files.moved
         staging = open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy)
         watch = HeartbeatReader(staging, build_spec.attempt, moved)
         done: set[int] = set()
@@ -197,7 +240,8 @@ class SparkBuilder:
         if small := computable(build_spec, query, tasks):
             context = _answered(build_spec, self._context)
             try:
-                with closing(run_job(context, build_spec, small, build_with_steps)) as results:
+                batches = batches_of(small, context.defaultParallelism)
+                with closing(run_job(context, build_spec, batches, build_with_steps)) as results:
                     for result in results:
                         if isinstance(result, Receipt):
                             left.pop(result.ordinal, None)

@@ -170,7 +170,7 @@ def _checked_master(master: str | None, profile: Profile) -> str:
     if master.startswith("sc://"):
         raise PinotAssetsError(
             "Spark Connect is not supported",
-            why="one task per file needs Spark's own scheduler, which Connect does not give access to",
+            why="building files needs Spark's own scheduler, which Connect does not give access to",
             hint=f"set {MASTER} to the cluster itself: k8s://…, spark://… or yarn",
         )
     return master

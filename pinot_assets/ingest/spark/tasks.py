@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
+from pyspark import TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
 from pinot_assets.core.file_errors import BadRow, FileRejected, Unreadable, shown
@@ -37,7 +39,7 @@ from pinot_assets.ingest.spark.file_checks import (
     footer_rows,
 )
 from pinot_assets.ingest.spark.own_reader import CheckedFile, file_of_partition
-from pinot_assets.ingest.task import build_from, inspected, version_of
+from pinot_assets.ingest.task import build_file, build_from, build_or_keep, heartbeat, inspected, version_of
 from pinot_assets.snapshot.receipt import Failure, FileResult, Fingerprint, Receipt
 from pinot_assets.source.factory import open_store
 
@@ -78,16 +80,29 @@ class Finished(AccumulatorParam[list[FileResult]]):
 
 
 def build_in_worker(
-    build_spec: BuildSpec, build: Build, finished: Accumulator[list[FileResult]], task: FileTask
-) -> FileResult:
-    """Build one file that is read through Arrow.
+    build_spec: BuildSpec, build: Build, finished: Accumulator[list[FileResult]], batch: Sequence[FileTask]
+) -> list[FileResult]:
+    """Build the files of one batch, which are read through Arrow, one after the other.
 
-    :param finished: reports the result to the driver while the job still builds other files.
+    :param finished: reports the results to the driver while the job still builds other batches.
     """
     limit_memory(build_spec.limits.worker_bytes)
-    result = build(build_spec, task)
-    finished.add([result])
-    return result
+    if is_repeated():
+        build = build_or_keep if build is build_file else build
+    results = []
+    with closing(heartbeat(build_spec, batch[0])) as signs:
+        for task in batch:
+            result = build(build_spec, task)
+            results.append(result)
+            signs.worked(result.rows if isinstance(result, Receipt) else 0)
+    finished.add(results)
+    return results
+
+
+def is_repeated() -> bool:
+    """Whether this Spark task runs again, since its first run died."""
+    task = TaskContext.get()
+    return task is not None and task.attemptNumber() > 0
 
 
 def look_at_file(build_spec: BuildSpec, columns: frozenset[str], task: FileTask) -> Fingerprint | Failure:

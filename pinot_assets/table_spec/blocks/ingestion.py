@@ -89,9 +89,9 @@ UNUSED_KEYS: Final = {
     "segmentNamePostfix": "the session names its segments",
     "segmentNamePrefix": "the session names its segments, beginning with the table's name",
     "sequenceId": "it belongs to one run of a Minion task",
-    "tableMaxNumTasks": "every file is one Spark task, and a session is never split into two publications",
-    "taskMaxDataSize": "every file is one Spark task, so files are not combined",
-    "taskMaxNumFiles": "every file is one Spark task, so files are not combined",
+    "tableMaxNumTasks": "the builder makes the Spark tasks, and one session is one publication",
+    "taskMaxDataSize": "the builder decides which files share a Spark task; each has its own segments",
+    "taskMaxNumFiles": "the builder decides which files share a Spark task; each has its own segments",
     "timeoutMs": "Spark and the session have their own limits",
     "uploadURL": "the Pinot resource knows the controller",
 }

@@ -25,6 +25,7 @@ from pinot_assets.segment.config.column_encoding import ColumnSettings, read_col
 from pinot_assets.segment.config.segment_spec import BUILD_INVERTED, DEFAULT_FPP
 from pinot_assets.segment.values.partition import Partitioning, read_partitionings
 from pinot_assets.table_spec.blocks.ingestion import DEFAULT_MAX_ROWS, FileIngestion
+from pinot_assets.table_spec.blocks.layout import PROVENANCE, Layout
 from pinot_assets.table_spec.yaml.document import canonical_json
 
 COLUMNS: Final = "columns"
@@ -43,6 +44,7 @@ _CSV: Final = {
     "skipHeader": "false",
 }
 """What the csv reader does without a setting (`CsvSettings`)."""
+DEFAULT_LAYOUT: Final = Layout()
 AT_BUILD: Final = "createInvertedIndexDuringSegmentGeneration"
 
 INDEXES: Final = {
@@ -119,13 +121,19 @@ class OfOfflineTable(Protocol):
     def ingestion(self) -> FileIngestion:
         """How files become segments."""
 
+    @property
+    def layout(self) -> Layout:
+        """How the rows of files lie in segments."""
+
 
 def recipe_of(spec: OfOfflineTable) -> Recipe:
     """Return the recipe of a checked `TableSpec`."""
-    return recipe_from(spec.schema_json, spec.table_json, spec.ingestion)
+    return recipe_from(spec.schema_json, spec.table_json, spec.ingestion, spec.layout)
 
 
-def recipe_from(schema: JsonMapping, table_config: JsonMapping, ingestion: FileIngestion) -> Recipe:
+def recipe_from(
+    schema: JsonMapping, table_config: JsonMapping, ingestion: FileIngestion, layout: Layout = DEFAULT_LAYOUT
+) -> Recipe:
     """Return the recipe of the parts of a spec.
 
     :param schema: a Pinot schema that the segment writer accepts.
@@ -140,14 +148,16 @@ def recipe_from(schema: JsonMapping, table_config: JsonMapping, ingestion: FileI
         for column in columns
     }
     write = {COLUMNS: stored} | _of_table(table_config) | _row_limits(ingestion)
-    return Recipe(_read(columns, table_config, ingestion), write)
+    return Recipe(_read(columns, table_config, ingestion, layout), write)
 
 
 def _fingerprint(part: JsonObject) -> str:
     return hashlib.sha256(canonical_json(part).encode()).hexdigest()
 
 
-def _read(columns: Iterable[Column], table_config: JsonMapping, ingestion: FileIngestion) -> JsonObject:
+def _read(
+    columns: Iterable[Column], table_config: JsonMapping, ingestion: FileIngestion, layout: Layout
+) -> JsonObject:
     of_pinot = table_config.get("ingestionConfig") or {}
     functions = {
         entry["columnName"]: str(entry["transformFunction"]).strip()
@@ -159,6 +169,8 @@ def _read(columns: Iterable[Column], table_config: JsonMapping, ingestion: FileI
             {
                 "transforms": ingestion.transforms.get(column.name, "").strip(),
                 TRANSFORM_CONFIGS: functions.pop(column.name, None),
+                # The path is relative to that folder, so another one gives other values.
+                PROVENANCE: ingestion.input_dir_uri if column.name == layout.provenance_column else None,
             }
         )
         for column in columns

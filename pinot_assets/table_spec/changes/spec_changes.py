@@ -16,6 +16,7 @@ from typing import Final
 
 from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.core.untrusted import whole_number
+from pinot_assets.table_spec.blocks.layout import PROVENANCE
 from pinot_assets.table_spec.changes.recipe import (
     AT_BUILD,
     COLUMNS,
@@ -208,7 +209,7 @@ _REMOVED: Final = (
 
 
 def _added(pair: _Pair) -> _Reason:
-    if (pair.now or {}).keys() & {"transforms", TRANSFORM_CONFIGS}:
+    if (pair.now or {}).keys() & {"transforms", TRANSFORM_CONFIGS, PROVENANCE}:
         return Verdict.REBUILD, "its values are computed from the source files"
     return (
         Verdict.RELOAD,
@@ -348,6 +349,7 @@ _COLUMN_RULES: Final[dict[str, _Rule]] = {
     "defaultNullValue": _VALUES,
     "transforms": _VALUES,
     TRANSFORM_CONFIGS: _VALUES,
+    PROVENANCE: _VALUES,
     "maxLength": _length,
     "maxLengthExceedStrategy": _length,
     "format": _format,

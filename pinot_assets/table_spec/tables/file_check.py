@@ -22,6 +22,7 @@ from pinot_assets.table_spec.blocks.index_notes import tree_notes
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion
 from pinot_assets.table_spec.blocks.ingestion_rules import Surroundings
 from pinot_assets.table_spec.blocks.key_notes import key_notes
+from pinot_assets.table_spec.blocks.layout import Layout, layout_problems, read_layout_block
 from pinot_assets.table_spec.blocks.pinot_code import code_problems, query_code_problems
 from pinot_assets.table_spec.blocks.pinot_reach import refused_schema, refused_table
 from pinot_assets.table_spec.blocks.pinot_settings import TASKS
@@ -42,9 +43,10 @@ from pinot_assets.table_spec.yaml.values import secret_problems
 _FILES: Final = "fileIngestion"
 _REALTIME: Final = "realtime"
 _AUDIT: Final = "audit"
+_LAYOUT: Final = "layout"
 _DAGSTER: Final = "dagster"
 _FILE_FOR: Final = {"schema": "schemaFile", "table": "tableFile"}
-_TOP_KEYS: Final = (*_FILE_FOR, *_FILE_FOR.values(), _FILES, _REALTIME, _AUDIT, _DAGSTER)
+_TOP_KEYS: Final = (*_FILE_FOR, *_FILE_FOR.values(), _FILES, _REALTIME, _LAYOUT, _AUDIT, _DAGSTER)
 _BLOCKS: Final = {_FILES: pinot_json.OFFLINE_SUFFIX, _REALTIME: pinot_json.REALTIME_SUFFIX}
 
 
@@ -141,6 +143,7 @@ class FileCheck:
         if sound is None:
             return None
         audit = self._audit(root, *sound, ingestion)
+        layout = self._layout(root, *sound, ingestion)
         if ingestion is not None:
             self.problems += pinot_json.transform_problems(block, sound[0], ingestion.transforms)
             unwritable, left_to_server = pinot_json.writer_findings(*sound, ingestion.target)
@@ -155,6 +158,7 @@ class FileCheck:
             table_json=pinot_json.without_file_ingestion(table_value),
             policy=self.policy,
             ingestion=ingestion,
+            layout=layout,
             audit=audit,
             dagster=settings,
             notes=tuple(self.notes),
@@ -167,9 +171,10 @@ class FileCheck:
             reason = f"cannot be used together with {_FILES}: a table file is OFFLINE or REALTIME"
             fix = "write the halves of a hybrid table into two files"
             self.problems.append(root.at(_REALTIME).problem(reason, fix))
-        if _AUDIT in root.mapping:
-            reason = "is only for OFFLINE tables: nothing is staged for a REALTIME table"
-            self.problems.append(root.at(_AUDIT).problem(reason, "remove it"))
+        for block in (_LAYOUT, _AUDIT):
+            if block in root.mapping:
+                reason = "is only for OFFLINE tables: nothing is staged for a REALTIME table"
+                self.problems.append(root.at(block).problem(reason, "remove it"))
         wrong = pinot_json.realtime_table_problems(table) if table is not None else []
         self.problems += wrong
         settings = self._dagster(root, "REALTIME")
@@ -227,6 +232,17 @@ class FileCheck:
             reason = "needs consistentPushEnabled: a plain push shows segments before they are audited"
             self.problems.append(root.at(_AUDIT).problem(reason, "remove it, or push consistently"))
         return audit
+
+    def _layout(
+        self, root: DocumentNode, schema: DocumentNode, table: DocumentNode, ingestion: FileIngestion | None
+    ) -> Layout:
+        if _LAYOUT not in root.mapping:
+            return Layout()
+        layout, wrong = read_layout_block(root.at(_LAYOUT))
+        self.problems += wrong
+        if ingestion is not None:
+            self.problems += layout_problems(root.at(_LAYOUT), layout, schema, table, ingestion)
+        return layout
 
     def _dagster(self, root: DocumentNode, kind: str) -> DagsterSettings:
         if _DAGSTER not in root.mapping:

@@ -23,6 +23,7 @@ from pinot_assets.table_spec.blocks.audit import Audit
 from pinot_assets.table_spec.blocks.dagster import DagsterSettings
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion, Mode
 from pinot_assets.table_spec.blocks.ingestion_rules import check_apart
+from pinot_assets.table_spec.blocks.layout import Layout
 from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX, raw_table_name
 from pinot_assets.table_spec.yaml.document import Note, Problem, canonical_json, did_you_mean
 from pinot_assets.table_spec.yaml.values import normalise_location
@@ -97,12 +98,14 @@ class TableSpec(TableFile):
     """The spec in one `tables/*.yaml` of an OFFLINE table, without FileIngestionTask in its `table_json`.
 
     :ivar ingestion: how files become segments.
+    :ivar layout: how the rows of files lie in segments.
     :ivar audit: what must hold for staged segments before queries see them.
     """
 
     kind: ClassVar[str] = OFFLINE_SUFFIX
 
     ingestion: FileIngestion
+    layout: Layout = field(default_factory=Layout)
     audit: Audit = field(default_factory=Audit)
 
     @property
@@ -162,6 +165,8 @@ class TableSpec(TableFile):
             "invertedAtBuild": setting(self.table_json, "metadata", "customConfigs", BUILD_INVERTED),
             "writer": writer_version,
         }
+        if self.layout.provenance_column:
+            shaping["provenance"] = self.layout.provenance_column
         return hashlib.sha256(canonical_json(shaping).encode()).hexdigest()
 
     def _locate(self, key: str, text: str) -> str:

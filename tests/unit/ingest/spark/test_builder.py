@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import cast
 
 import pytest
@@ -20,10 +20,12 @@ from pyspark.sql import SparkSession
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.failures import Death, death_of
+from pinot_assets.ingest.own_process import build_alone, death
 from pinot_assets.ingest.spark import builder
+from pinot_assets.ingest.spark.batches import Batch
 from pinot_assets.ingest.spark.builder import JobDied, SparkBuilder, in_spite_of_deaths
 from pinot_assets.ingest.spark.tasks import Build
-from pinot_assets.ingest.task import build_alone, death
+from pinot_assets.ingest.task import build_or_keep
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.receipt import Failure, FileResult, Receipt
 from pinot_assets.source import Fingerprint, SourceFile
@@ -56,26 +58,31 @@ def test_an_error_of_python_is_no_death() -> None:
 
 
 class Cluster:
-    """Runs jobs in this process: a task whose ordinal is in `killers` ends its job.
+    """Runs jobs in this process: a file whose ordinal is in `killers` ends its job.
 
     :ivar jobs: ordinals of each job, and whether each file had a process of its own.
+    :ivar again: ordinals of files that were built again after their batch had ended its worker.
     """
 
     def __init__(self, *killers: int, names: bool = True, kills_alone: bool = True) -> None:
         self._killers, self._names, self._kills_alone = killers, names, kills_alone
         self.jobs: list[tuple[list[int], bool]] = []
+        self.again: list[int] = []
 
-    def run(self, tasks: Sequence[FileTask], build: Build) -> Generator[FileResult | None, None, None]:
+    def run(self, batches: Sequence[Batch], build: Build) -> Generator[FileResult | None, None, None]:
         is_alone = build is build_alone
-        self.jobs.append(([task.ordinal for task in tasks], is_alone))
-        for place, task in enumerate(tasks):
-            if task.ordinal in self._killers:
-                if not is_alone:
+        self.jobs.append(([task.ordinal for batch in batches for task in batch], is_alone))
+        for place, batch in enumerate(batches):
+            results: list[FileResult] = []
+            for task in batch:
+                self.again += [task.ordinal] if build is build_or_keep else []
+                if task.ordinal not in self._killers or (is_alone and not self._kills_alone):
+                    results.append(receipt(task))
+                elif is_alone:
+                    results.append(Failure(task.file.uri, task.ordinal, 1, "WORKER_DIED", "it died"))
+                else:
                     raise JobDied(Death(place if self._names else None, False), "it died")
-                if self._kills_alone:
-                    yield Failure(task.file.uri, task.ordinal, 1, "WORKER_DIED", "it died")
-                    continue
-            yield receipt(task)
+            yield from results
             yield None
 
 
@@ -91,11 +98,14 @@ def build_spec(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
 
 
 TASKS = [FileTask(SourceFile(f"file:///{n}", Fingerprint(1, 1)), n) for n in range(6)]
+SINGLE = [(task,) for task in TASKS]
 
 
-def outcome(cluster: Cluster, build_spec: BuildSpec) -> tuple[list[int], list[int]]:
+def outcome(
+    cluster: Cluster, build_spec: BuildSpec, batches: Sequence[Batch] = SINGLE
+) -> tuple[list[int], list[int]]:
     """Ordinals of the files that were built, and of those that failed."""
-    results = [r for r in in_spite_of_deaths(cluster.run, build_spec, TASKS) if r is not None]
+    results = [r for r in in_spite_of_deaths(cluster.run, build_spec, batches) if r is not None]
     built = {r.ordinal for r in results if isinstance(r, Receipt)}
     failed = {r.ordinal for r in results if isinstance(r, Failure)}
     assert not built & failed
@@ -124,17 +134,46 @@ def test_where_spark_does_not_say_which_it_was_each_has_a_process_of_its_own(bui
     assert cluster.jobs == [([0, 1, 2, 3, 4, 5], False), ([4, 5], True)]
 
 
+THOUSAND = [FileTask(SourceFile(f"file:///{n}", Fingerprint(1, 1)), n) for n in range(1000)]
+
+
+@pytest.mark.parametrize("names", [True, False])
+def test_a_killer_in_a_batch_is_found_by_splitting_it(build_spec: BuildSpec, names: bool) -> None:
+    batches = [tuple(THOUSAND[:500]), tuple(THOUSAND[500:])]
+    cluster = Cluster(700, names=names)
+    if not names:  # then no batch is known, and each file gets a process of its own
+        assert outcome(cluster, build_spec, batches)[1] == [700]
+        return
+    built, failed = outcome(cluster, build_spec, batches)
+    assert failed == [700]
+    assert built == [n for n in range(1000) if n != 700]
+    sizes = [len(ordinals) for ordinals, _ in cluster.jobs]
+    # The batch in eight parts, one of these in eight, and so on to the file; then the rest of each level.
+    assert [len(o) for o, is_alone in cluster.jobs if is_alone] == [1]
+    assert sizes[:4] == [1000, 500, 63, 8]
+    assert len(cluster.jobs) <= 20
+    assert not set(cluster.again) & set(range(500)), "the other batch has nothing to do with it"
+
+
+def test_killers_in_one_batch_fail_and_what_is_between_them_is_built(build_spec: BuildSpec) -> None:
+    killers = (3, 4, 260, 999)
+    cluster = Cluster(*killers)
+    built, failed = outcome(cluster, build_spec, [tuple(THOUSAND)])
+    assert failed == [*killers]
+    assert len(built) == 996
+
+
 @pytest.mark.parametrize(("of_memory", "code"), [(True, "OUT_OF_MEMORY"), (False, "WORKER_DIED")])
 def test_a_file_that_takes_its_executor_with_it_fails_alone(
     build_spec: BuildSpec, of_memory: bool, code: str
 ) -> None:
-    def run(tasks: Sequence[FileTask], _: Build) -> Generator[FileResult | None, None, None]:
-        for place, task in enumerate(tasks):
+    def run(batches: Sequence[Batch], _: Build) -> Generator[FileResult | None, None, None]:
+        for place, (task,) in enumerate(batches):
             if task.ordinal == 3:
                 raise JobDied(Death(place, of_memory), "executor 1 was lost")
             yield receipt(task)
 
-    results = [r for r in in_spite_of_deaths(run, build_spec, TASKS) if r is not None]
+    results = [r for r in in_spite_of_deaths(run, build_spec, SINGLE) if r is not None]
     [failure] = [r for r in results if isinstance(r, Failure)]
     assert (failure.ordinal, failure.code) == (3, code)
     assert "executor 1 was lost" in failure.reason
@@ -142,12 +181,12 @@ def test_a_file_that_takes_its_executor_with_it_fails_alone(
 
 
 def test_a_spark_that_loses_all_and_blames_none_is_an_error(build_spec: BuildSpec) -> None:
-    def run(_: Sequence[FileTask], __: Build) -> Generator[FileResult | None, None, None]:
+    def run(_: Sequence[Batch], __: Build) -> Generator[FileResult | None, None, None]:
         yield None
         raise JobDied(Death(None, False), "executors are lost")
 
     with pytest.raises(BuildError, match="executors are lost"):
-        list(in_spite_of_deaths(run, build_spec, TASKS))
+        list(in_spite_of_deaths(run, build_spec, SINGLE))
 
 
 def test_how_a_process_ended_is_told(build_spec: BuildSpec) -> None:
@@ -229,8 +268,7 @@ def test_what_the_job_without_sql_leaves_is_for_the_one_that_can_start_spark_aga
     monkeypatch.setattr(builder, "is_stopped", lambda _: True)
     monkeypatch.setattr(builder, "exit_of_jvm", lambda: waited.append(True))
     done: list[FileResult] = []
-    SparkBuilder(lambda: cast(SparkSession, None), lambda: cast(SparkContext, None)).build(
-        order, [first, second], done.append
-    )
+    context = cast(SparkContext, SimpleNamespace(defaultParallelism=2))
+    SparkBuilder(lambda: cast(SparkSession, None), lambda: context).build(order, [first, second], done.append)
     assert [result.ordinal for result in done] == [first.ordinal, second.ordinal]
     assert waited == [True]

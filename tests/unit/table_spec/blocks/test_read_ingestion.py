@@ -484,9 +484,9 @@ def test_schedules_are_quartz_and_become_cron(folder, quartz, cron):
 @pytest.mark.parametrize(
     ("block", "key", "text"),
     [
-        ({"tableMaxNumTasks": "-1"}, "tableMaxNumTasks", "one Spark task"),
-        ({"taskMaxDataSize": "1"}, "taskMaxDataSize", "not combined"),
-        ({"taskMaxNumFiles": "3"}, "taskMaxNumFiles", "not combined"),
+        ({"tableMaxNumTasks": "-1"}, "tableMaxNumTasks", "makes the Spark tasks"),
+        ({"taskMaxDataSize": "1"}, "taskMaxDataSize", "its own segments"),
+        ({"taskMaxNumFiles": "3"}, "taskMaxNumFiles", "its own segments"),
         ({"hasDirectories": "true"}, "hasDirectories", "recognises directories"),
         ({"checkpointTTLSec": "0"}, "checkpointTTLSec", "ledger"),
         ({"push.controllerUri": "http://x"}, "push.controllerUri", "resource"),

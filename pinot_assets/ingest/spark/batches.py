@@ -1,0 +1,60 @@
+"""How files share Spark tasks: a large file has one for itself, small files come in batches.
+
+A task costs some ten milliseconds on both sides whatever it does, as much as a small file. The files of a
+batch are built one after the other, and each stands or falls alone, like a file with its own task.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from pinot_assets.ingest.contract.build_spec import FileTask
+
+Batch = tuple[FileTask, ...]
+
+LARGE: Final = 8 << 20
+"""Bytes from which on a file is a batch by itself."""
+MOST_BYTES: Final = 32 << 20
+MOST_FILES: Final = 256
+"""Some five seconds of work, so that progress is seen, and little is done twice if a worker dies."""
+PARTS: Final = 8
+"""Into so many parts a batch is split that ended its worker."""
+_OF_A_CORE: Final = 4
+"""Batches for each core, if there are enough files: no core waits long for the last one."""
+
+
+def batches_of(tasks: Iterable[FileTask], cores: int) -> list[Batch]:
+    """Return the tasks in batches of about the same size, large files first.
+
+    :param cores: how many tasks run at a time, as far as that is known.
+    """
+    ordered = sorted(tasks, key=lambda task: -task.file.fingerprint.size)
+    small = [task for task in ordered if task.file.fingerprint.size < LARGE]
+    count = max(
+        math.ceil(len(small) / MOST_FILES),
+        math.ceil(sum(task.file.fingerprint.size for task in small) / MOST_BYTES),
+        min(len(small), _OF_A_CORE * cores),
+    )
+    large = ordered[: len(ordered) - len(small)]
+    return [*((task,) for task in large), *_dealt(small, count)]
+
+
+def parts_of(batch: Batch) -> list[Batch]:
+    """Return the files of a batch that ended its worker, in smaller batches; single files at the end."""
+    return _dealt(batch, min(len(batch), PARTS))
+
+
+def still_to_build(batches: Iterable[Batch], left: Iterable[int]) -> list[Batch]:
+    """Return the batches without files that have a result.
+
+    :param left: ordinals of the files without one.
+    """
+    known = frozenset(left)
+    rest = (tuple(task for task in batch if task.ordinal in known) for batch in batches)
+    return [batch for batch in rest if batch]
+
+
+def _dealt(tasks: Sequence[FileTask], count: int) -> list[Batch]:
+    return [tuple(tasks[n::count]) for n in range(count)]

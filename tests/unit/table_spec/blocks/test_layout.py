@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+
+from pinot_assets.table_spec.blocks.layout import Layout
+from pinot_assets.table_spec.changes.recipe import recipe_of
+from pinot_assets.table_spec.changes.spec_changes import Verdict, spec_changes
+
+FILE = {"name": "source_file", "dataType": "STRING"}
+
+
+def with_layout(block, field=FILE, **others):
+    def change(whole):
+        whole["schema"]["dimensionFieldSpecs"].append(field)
+        whole["layout"] = block
+        whole["fileIngestion"].update(others)
+
+    return change
+
+
+def problems(folder, block, field=FILE, **others):
+    return folder.problems(change=with_layout(block, field, **others))
+
+
+def test_a_spec_without_the_block_has_the_defaults(folder):
+    assert folder.load().layout == Layout()
+    assert folder.load(change=lambda whole: whole.update(layout={})).layout == Layout()
+
+
+def test_the_column_is_part_of_the_spec_and_of_its_fingerprint(folder):
+    spec = folder.load(change=with_layout({"provenanceColumn": "source_file"}))
+    assert spec.layout.provenance_column == "source_file"
+    without = folder.load(change=with_layout({}))
+    assert spec.config_fingerprint("1") != without.config_fingerprint("1")
+
+
+@pytest.mark.parametrize(
+    ("block", "field", "reason"),
+    [
+        ("source_file", FILE, "is not a mapping"),
+        ({"provenance": "source_file"}, FILE, "is not a key of the layout block"),
+        ({"provenanceColumn": 7}, FILE, "is not the name of a column"),
+        ({"provenanceColumn": ""}, FILE, "is not the name of a column"),
+        ({"provenanceColumn": ["a"]}, FILE, "is not the name of a column"),
+        ({"provenanceColumn": "${TABLE_X}"}, FILE, "refers to the environment"),
+        ({"provenanceColumn": "source_fil"}, FILE, "source_fil is no column of the schema"),
+        (
+            {"provenanceColumn": "source_file"},
+            FILE | {"dataType": "BYTES"},
+            "is not a dimension of one STRING",
+        ),
+        (
+            {"provenanceColumn": "source_file"},
+            FILE | {"singleValueField": False},
+            "is not a dimension of one STRING",
+        ),
+        ({"provenanceColumn": "source_file"}, FILE | {"notNull": True}, "has notNull"),
+    ],
+)
+def test_what_is_wrong_with_it_has_a_line(folder, block, field, reason):
+    (problem,) = problems(folder, block, field)
+    assert reason in str(problem)
+    assert problem.key.startswith("layout")
+    assert problem.fix
+    assert problem.line > 1
+
+
+def test_a_name_that_is_nearly_right_is_offered(folder):
+    (problem,) = problems(folder, {"provenanceColumn": "source_fil"})
+    assert problem.fix == "did you mean source_file?"
+
+
+def test_expressions_neither_make_nor_read_it(folder):
+    block = {"provenanceColumn": "source_file"}
+    (made,) = problems(folder, block, **{"transforms.source_file": "upper(x)"})
+    assert "transforms.source_file cannot fill it" in made.reason
+    (read,) = problems(folder, block, filter="source_file like '%.csv' and source_files is null")
+    assert "filter cannot read source_file" in read.reason
+    assert not problems(folder, block, filter="source_files is null or a_source_file = 'x'")
+
+
+def test_a_realtime_table_has_none(folder):
+    file = folder.spec()
+    file.write_text(file.read_text().replace("fileIngestion:", "layout: {}\nrealtime: {}\nfileIngestion:"))
+    assert any("is only for OFFLINE tables" in problem.reason for problem in folder.check()[1])
+
+
+def test_published_files_lack_it_until_they_are_read_again(folder):
+    before = recipe_of(folder.load())
+    now = recipe_of(folder.load(change=with_layout({"provenanceColumn": "source_file"})))
+    (added,) = spec_changes(before, now)
+    assert (added.column, added.verdict) == ("source_file", Verdict.REBUILD)
+
+    plain = recipe_of(folder.load(change=with_layout({})))
+    (named,) = spec_changes(plain, now)
+    assert (named.setting, named.verdict) == ("provenanceColumn", Verdict.REBUILD)
+    moved = folder.load(change=with_layout({"provenanceColumn": "source_file"}, inputDirURI="../elsewhere"))
+    (elsewhere,) = spec_changes(now, recipe_of(moved))
+    assert (elsewhere.setting, elsewhere.verdict) == ("provenanceColumn", Verdict.REBUILD)
+    assert not spec_changes(plain, recipe_of(folder.load(change=with_layout({}, inputDirURI="../elsewhere"))))
