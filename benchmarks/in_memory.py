@@ -16,7 +16,8 @@ from pinot_assets.session.values.hold import NO_HOLD
 from pinot_assets.session.values.progress import Progress
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, ObjectRef, Pointer, Session
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.source import SourceFile, open_store
 from pinot_assets.table_spec import TableSpec

@@ -39,13 +39,8 @@ from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.this_machine import take_memory_from_system
 from pinot_assets.session.detect.listing import changes_of
-from pinot_assets.snapshot.manifest import (
-    PublishedFile,
-    PublishedFiles,
-    Snapshot,
-    files_to_parquet,
-    sha256_hex,
-)
+from pinot_assets.snapshot.manifest import Snapshot, sha256_hex
+from pinot_assets.snapshot.published_files import PublishedFile, PublishedFiles, files_to_parquet
 from pinot_assets.snapshot.receipt import Fingerprint, Output
 from pinot_assets.source import open_store, take_inventory
 from pinot_assets.source.bucket_store import BucketObjectStore

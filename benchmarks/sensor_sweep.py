@@ -51,7 +51,8 @@ from pinot_assets.session.detect.listing import (
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.hold import NO_HOLD
 from pinot_assets.session.values.state import Pointer
-from pinot_assets.snapshot.manifest import PublishedFiles, Snapshot, SnapshotRef, sha256_hex
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef, sha256_hex
+from pinot_assets.snapshot.published_files import PublishedFiles
 from pinot_assets.source import open_store
 from pinot_assets.source.bucket_store import BucketObjectStore
 from pinot_assets.table_spec import TableSpec

@@ -16,7 +16,8 @@ from pinot_assets.session.detect.observe import counts_text
 from pinot_assets.session.lineage.stale_pointer import number_of
 from pinot_assets.session.values.report import TriggerReport, small
 from pinot_assets.session.values.state import Checked, HoldEnd, Session, utc_text
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import PublishedFile
 
 T = TypeVar("T")
 

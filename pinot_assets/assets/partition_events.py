@@ -29,7 +29,8 @@ from pinot_assets.session.detect.observe import list_source, observe
 from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.settings.local_stack import default_home
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.source import SourceFile
 from pinot_assets.source.file_table import FileTable

@@ -25,7 +25,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinot_assets.snapshot.manifest import Snapshot, tokens_of, versions_of
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import tokens_of, versions_of
 from pinot_assets.source.diff import differing
 from pinot_assets.source.file_table import files_of, in_order, raw_of, without_root
 from pinot_assets.source.uris import unquote_key

@@ -17,7 +17,7 @@ from pinot_assets.pinot.versions import DAY_MS
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.hold import HeldVersion
 from pinot_assets.session.values.state import Pointer
-from pinot_assets.snapshot.manifest import tokens_of
+from pinot_assets.snapshot.published_files import tokens_of
 from pinot_assets.source.file_table import ObjectInfo
 from pinot_assets.table_spec import TableSpec
 

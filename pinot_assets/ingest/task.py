@@ -47,12 +47,12 @@ from pinot_assets.ingest.contract.task_outputs import (
 from pinot_assets.ingest.formats.content import check_not_torn
 from pinot_assets.ingest.formats.read import FIRST_ROWS, read_batches
 from pinot_assets.ingest.provenance import path_below_source, with_provenance
+from pinot_assets.ingest.stores import stores_of
 from pinot_assets.segment import SegmentSpec, metadata_tar, write_tar
 from pinot_assets.segment.write.metadata import read_facts
 from pinot_assets.segment.write.segment import ColumnStats, build_and_release
 from pinot_assets.snapshot.receipt import Failure, Fingerprint, Output, Receipt, SegmentFacts
 from pinot_assets.source.allowed_places import require_data
-from pinot_assets.source.factory import open_store
 from pinot_assets.source.object_store import ObjectStore
 
 Rows = Callable[[Path, Fingerprint, TargetSchema, BadRowPolicy], Iterator[pa.Table]]
@@ -88,7 +88,7 @@ def build_or_keep(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
 
     It asks the staging area first, so it is for tasks that are repeated because their worker died.
     """
-    staging = _staging(build_spec)
+    staging = stores_of(build_spec).staging
     key = receipt_key(task.file.uri, task.file.fingerprint, build_spec.attempt)
     with suppress(PinotAssetsError, ValueError):  # whatever is wrong with it: the file is built
         if staging.stat(key) is not None:
@@ -132,13 +132,9 @@ def inspected(build_spec: BuildSpec, task: FileTask, look: Callable[[Path], None
         return failure_of(build_spec, task, error)
 
 
-def _staging(build_spec: BuildSpec) -> ObjectStore:
-    return open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy)
-
-
 def heartbeat(build_spec: BuildSpec, task: FileTask) -> Heartbeat:
     """Return what leaves signs of life of a task that begins with this file."""
-    return Heartbeat(_staging(build_spec), build_spec.attempt, task.ordinal)
+    return Heartbeat(stores_of(build_spec).staging, build_spec.attempt, task.ordinal)
 
 
 def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, signs: Heartbeat) -> Receipt:
@@ -155,7 +151,7 @@ def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, s
         column = next(column for column in spec.columns if column.name == name)
         tables = with_provenance(tables, column, path_below_source(build_spec, task))
     tables = values.watched(tables)
-    segments = open_store(build_spec.segments_uri, build_spec.staging_props, build_spec.policy)
+    segments = stores_of(build_spec).segments
     cuts = cut(signs.counted(tables), build_spec.max_rows_per_segment, build_spec.desired_segment_bytes)
     staged = [
         _stage(build_spec, task, spec, segments, columns, k, read, folder, signs)
@@ -186,7 +182,7 @@ def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, s
     cut_values = CutValues.of((columns for _, _, columns in staged), build_spec.format)
     if cut_values.columns:  # its own object: an older release refuses a receipt with more keys
         key = cut_key(task.file.uri, read, build_spec.attempt)
-        _staging(build_spec).put_if_absent(key, cut_values.to_bytes())
+        stores_of(build_spec).staging.put_if_absent(key, cut_values.to_bytes())
     return _record(build_spec, receipt)
 
 
@@ -215,7 +211,7 @@ def fetch(build_spec: BuildSpec, uri: str, local: Path) -> tuple[Fingerprint, st
     :raises SourceChanged: the file changed during both attempts to copy it.
     """
     require_data(uri, build_spec.policy)
-    source = open_store(build_spec.source_uri, build_spec.source_props, build_spec.policy)
+    source = stores_of(build_spec).source
     key = source.key_of(uri)
     for attempt in range(2):
         before = version_of(source, uri)
@@ -261,7 +257,7 @@ def _verdicts(build_spec: BuildSpec, task: FileTask, folder: Path) -> BadRowPoli
 
 
 def _put_bad_rows(build_spec: BuildSpec, task: FileTask, read: Fingerprint, folder: Path) -> str:
-    staging = _staging(build_spec)
+    staging = stores_of(build_spec).staging
     key = bad_rows_key(task.file.uri, read, build_spec.attempt)
     staging.put_file_if_absent(key, folder / _BAD_ROWS)
     return staging.uri_of(key)
@@ -335,7 +331,7 @@ def _token(segments: ObjectStore, output: Output) -> str:
 
 def _record(build_spec: BuildSpec, receipt: Receipt) -> Receipt:
     """Write the receipt; if another run of this task wrote one first, return that one (rule R13)."""
-    staging = _staging(build_spec)
+    staging = stores_of(build_spec).staging
     key = receipt_key(receipt.uri, receipt.read, receipt.attempt)
     try:
         staging.put_if_absent(key, receipt.to_bytes())

@@ -34,8 +34,9 @@ from openlineage.client.uuid import generate_static_uuid
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.session.values.state import Mode, Outcome, Session
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.provenance import snapshot_difference
+from pinot_assets.snapshot.published_files import PublishedFile
 
 MOST_FOLDERS = 100
 """Maximum of input datasets of an event: files in more folders are grouped by parent folders."""

@@ -24,8 +24,8 @@ from pinot_assets.scheduling.stalled_session import StallCursor
 from pinot_assets.segment.values.normalize import Cut
 from pinot_assets.session.detect.listing import ListingCursor
 from pinot_assets.session.stores.staging import Staging, Switch, plan_to_parquet
-from pinot_assets.session.values.hold import Hold
-from pinot_assets.session.values.plan import Plan, Row, RowStatus
+from pinot_assets.session.values.hold import HeldVersion, Hold
+from pinot_assets.session.values.plan import Plan, Row, RowKind, RowStatus
 from pinot_assets.session.values.state import (
     AuditReceipt,
     Checked,
@@ -40,13 +40,15 @@ from pinot_assets.session.values.state import (
     pointer_to_bytes,
     session_to_bytes,
 )
-from pinot_assets.snapshot.manifest import (
-    PublishedFile,
-    Snapshot,
-    SnapshotRef,
-    files_to_parquet,
-    header_to_bytes,
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef, header_to_bytes
+from pinot_assets.snapshot.packs import (
+    Member,
+    MemberList,
+    PublishedPack,
+    members_to_parquet,
+    packs_to_parquet,
 )
+from pinot_assets.snapshot.published_files import PublishedFile, files_to_parquet
 from pinot_assets.snapshot.receipt import ColumnFacts, Failure, Fingerprint, Output, Receipt, SegmentFacts
 from pinot_assets.snapshot.recipes import StoredRecipe
 from pinot_assets.source.file_table import COLUMNS
@@ -145,6 +147,22 @@ def objects() -> dict[str, bytes]:
         7, "model_OFFLINE", "cp7-0a1b2c", "SYNC", "entry", SnapshotRef("snapshots/6.json", A), "digest", "fp",
         1_700_000_002_000, files, typed(plain(audit), dict), "pinot-1-2",
     )  # fmt: skip
+    members = MemberList(
+        (
+            Member("s3://in/b", READ, A, 5, 1, "cp7-0a1b2c", B, 0),
+            Member("s3://in/d", EMPTY, B, 2, 0, "x", B, 5),
+        ),
+        "0123456789ab",
+    )
+    pack = PublishedPack("cp7-0a1b2c", 4, A, 1, 7, (OUTPUT, BARE), 2.5, 3)
+    with_packs = replace(snapshot, files=(files[0], replace(files[1], rows=7, pack=pack.name)), packs=(pack,))
+    plan_of_packs = replace(
+        plan,
+        rows=(
+            replace(rows[0], is_small=True),
+            Row(f"packs/{A}.parquet", 4, Fingerprint(345, 0), RowStatus.BUILD, kind=RowKind.PACK),
+        ),
+    )
     recipe = StoredRecipe(
         3,
         {"schema.columns.v": "STRING DIMENSION", "transforms.v": "upper(v)"},
@@ -163,10 +181,12 @@ def objects() -> dict[str, bytes]:
     failure = Failure("s3://in/b", 1, 2, "UNREADABLE", "line 3: é")
     switch = Switch(2, ("old",), (OUTPUT, BARE), "carried")
     hold = Hold({"s3://in/a": READ.token}, ("s3://in/c",))
+    held = hold.with_versions({"s3://in/a": (HeldVersion(READ.token, 99, A),)})
     staged = {
         "failures.json": staging.put_failures("cp7-0a1b2c", 2, [failure], NEWEST),
         "switch.json": staging.put_switch("cp7-0a1b2c", newest(switch)),
         "hold.json": staging.put_hold("cp7-0a1b2c", newest(hold)),
+        "hold-with-versions.json": staging.put_hold("cp7-0a1b2c", newest(held)),
     }
     mark = ListingCursor("0123456789ab", "in/m", 5, f"listings/part-{'c' * 32}.arrow", 77)
     cursor = FilesCursor("d1", "snapshots/6.json", 100, 2, "d2", 90, "q", 80, "s", 70, "told", mark)
@@ -199,7 +219,15 @@ def objects() -> dict[str, bytes]:
         "session-cursor.json": newest(StallCursor(12, 100, "cp7-0a1b2c SWITCH 2", 90, 3)).text.encode(),
         "part.arrow": part_to_arrow(part, beside),
         "cut.json": newest(cut).to_bytes(),
-        "cut-in-format-1.json": cut.to_bytes(),
+        "members.parquet": members_to_parquet(newest(members)),
+        "packs.parquet": packs_to_parquet(with_packs.packs),
+        "plan-with-packs.parquet": plan_to_parquet(newest(plan_of_packs)),
+        "manifest-with-packs.parquet": files_to_parquet(with_packs.files, NEWEST),
+        "header-with-packs.json": header_to_bytes(
+            newest(with_packs),
+            SnapshotRef("snapshots/7.parquet", B),
+            SnapshotRef("snapshots/7-packs.parquet", A),
+        ),
         **{name: staging.store.read(ref.key) for name, ref in staged.items()},
     }
 

@@ -79,15 +79,15 @@ class Fields:
         cut = objects_of(2) / "cut-in-format-1.json" if number == 1 else self._folder / "cut.json"
         self.keys["cut"] = set(json.loads(cut.read_bytes()))
         # A session that this release begins knows what builds its files; 0.1.0 reads nothing of it.
-        later = () if number == 1 else ("plan-with-recipe", "manifest-with-revisions")
+        later = () if number == 1 else ("plan-with-recipe", "manifest-with-revisions")  # without packs
         of_rows = ("plan", "manifest", *later)
         self.rows = {
             kind: [rows_kind(self.read(f"{name}.parquet")) for name in of_rows if name.startswith(kind)]
             for kind in ("plan", "manifest")
         }
-        self.with_recipes = (
-            {} if number == 1 else {"header": set(json.loads(self.read("header-with-recipes.json")))}
-        )
+        more = {"header": "header-with-recipes"} if number > 1 else {}
+        more |= {"hold": "hold-with-versions"} if number > 2 else {}
+        self.with_more = {kind: set(json.loads(self.read(f"{name}.json"))) for kind, name in more.items()}
         self.output = set(json.loads(self.read("receipt.json"))["outputs"][0])
         self.audit = set(json.loads(self.read("header.json"))["audit"])
         self.failures = json.loads(self.read("failures.json"))
@@ -129,7 +129,7 @@ def assert_format(table: ModelTable, number: int) -> None:
                 assert set(failure) == set(failures_in(fields.failures)[0])
         elif kind:
             value = json.loads(data)
-            assert set(value) in (fields.keys[kind], fields.with_recipes.get(kind))
+            assert set(value) in (fields.keys[kind], fields.with_more.get(kind))
             for output in value.get("outputs", value.get("segmentsTo", ())):
                 assert set(output) == fields.output
 

@@ -20,7 +20,7 @@ from pinot_assets.settings.variables import VARIABLES
 from pinot_assets.table_spec.blocks.audit import CHECK_KINDS, Assertion, Replicas
 from pinot_assets.table_spec.blocks.dagster import DagsterSettings
 from pinot_assets.table_spec.blocks.ingestion import FAMILIES, UNUSED_KEYS, FileIngestion
-from pinot_assets.table_spec.blocks.layout import Layout
+from pinot_assets.table_spec.blocks.layout import LayoutSettings
 from pinot_assets.table_spec.blocks.realtime import RealtimeBlock
 from pinot_assets.table_spec.tables.editor_schema import described_schema
 from pinot_assets.table_spec.yaml.values import Size
@@ -56,7 +56,7 @@ def spec_reference() -> str:
             f"| key | why |\n|---|---|\n{unused}",
             f"### realtime\n\n{_table(RealtimeBlock)}",
             "### audit\n\nA list; each item is of one of these kinds.\n\n" + "\n\n".join(audit),
-            f"### layout\n\n{_table(Layout)}",
+            f"### layout\n\n{_table(LayoutSettings)}",
             f"### dagster\n\n{_table(DagsterSettings)}",
         )
     )

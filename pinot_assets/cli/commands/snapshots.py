@@ -48,8 +48,9 @@ from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, find_ta
 from pinot_assets.session.values.outdated import change_values
 from pinot_assets.session.values.state import Pointer, table_of, utc_iso, utc_text
 from pinot_assets.settings.environment import load_settings
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.provenance import Stay, of_file, of_segment, snapshot_difference
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.recipes import StoredRecipe
 from pinot_assets.table_spec import TableSpec
 

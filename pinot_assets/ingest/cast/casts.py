@@ -26,6 +26,8 @@ _FINER = (r"(\.[0-9]{3})[0-9]{1,6}([^0-9]|$)", r"\1\2")
 _DAY = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])-[0-3][0-9]([ T]|$)")
 _FINER_UNITS = {"us": 1_000, "ns": 1_000_000}
 """How many of a unit make a millisecond."""
+_LOWER = np.uint8(ord("a") ^ ord("A"))
+"""The bit by which a small letter differs from its capital."""
 HEX = r"^([0-9a-fA-F]{2})*$"
 
 
@@ -126,7 +128,7 @@ def _from_text(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
 
 def _has_hex(column: pa.ChunkedArray) -> bool:
     # The check of the bytes is nearly free; only if they hold an x, the values are checked.
-    if not any(np.isin(_bytes(chunk), (ord("x"), ord("X"))).any() for chunk in column.chunks):
+    if not any((_bytes(chunk) | _LOWER == ord("x")).any() for chunk in column.chunks):
         return False
     return bool(pc.any(pc.match_substring_regex(column, r"^[^0-9A-Za-z]*0[xX]")).as_py())
 

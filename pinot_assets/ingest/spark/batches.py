@@ -1,7 +1,7 @@
 """How files share Spark tasks: a large file has one for itself, small files come in batches.
 
 A task costs some ten milliseconds on both sides whatever it does, as much as a small file. The files of a
-batch are built one after the other, and each stands or falls alone, like a file with its own task.
+batch are built one after the other, and each fails or succeeds by itself, like one with its own task.
 """
 
 from __future__ import annotations

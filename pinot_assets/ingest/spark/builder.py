@@ -41,9 +41,9 @@ from pinot_assets.ingest.spark.java_errors import cause_of
 from pinot_assets.ingest.spark.jvm import exit_of_jvm, is_stopped
 from pinot_assets.ingest.spark.running import running
 from pinot_assets.ingest.spark.tasks import Build, Finished, Results, build_in_worker
+from pinot_assets.ingest.stores import stores_of
 from pinot_assets.ingest.task import build_file, build_or_keep
 from pinot_assets.snapshot.receipt import Failure, FileResult, Receipt
-from pinot_assets.source.factory import open_store
 
 _JOBS: Final = 3
 """So many jobs with all files may die; then each remaining file is built in its own process. A process costs
@@ -220,8 +220,7 @@ class SparkBuilder:
             )
             largest_first = sorted(tasks, key=lambda task: -task.file.fingerprint.size)
             started, moved = self._with_query(build_spec, query, files, largest_first), files.moved
-        staging = open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy)
-        watch = HeartbeatReader(staging, build_spec.attempt, moved)
+        watch = HeartbeatReader(stores_of(build_spec).staging, build_spec.attempt, moved)
         done: set[int] = set()
         with closing(started) as results:
             for result in results:

@@ -39,9 +39,9 @@ from pinot_assets.ingest.spark.file_checks import (
     footer_rows,
 )
 from pinot_assets.ingest.spark.own_reader import CheckedFile, file_of_partition
+from pinot_assets.ingest.stores import stores_of
 from pinot_assets.ingest.task import build_file, build_from, build_or_keep, heartbeat, inspected, version_of
 from pinot_assets.snapshot.receipt import Failure, FileResult, Fingerprint, Receipt
-from pinot_assets.source.factory import open_store
 
 ROW: Final = "#row"
 """Column with the row's number in the file, from 0. Tables have no column that begins with #: no clash."""
@@ -209,8 +209,7 @@ def write_file(
             verdicts.rows = footer
         elif build_spec.query is None or not build_spec.query.drops_rows:
             verdicts.rows = numbered  # for text formats; not after a filter, which may drop the last rows
-        source = open_store(build_spec.source_uri, build_spec.source_props, build_spec.policy)
-        _same_version(task, version_of(source, task.file.uri), version)
+        _same_version(task, version_of(stores_of(build_spec).source, task.file.uri), version)
 
     result = build_from(build_spec, task, rows)
     yield pa.record_batch([pa.array([pickle.dumps(result)], pa.binary())], names=[RESULT.split()[0]])

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -41,7 +42,7 @@ def utf16_key(text: str) -> bytes:
 
 def utf16_length(text: str) -> int:
     """Return the length in UTF-16 units, as `String.length` counts."""
-    return len(text) + sum(unit > "\uffff" for unit in text)
+    return len(text) if text.isascii() else len(text) + sum(unit > "\uffff" for unit in text)
 
 
 def cut_utf16(text: str, units: int) -> str:
@@ -63,6 +64,7 @@ def property_line(key: str, value: str) -> str:
     return line.rstrip(" ") + "\n"
 
 
+@lru_cache(1 << 13)
 def escaped_key(key: str) -> str:
     """Return an escaped key of `metadata.properties` or `index_map` (docs/design/segment-format.md#s2)."""
     return _KEY_ESCAPED.sub(lambda match: "\\" + match[0], key)

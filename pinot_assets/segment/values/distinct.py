@@ -47,10 +47,11 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
         valid = pc.is_valid(column).to_numpy()
         codes = np.where(valid, np.cumsum(valid, dtype=np.int32) - 1, np.int32(NULL))
         return column.filter(pa.array(valid)).combine_chunks(), codes
-    if pt.is_integer(column.type) and column.type.bit_width > 8 and column.null_count == 0:
+    is_whole = pt.is_integer(column.type) and column.type.bit_width > 8
+    if is_whole and len(column) > _SAMPLE and column.null_count == 0:
         numbers = column.to_numpy()
         low, high = int(numbers.min()), int(numbers.max())
-        if high - low < min(_SAMPLE, len(column)):
+        if high - low < _SAMPLE:
             return _counted(numbers, low, high)
     encoded = column.dictionary_encode()
     # Arrow's hash kernel gives every chunk the whole column's dictionary.

@@ -43,7 +43,8 @@ from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging, Switch, kept_receipts
 from pinot_assets.session.values.plan import superseded
 from pinot_assets.session.values.state import Mode, Session
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.table_spec.blocks.audit import CutCheck, EmptyOutputs, Loss, LossName, RowChange, TimeRange
 

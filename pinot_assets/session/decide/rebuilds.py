@@ -25,7 +25,8 @@ from pinot_assets.session.values.outdated import (
 )
 from pinot_assets.session.values.plan import Changes, Plan, RowStatus
 from pinot_assets.session.values.state import Mode, PushKind
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, files_among
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import PublishedFile, files_among
 from pinot_assets.snapshot.receipt import SourceFile
 from pinot_assets.snapshot.recipes import revision_of
 from pinot_assets.source.file_patterns import compile_pattern, path_of_uri

@@ -33,7 +33,8 @@ from pinot_assets.session.detect.observe import choice_of, judge_listing, list_s
 from pinot_assets.session.values.plan import Changes
 from pinot_assets.session.values.progress import Progress, RunPhase
 from pinot_assets.session.values.state import Mode, Session
-from pinot_assets.snapshot.manifest import Snapshot, hashes_of, sha256_hex, versions_of
+from pinot_assets.snapshot.manifest import Snapshot, sha256_hex
+from pinot_assets.snapshot.published_files import hashes_of, versions_of
 from pinot_assets.source import Inventory, Readiness, SourceFile, diff
 from pinot_assets.source.allowed_places import require_all_data
 from pinot_assets.source.diff import differing

@@ -23,7 +23,8 @@ from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.session.values.state import Owner, Pointer, Session, is_fresh, is_ours, ours_of, utc_iso
 from pinot_assets.session.values.trouble import passes, stands
-from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef, versions_of
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.snapshot.published_files import versions_of
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import (
     Fingerprint,

@@ -21,7 +21,8 @@ from pinot_assets.session.recover.interrupted import rows_twice
 from pinot_assets.session.rollback.rollback_plan import RollbackPlan, RollbackWay
 from pinot_assets.session.values.outdated import names_of
 from pinot_assets.session.values.state import Mode, PushKind, utc_text
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.source.readiness import Unready
 from pinot_assets.table_spec.changes.spec_changes import Verdict

@@ -13,7 +13,8 @@ from typing import Final
 
 from pinot_assets.errors import PinotError
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.snapshot.manifest import Snapshot, revisions_of
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import revisions_of
 from pinot_assets.snapshot.recipes import UNKNOWN
 from pinot_assets.table_spec.changes.lacking import built_otherwise
 from pinot_assets.table_spec.changes.recipe import recipe_of

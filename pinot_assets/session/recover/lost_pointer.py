@@ -42,7 +42,8 @@ from pinot_assets.session.values.state import (
     new_session_id,
     ours_of,
 )
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.snapshot.recipes import StoredRecipe, in_use, merged_recipes
 

@@ -28,7 +28,8 @@ from pinot_assets.session.stores.stored_snapshots import (
     snapshots_of,
 )
 from pinot_assets.session.values.state import Mode, Pointer, Session, State, is_ours
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.tables.drift import held_table_config

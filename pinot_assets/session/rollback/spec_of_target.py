@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.pinot.api import PinotClient
 from pinot_assets.session.values.outdated import changes_between, setting_name, stored_recipe
-from pinot_assets.snapshot.manifest import Snapshot, revisions_of
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import revisions_of
 from pinot_assets.snapshot.recipes import StoredRecipe, revision_of
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.blocks.pinot_json import FIELD_KINDS

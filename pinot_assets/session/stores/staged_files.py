@@ -29,7 +29,8 @@ from pinot_assets.ingest.contract.task_outputs import (
 )
 from pinot_assets.session.values.plan import Plan, Row
 from pinot_assets.session.values.state import ObjectRef
-from pinot_assets.snapshot.manifest import RESTORE, SnapshotRef, sha256_hex
+from pinot_assets.snapshot.manifest import SnapshotRef, sha256_hex
+from pinot_assets.snapshot.published_files import RESTORE
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.source.file_table import ObjectInfo
 from pinot_assets.source.object_store import ObjectStore

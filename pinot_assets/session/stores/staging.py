@@ -16,6 +16,7 @@ from pinot_assets.core.stored_format import (
     FIRST,
     FORMAT,
     NEEDS,
+    WITH_PACKS,
     Marks,
     Stored,
     by_keys,
@@ -33,21 +34,31 @@ from pinot_assets.core.stored_format import (
 )
 from pinot_assets.core.untrusted import fitting, listed, read_json
 from pinot_assets.core.waiting import in_threads
-from pinot_assets.errors import SourceError
+from pinot_assets.errors import SnapshotCorrupt, SourceError
 from pinot_assets.ingest.contract.task_outputs import attempt_of, file_id
 from pinot_assets.session.stores.staged_files import THREADS, StagedFiles
 from pinot_assets.session.values.hold import Hold
-from pinot_assets.session.values.plan import Plan, Row, RowStatus
+from pinot_assets.session.values.plan import Plan, Row, RowKind, RowStatus
 from pinot_assets.session.values.state import Mode, ObjectRef
 from pinot_assets.snapshot.manifest import (
-    PublishedFiles,
     Snapshot,
     SnapshotRef,
-    files_to_parquet,
     header_from_bytes,
     header_to_bytes,
+    sha256_hex,
     snapshot_from,
 )
+from pinot_assets.snapshot.packs import (
+    MemberList,
+    PublishedPack,
+    members_from_parquet,
+    members_key,
+    members_sha256,
+    members_to_parquet,
+    packs_from_parquet,
+    packs_to_parquet,
+)
+from pinot_assets.snapshot.published_files import RESTORE, PublishedFiles, files_to_parquet
 from pinot_assets.snapshot.receipt import Failure, Fingerprint, Output, Receipt
 from pinot_assets.snapshot.recipes import StoredRecipe
 from pinot_assets.source.file_table import ObjectInfo
@@ -151,15 +162,36 @@ class Staging(StagedFiles):
         """Read a hold back."""
         return self._parsed(ref, partial(_of_keys, Hold), "hold")
 
+    # --- member lists --------------------------------------------------------------------------------
+
+    def put_members(self, members: MemberList) -> str:
+        """Write a member list; return its key, which identifies it."""
+        data = members_to_parquet(members)
+        key = members_key(sha256_hex(data))
+        self.store.put_if_absent(key, data)
+        return key
+
+    def members(self, key: str) -> MemberList:
+        """Read a member list back.
+
+        :raises SnapshotCorrupt: it is missing, or its content does not match its key.
+        """
+        return self._parsed(ObjectRef(key, members_sha256(key)), members_from_parquet, "member list")
+
     # --- snapshots -----------------------------------------------------------------------------------
 
     def put_snapshot(self, snapshot: Snapshot) -> SnapshotRef:
-        """Write rows, then header (W6)."""
-        files = files_to_parquet(snapshot.files, snapshot.format)
-        rows = self._put(f"snapshots/{snapshot.seq}", "parquet", files)
-        header = header_to_bytes(snapshot, SnapshotRef(rows.key, rows.sha256))
-        ref = self._put(f"snapshots/{snapshot.seq}", "json", header)
-        return SnapshotRef(ref.key, ref.sha256)
+        """Write files and packs, then the header (W6)."""
+        files = self._put(
+            f"snapshots/{snapshot.seq}", "parquet", files_to_parquet(snapshot.files, snapshot.format)
+        )
+        packs = None
+        if snapshot.packs:
+            packs = self._put(f"snapshots/{snapshot.seq}", "parquet", packs_to_parquet(snapshot.packs))
+        header = header_to_bytes(
+            snapshot, _snapshot_ref(files), None if packs is None else _snapshot_ref(packs)
+        )
+        return _snapshot_ref(self._put(f"snapshots/{snapshot.seq}", "json", header))
 
     def header(self, ref: SnapshotRef) -> JsonMapping:
         """Read a snapshot's header, without its files, which may be a million: see `header_to_bytes`.
@@ -174,7 +206,14 @@ class Staging(StagedFiles):
         :raises SnapshotCorrupt: an object is missing, or its content does not match its hash (R18).
         """
         header = self.header(ref)
-        return snapshot_from(header, self._published(header))
+        files, packs = self._published(header), self._packs(header)
+        if lacking := files.packs() - {pack.name for pack in packs}:
+            raise SnapshotCorrupt(
+                f"{self._address(ref)} has files in packs that it does not name",
+                why=f"first: {min(lacking)}",
+                hint=RESTORE,
+            )
+        return snapshot_from(header, files, packs)
 
     def outline(self, ref: SnapshotRef) -> Snapshot:
         """Read a snapshot without its files.
@@ -190,12 +229,27 @@ class Staging(StagedFiles):
         """
         header = self.header(ref)
         segments, sessions = self._published(header).names()
-        objects = frozenset((ref.key, header["files"]["key"]))
-        return Reach(objects, segments, sessions | {header["session"]})
+        packs = self._packs(header)
+        parts = (header[name]["key"] for name in ("files", "packs") if name in header)
+        return Reach(
+            frozenset((ref.key, *parts, *(members_key(pack.members) for pack in packs))),
+            segments.union(output.segment for pack in packs for output in pack.outputs),
+            sessions.union({header["session"]}, (pack.session for pack in packs)),
+        )
 
     def _published(self, header: JsonMapping) -> PublishedFiles:
         ref = structured(ObjectRef, header["files"], "the name of a snapshot's rows")
         return PublishedFiles(self._get(ref), self._address(ref))
+
+    def _packs(self, header: JsonMapping) -> tuple[PublishedPack, ...]:
+        if "packs" not in header:
+            return ()
+        ref = structured(ObjectRef, header["packs"], "the name of a snapshot's packs")
+        return self._parsed(ref, packs_from_parquet, "list of packs")
+
+
+def _snapshot_ref(ref: ObjectRef) -> SnapshotRef:
+    return SnapshotRef(ref.key, ref.sha256)
 
 
 def _failures(data: bytes, what: str) -> tuple[Failure, ...]:
@@ -225,6 +279,9 @@ _ROWS = pa.schema(
         pa.field("receipt", pa.string(), nullable=False),
     ]
 )
+_KIND, _SMALL = "kind", "small"
+_WITH_PACKS = pa.schema([*_ROWS, pa.field(_KIND, pa.string()), pa.field(_SMALL, pa.bool_())])
+"""From format 3 on."""
 # Removals and touched files are rows, too, since there may be as many of them as files.
 _REMOVAL, _TOUCHED = "REMOVAL", "TOUCHED"
 _META = frozenset({"session", "attempt", "mode", "listingDigest", "recipe", FORMAT, NEEDS})
@@ -232,10 +289,16 @@ _META = frozenset({"session", "attempt", "mode", "listingDigest", "recipe", FORM
 
 def plan_to_parquet(plan: Plan) -> bytes:
     """The plan as one Parquet object."""
-    rows = [_row(r.uri, r.ordinal, r.planned, r.status, r.receipt) | dict(r.kept) for r in plan.rows]
+    of_format = _schema(plan.format)
+    rows = [
+        _row(r.uri, r.ordinal, r.planned, r.status, r.receipt)
+        | {_KIND: str(r.kind), _SMALL: r.is_small}  # columns that the schema lacks are not written
+        | dict(r.kept)
+        for r in plan.rows
+    ]
     rows += [_row(uri, -1, None, _REMOVAL, "") for uri in plan.removals]
     rows += [_row(uri, -1, version, _TOUCHED, "") for uri, version in plan.touched.items()]
-    schema = pa.schema([*_ROWS, *kept_fields(plan.rows)]).with_metadata(
+    schema = pa.schema([*of_format, *kept_fields(plan.rows)]).with_metadata(
         {
             "session": plan.session,
             "attempt": str(plan.attempt),
@@ -258,9 +321,10 @@ def plan_from_parquet(data: bytes, what: str = "a plan") -> Plan:
     meta = parquet_metadata(data)
     number = Marks.of(meta).require_known(what)  # before its rows: a newer format may change them
     table = parquet_table(data)
-    require_schema(table.schema, _ROWS)
-    require_values(table, _ROWS)
-    unknown = [name for name in table.schema.names if name not in _ROWS.names]
+    of_format = _schema(number)
+    require_schema(table.schema, of_format)
+    require_values(table, of_format)
+    unknown = [name for name in table.schema.names if name not in of_format.names]
     rows = table.to_pylist()
     return Plan(
         session=meta["session"],
@@ -274,6 +338,10 @@ def plan_from_parquet(data: bytes, what: str = "a plan") -> Plan:
         format=number,
         kept={key: value for key, value in meta.items() if key not in _META},
     )
+
+
+def _schema(number: int) -> pa.Schema:
+    return _ROWS if number < WITH_PACKS else _WITH_PACKS
 
 
 def _recipe_text(plan: Plan) -> dict[str, str]:
@@ -292,7 +360,16 @@ def _recipe_from(meta: Mapping[str, str], what: str) -> StoredRecipe | None:
 
 def _plan_row(row: JsonMapping, unknown: Sequence[str]) -> Row:
     planned, status = fitting(Fingerprint.of_row(row)), RowStatus(row["status"])
-    return Row(row["uri"], row["ordinal"], planned, status, row["receipt"], **keeping(row, unknown))
+    return Row(
+        row["uri"],
+        row["ordinal"],
+        planned,
+        status,
+        row["receipt"],
+        RowKind(row.get(_KIND) or RowKind.FILE),
+        bool(row.get(_SMALL)),
+        **keeping(row, unknown),
+    )
 
 
 def _row(uri: str, ordinal: int, version: Fingerprint | None, status: str, receipt: str) -> JsonObject:

@@ -9,7 +9,8 @@ from typing import Final
 from pinot_assets.core.stored_format import Stored, added, since
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.session.values.plan import Changes
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import SourceFile
 
 SIZES_END: Final = 10**18

@@ -14,7 +14,8 @@ from typing import Final
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import counted, duration, plural, size
 from pinot_assets.session.values.hold import Hold
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, revisions_of
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import PublishedFile, revisions_of
 from pinot_assets.snapshot.recipes import StoredRecipe, revision_of
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.changes.recipe import Recipe, recipe_of

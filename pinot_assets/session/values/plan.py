@@ -13,7 +13,8 @@ from operator import attrgetter
 
 from pinot_assets.core.stored_format import Open, Stored
 from pinot_assets.session.values.state import Mode
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, files_among
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import PublishedFile, files_among
 from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt, SourceFile
 from pinot_assets.snapshot.recipes import UNKNOWN, StoredRecipe
 
@@ -26,13 +27,23 @@ class RowStatus(StrEnum):
     GONE = "GONE"
 
 
+class RowKind(StrEnum):
+    """What a row of a plan builds: a file, or a pack from the rows of files that were read before."""
+
+    FILE = "FILE"
+    PACK = "PACK"
+
+
 @dataclass(frozen=True, slots=True)
 class Row(Open):
-    """One file of the session.
+    """One file, or one pack, of the session.
 
+    :ivar uri: of a pack: the key of its member list in the staging area.
     :ivar ordinal: number of the row; a session never gives the same number twice (R16).
     :ivar receipt: key of the one receipt that this plan accepts (R11). A row to build has the key of the
         newest revoked receipt instead (R14), or "".
+    :ivar kind: `PACK` only from format 3 on.
+    :ivar is_small: whether the file's rows go into packs. It is decided once for each version of a file.
     """
 
     uri: str
@@ -40,6 +51,8 @@ class Row(Open):
     planned: Fingerprint
     status: RowStatus
     receipt: str = ""
+    kind: RowKind = RowKind.FILE
+    is_small: bool = False
 
 
 @dataclass(frozen=True, slots=True)

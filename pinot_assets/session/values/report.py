@@ -15,7 +15,7 @@ from pinot_assets.source.readiness import Unready, unready_words
 from pinot_assets.table_spec import TableSpec
 
 if TYPE_CHECKING:
-    from pinot_assets.snapshot.manifest import PublishedFile
+    from pinot_assets.snapshot.published_files import PublishedFile
 
 
 class TriggerResult(StrEnum):
@@ -196,7 +196,7 @@ def small_published(files: Sequence[PublishedFile]) -> int:
     """Return how many published files are small."""
     import pyarrow.compute as pc  # here, because a report that counts no files needs no Arrow
 
-    from pinot_assets.snapshot.manifest import versions_of
+    from pinot_assets.snapshot.published_files import versions_of
 
     sizes = versions_of(files).column("size")
     small = pc.and_(pc.greater(sizes, 0), pc.less(sizes, SMALL_BYTES))

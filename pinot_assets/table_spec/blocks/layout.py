@@ -21,7 +21,7 @@ from pinot_assets.table_spec.yaml.values import has_reference, yaml_keys
 PROVENANCE: Final = "provenanceColumn"
 
 
-class Layout(BaseModel):
+class LayoutSettings(BaseModel):
     """How the rows of files lie in segments."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -30,20 +30,20 @@ class Layout(BaseModel):
     """A STRING column of the schema that gets, in each row, the path of its file below inputDirURI."""
 
 
-_KEYS: Final = yaml_keys(Layout)
+_KEYS: Final = yaml_keys(LayoutSettings)
 
 
-def read_layout_block(block: DocumentNode) -> tuple[Layout, list[Problem]]:
+def read_layout_block(block: DocumentNode) -> tuple[LayoutSettings, list[Problem]]:
     """Read the `layout:` block.
 
     :returns: the layout, with defaults for what is wrong, and its problems.
     """
     if not isinstance(block.value, dict):
-        return Layout(), [block.problem("is not a mapping", f"the keys are {', '.join(_KEYS)}")]
+        return LayoutSettings(), [block.problem("is not a mapping", f"the keys are {', '.join(_KEYS)}")]
     strange = [key for key in block.value if key not in _KEYS]
     problems = [block.at(key).unknown_key("the layout block", _KEYS) for key in strange]
     if PROVENANCE not in block.value:
-        return Layout(), problems
+        return LayoutSettings(), problems
     place = block.at(PROVENANCE)
     name = place.value
     if not isinstance(name, str) or not name:
@@ -51,12 +51,16 @@ def read_layout_block(block: DocumentNode) -> tuple[Layout, list[Problem]]:
     elif has_reference(name):
         problems.append(place.problem("refers to the environment, which is not read here", "write the name"))
     else:
-        return Layout(provenance_column=name), problems
-    return Layout(), problems
+        return LayoutSettings(provenance_column=name), problems
+    return LayoutSettings(), problems
 
 
 def layout_problems(
-    block: DocumentNode, layout: Layout, schema: DocumentNode, table: DocumentNode, ingestion: FileIngestion
+    block: DocumentNode,
+    layout: LayoutSettings,
+    schema: DocumentNode,
+    table: DocumentNode,
+    ingestion: FileIngestion,
 ) -> Iterator[Problem]:
     """Yield what is wrong with the layout together with the rest of the spec.
 

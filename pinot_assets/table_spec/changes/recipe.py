@@ -25,7 +25,7 @@ from pinot_assets.segment.config.column_encoding import ColumnSettings, read_col
 from pinot_assets.segment.config.segment_spec import BUILD_INVERTED, DEFAULT_FPP
 from pinot_assets.segment.values.partition import Partitioning, read_partitionings
 from pinot_assets.table_spec.blocks.ingestion import DEFAULT_MAX_ROWS, FileIngestion
-from pinot_assets.table_spec.blocks.layout import PROVENANCE, Layout
+from pinot_assets.table_spec.blocks.layout import PROVENANCE, LayoutSettings
 from pinot_assets.table_spec.yaml.document import canonical_json
 
 COLUMNS: Final = "columns"
@@ -44,7 +44,7 @@ _CSV: Final = {
     "skipHeader": "false",
 }
 """What the csv reader does without a setting (`CsvSettings`)."""
-DEFAULT_LAYOUT: Final = Layout()
+DEFAULT_LAYOUT: Final = LayoutSettings()
 AT_BUILD: Final = "createInvertedIndexDuringSegmentGeneration"
 
 INDEXES: Final = {
@@ -122,7 +122,7 @@ class OfOfflineTable(Protocol):
         """How files become segments."""
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> LayoutSettings:
         """How the rows of files lie in segments."""
 
 
@@ -132,7 +132,10 @@ def recipe_of(spec: OfOfflineTable) -> Recipe:
 
 
 def recipe_from(
-    schema: JsonMapping, table_config: JsonMapping, ingestion: FileIngestion, layout: Layout = DEFAULT_LAYOUT
+    schema: JsonMapping,
+    table_config: JsonMapping,
+    ingestion: FileIngestion,
+    layout: LayoutSettings = DEFAULT_LAYOUT,
 ) -> Recipe:
     """Return the recipe of the parts of a spec.
 
@@ -156,7 +159,7 @@ def _fingerprint(part: JsonObject) -> str:
 
 
 def _read(
-    columns: Iterable[Column], table_config: JsonMapping, ingestion: FileIngestion, layout: Layout
+    columns: Iterable[Column], table_config: JsonMapping, ingestion: FileIngestion, layout: LayoutSettings
 ) -> JsonObject:
     of_pinot = table_config.get("ingestionConfig") or {}
     functions = {

@@ -22,7 +22,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.table_spec.blocks.audit import CHECK_KINDS, Assertion, Replicas
 from pinot_assets.table_spec.blocks.dagster import DagsterSettings
 from pinot_assets.table_spec.blocks.ingestion import FAMILIES, UNUSED_KEYS, FileIngestion
-from pinot_assets.table_spec.blocks.layout import Layout
+from pinot_assets.table_spec.blocks.layout import LayoutSettings
 from pinot_assets.table_spec.blocks.pinot_json import DATA_TYPES, FILE_INGESTION_TASK
 from pinot_assets.table_spec.blocks.realtime import RealtimeBlock
 
@@ -72,7 +72,7 @@ def editor_schema() -> str:
             "tableFile": {"type": "string", "description": "The Pinot table config, relative to this file."},
             "fileIngestion": {"$ref": f"#/definitions/{FILE_INGESTION_TASK}"},
             "realtime": _realtime(),
-            "layout": _closed(described_schema(Layout)),
+            "layout": _closed(described_schema(LayoutSettings)),
             "audit": _audit(),
             "dagster": _closed(described_schema(DagsterSettings)),
         },

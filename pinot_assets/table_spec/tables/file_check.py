@@ -22,7 +22,7 @@ from pinot_assets.table_spec.blocks.index_notes import tree_notes
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion
 from pinot_assets.table_spec.blocks.ingestion_rules import Surroundings
 from pinot_assets.table_spec.blocks.key_notes import key_notes
-from pinot_assets.table_spec.blocks.layout import Layout, layout_problems, read_layout_block
+from pinot_assets.table_spec.blocks.layout import LayoutSettings, layout_problems, read_layout_block
 from pinot_assets.table_spec.blocks.pinot_code import code_problems, query_code_problems
 from pinot_assets.table_spec.blocks.pinot_reach import refused_schema, refused_table
 from pinot_assets.table_spec.blocks.pinot_settings import TASKS
@@ -235,9 +235,9 @@ class FileCheck:
 
     def _layout(
         self, root: DocumentNode, schema: DocumentNode, table: DocumentNode, ingestion: FileIngestion | None
-    ) -> Layout:
+    ) -> LayoutSettings:
         if _LAYOUT not in root.mapping:
-            return Layout()
+            return LayoutSettings()
         layout, wrong = read_layout_block(root.at(_LAYOUT))
         self.problems += wrong
         if ingestion is not None:

@@ -23,7 +23,7 @@ from pinot_assets.table_spec.blocks.audit import Audit
 from pinot_assets.table_spec.blocks.dagster import DagsterSettings
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion, Mode
 from pinot_assets.table_spec.blocks.ingestion_rules import check_apart
-from pinot_assets.table_spec.blocks.layout import Layout
+from pinot_assets.table_spec.blocks.layout import LayoutSettings
 from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX, raw_table_name
 from pinot_assets.table_spec.yaml.document import Note, Problem, canonical_json, did_you_mean
 from pinot_assets.table_spec.yaml.values import normalise_location
@@ -105,7 +105,7 @@ class TableSpec(TableFile):
     kind: ClassVar[str] = OFFLINE_SUFFIX
 
     ingestion: FileIngestion
-    layout: Layout = field(default_factory=Layout)
+    layout: LayoutSettings = field(default_factory=LayoutSettings)
     audit: Audit = field(default_factory=Audit)
 
     @property

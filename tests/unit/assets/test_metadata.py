@@ -22,7 +22,8 @@ from pinot_assets.audit.checks import Finding
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import HoldEnd, Mode, ObjectRef, Outcome, Session, State
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.source import Fingerprint
 

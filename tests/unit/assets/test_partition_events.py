@@ -18,7 +18,8 @@ from pinot_assets.assets.partition_events import PartitionEvents
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.code_location import build_table_definitions
 from pinot_assets.resources import profile_resources
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.source import Fingerprint, SourceFile
 from pinot_assets.table_spec import TableSpec

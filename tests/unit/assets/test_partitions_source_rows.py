@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.assets.partitions import ALL_FILES, SourceRows, choose, path_of
-from pinot_assets.snapshot.manifest import PublishedFile, PublishedFiles, Snapshot, files_to_parquet
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import PublishedFile, PublishedFiles, files_to_parquet
 from pinot_assets.source import Fingerprint, SourceFile
 from pinot_assets.source.file_table import FileTable
 from pinot_assets.source.uris import quote_key

@@ -21,7 +21,8 @@ from pinot_assets.session.values.state import (
     PushKind,
     Session,
 )
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Failure, Fingerprint, Output
 from pinot_assets.snapshot.recipes import with_recipe
 from pinot_assets.source import Unready

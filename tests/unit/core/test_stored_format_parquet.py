@@ -78,7 +78,7 @@ def test_no_thread_is_started() -> None:
         from pinot_assets.session.values.state import Mode
         from pinot_assets.session.stores.staging import (plan_from_parquet, plan_to_parquet)
         from pinot_assets.session.values.plan import Plan
-        from pinot_assets.snapshot.manifest import PublishedFile, PublishedFiles, files_to_parquet
+        from pinot_assets.snapshot.published_files import PublishedFile, PublishedFiles, files_to_parquet
         from pinot_assets.snapshot.receipt import Fingerprint
 
         file = PublishedFile("file:///a", Fingerprint(1, 1), "h", 1, 0, "cp1", ())

@@ -21,7 +21,8 @@ from pinot_assets.pinot.versions import DAY_MS
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.hold import HeldVersion, Hold
 from pinot_assets.session.values.state import ObjectRef, Pointer
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.source import Fingerprint
 from pinot_assets.source.file_table import ObjectInfo
 

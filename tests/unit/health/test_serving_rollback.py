@@ -10,7 +10,8 @@ from pinot_assets.core.check_result import HOUR_MS, CheckResult
 from pinot_assets.health import serving
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.session.values.state import Mode, ObjectRef, Session
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Fingerprint, Output
 
 NOW, WINDOW = 100 * HOUR_MS, 20 * HOUR_MS

@@ -12,7 +12,8 @@ from pinot_assets.core.check_result import Severity
 from pinot_assets.health import table_spec
 from pinot_assets.session.values.hold import NO_HOLD
 from pinot_assets.session.values.outdated import RebuildNeed, need_of_listing, stored_recipe
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Fingerprint, Output
 from pinot_assets.snapshot.recipes import with_recipe
 

@@ -21,7 +21,8 @@ from pinot_assets.lineage_events.openlineage import (
     events,
 )
 from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Session, State
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.source import Fingerprint
 

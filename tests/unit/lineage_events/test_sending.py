@@ -21,7 +21,8 @@ from pinot_assets.lineage_events.sending import is_configured, lineage_after, pl
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.outcome import StepRecord
 from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Session, State
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.source import Fingerprint
 
 CONTROLLER = "http://controller:9000"

@@ -16,7 +16,8 @@ from pinot_assets.session.context.context import WRITER_VERSION
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.session.values.state import AuditReceipt, Mode, ObjectRef, Owner, Pointer, Session, State
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.source import Fingerprint, Inventory, SourceFile
 from pinot_assets.table_spec import TableSpec

@@ -39,14 +39,21 @@ from pinot_assets.session.values.state import (
     session_to_bytes,
 )
 from pinot_assets.snapshot.manifest import (
-    PublishedFiles,
+    Snapshot,
     SnapshotRef,
-    files_to_parquet,
     header_from_bytes,
     header_to_bytes,
     sha256_hex,
     snapshot_from,
 )
+from pinot_assets.snapshot.packs import (
+    PublishedPack,
+    members_from_parquet,
+    members_to_parquet,
+    packs_from_parquet,
+    packs_to_parquet,
+)
+from pinot_assets.snapshot.published_files import PublishedFiles, files_to_parquet
 from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.source.listing import part_from_arrow, part_to_arrow
 
@@ -125,6 +132,17 @@ def _write_header(value: Any, number: int) -> bytes:
     return header_to_bytes(replace(value, format=number), SnapshotRef("snapshots/7.parquet", "b" * 64))
 
 
+def _header_with_packs(data: bytes) -> Snapshot:
+    return snapshot_from(
+        header_from_bytes(data), PublishedFiles(golden("manifest-with-packs.parquet", 3)), PACKS
+    )
+
+
+def _write_header_with_packs(value: Snapshot, number: int) -> bytes:
+    refs = SnapshotRef("snapshots/7.parquet", "b" * 64), SnapshotRef("snapshots/7-packs.parquet", "a" * 64)
+    return header_to_bytes(replace(value, format=number), *refs)
+
+
 def _owner(data: bytes) -> Owner:
     return structured(Owner, json.loads(data), "an owner")
 
@@ -176,6 +194,17 @@ SINCE_2 = {
     "manifest-with-revisions.parquet": ROWS["manifest.parquet"],
 }
 """What 0.1.0 never wrote."""
+PACKS = (PublishedPack("cp7-0a1b2c", 4, "a" * 64, 1, 7, (), 2.5, 3),)
+SINCE_3 = {
+    "hold-with-versions.json": HOLD,
+    "header-with-packs.json": Kind(_header_with_packs, _write_header_with_packs),
+    "members.parquet": Kind(members_from_parquet, lambda v, n: members_to_parquet(replace(v, format=n))),
+    "packs.parquet": Kind(packs_from_parquet, lambda v, _: packs_to_parquet(v)),
+    "plan-with-packs.parquet": ROWS["plan.parquet"],
+    "manifest-with-packs.parquet": ROWS["manifest.parquet"],
+}
+"""What needs packs."""
+LATER = {2: SINCE_2, 3: SINCE_2 | SINCE_3}
 TEXTS = {**JSON_KINDS, **ZNODES, **FAILURES, **LEASES, **CUTS}
 
 
@@ -183,9 +212,9 @@ def test_each_format_has_golden_files_and_each_is_looked_at() -> None:
     looked_at = {*TEXTS, *ROWS, "part.arrow"}
     assert {path.name for path in objects_of(1).iterdir()} == looked_at - {CUT}
     for number in FORMATS[1:]:
-        assert {path.name for path in objects_of(number).iterdir()} - {
-            IN_FORMAT_1
-        } == looked_at | SINCE_2.keys()
+        assert {path.name for path in objects_of(number).iterdir()} - {IN_FORMAT_1} == looked_at | LATER[
+            number
+        ].keys()
 
 
 @pytest.mark.parametrize("number", FORMATS)
@@ -196,22 +225,25 @@ def test_what_a_release_wrote_is_written_back_unchanged(name: str, number: int) 
     assert kind.write(kind.read(data), number) == data
 
 
-def test_a_header_with_recipes_too() -> None:
-    data = golden("header-with-recipes.json", 2)
-    assert HEADER.write(HEADER.read(data), 2) == data
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [(name, number) for number, kinds in LATER.items() for name in kinds if name.endswith(".json")],
+)
+def test_a_header_with_more_too(name: str, number: int) -> None:
+    kind, data = LATER[number][name], golden(name, number)
+    assert kind.write(kind.read(data), number) == data
 
 
 @pytest.mark.parametrize(
     ("name", "number"),
     [
         *((name, number) for name in ROWS for number in FORMATS),
-        ("plan-with-recipe.parquet", 2),
-        ("manifest-with-revisions.parquet", 2),
+        *((name, number) for number, kinds in LATER.items() for name in kinds if name.endswith(".parquet")),
     ],
 )
 def test_its_rows_too(name: str, number: int) -> None:
     """By value, type and metadata: the same rows have other bytes with another release of Arrow."""
-    kind = (ROWS | SINCE_2)[name]
+    kind = LATER[number][name] if number in LATER and name in LATER[number] else ROWS[name]
     data = golden(name, number)
     written = parquet_table(kind.write(kind.read(data), number))
     assert written.equals(parquet_table(data), check_metadata=True)
@@ -313,13 +345,13 @@ def test_columns_of_a_later_release_are_kept(number: int) -> None:
     files = parquet_table(golden("manifest.parquet"))
     outputs = files.column("outputs").to_pylist()
     outputs[0][0]["sorted"], outputs[0][1]["sorted"] = "yes", None
-    files = files.append_column("pack", pa.array([7, None])).set_column(
+    files = files.append_column("cell", pa.array([7, None])).set_column(
         files.schema.get_field_index("outputs"), "outputs", pa.array(outputs)
     )
     sink = pa.BufferOutputStream()
     pq.write_table(files, sink)
     again = parquet_table(files_to_parquet(PublishedFiles(sink.getvalue()), number))
-    assert again.column("pack").to_pylist() == [7, None]
+    assert again.column("cell").to_pylist() == [7, None]
     assert again.column("outputs").to_pylist() == outputs
 
     plan = parquet_table(golden("plan.parquet"))

@@ -46,14 +46,8 @@ from pinot_assets.session.values.state import (
     published_audit,
     session_to_bytes,
 )
-from pinot_assets.snapshot.manifest import (
-    PublishedFile,
-    Snapshot,
-    SnapshotRef,
-    files_to_parquet,
-    header_to_bytes,
-    sha256_hex,
-)
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef, header_to_bytes, sha256_hex
+from pinot_assets.snapshot.published_files import PublishedFile, files_to_parquet
 from pinot_assets.snapshot.receipt import ColumnFacts, Failure, Fingerprint, Output, Receipt, SegmentFacts
 from pinot_assets.source import open_store
 

@@ -11,16 +11,13 @@ from hypothesis import strategies as st
 
 from pinot_assets.snapshot.manifest import (
     MODES,
-    PublishedFile,
-    PublishedFiles,
     Snapshot,
     SnapshotRef,
-    files_to_parquet,
     header_from_bytes,
     header_to_bytes,
     snapshot_from,
-    versions_of,
 )
+from pinot_assets.snapshot.published_files import PublishedFile, PublishedFiles, files_to_parquet, versions_of
 from pinot_assets.snapshot.receipt import Fingerprint, Output
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

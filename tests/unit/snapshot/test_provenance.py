@@ -9,8 +9,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.provenance import of_file, of_segment, snapshot_difference, stays
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.source import Fingerprint
 

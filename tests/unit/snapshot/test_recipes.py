@@ -8,16 +8,18 @@ from dataclasses import replace
 import pytest
 
 from pinot_assets.snapshot.manifest import (
-    PublishedFile,
-    PublishedFiles,
     Snapshot,
     SnapshotRef,
-    files_among,
-    files_to_parquet,
     header_from_bytes,
     header_to_bytes,
-    revisions_of,
     snapshot_from,
+)
+from pinot_assets.snapshot.published_files import (
+    PublishedFile,
+    PublishedFiles,
+    files_among,
+    files_to_parquet,
+    revisions_of,
 )
 from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.snapshot.recipes import (

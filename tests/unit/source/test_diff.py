@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.snapshot.manifest import VERSIONS
+from pinot_assets.snapshot.published_files import VERSIONS
 from pinot_assets.snapshot.receipt import Fingerprint, SourceFile
 from pinot_assets.source.diff import Diff, differing
 from pinot_assets.source.diff import diff as compared

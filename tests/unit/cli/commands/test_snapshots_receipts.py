@@ -21,7 +21,8 @@ from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.state import HoldEnd, Pointer
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.source import Fingerprint, open_store
 

@@ -20,7 +20,8 @@ from pinot_assets.session.checks.server_checks import RowCount
 from pinot_assets.session.rollback.rollback_plan import RollbackPlan, RollbackWay
 from pinot_assets.session.stores.stored_snapshots import StoredSnapshot
 from pinot_assets.session.values.state import HoldEnd
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.source import Fingerprint
 

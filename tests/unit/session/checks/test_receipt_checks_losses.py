@@ -18,7 +18,7 @@ from pinot_assets.ingest.task import build_file
 from pinot_assets.session.checks.receipt_checks import loss_findings
 from pinot_assets.session.stores.staging import Staging, kept_receipts
 from pinot_assets.session.values.state import Mode
-from pinot_assets.snapshot.manifest import PublishedFile
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.source import open_store
 from pinot_assets.table_spec.blocks.audit import Audit, CheckBound, Loss

@@ -22,7 +22,8 @@ from pinot_assets.session.values.plan import (
     with_receipts,
 )
 from pinot_assets.session.values.state import Mode
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt, SourceFile
 
 ALL = [Mode.APPEND, Mode.SYNC, Mode.SWAP]

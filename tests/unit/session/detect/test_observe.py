@@ -26,7 +26,8 @@ from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.session.values.state import Mode, ObjectRef, Owner, Pointer
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.source import Fingerprint, Inventory, SourceFile, open_store
 
 NOW_S = 1_800_000_000

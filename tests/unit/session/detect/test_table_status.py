@@ -18,7 +18,8 @@ from pinot_assets.session.detect.table_status import (
 )
 from pinot_assets.session.values.outdated import OlderFiles, Outdated, RebuildNeed
 from pinot_assets.session.values.state import AuditReceipt, Mode, ObjectRef, Outcome, Owner, Session, State
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Failure, Fingerprint, Output
 
 HOUR = 3_600_000

@@ -12,7 +12,8 @@ from fakes.tables import SYNC, write_table
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.session.rollback.spec_of_target import apply_recipe, spec_of_target, with_columns
 from pinot_assets.session.values.outdated import stored_recipe
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.snapshot.recipes import UNKNOWN, StoredRecipe, with_recipe
 from pinot_assets.table_spec import TableSpec

@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 
 from pinot_assets.core.installation_policy import UNLIMITED
+from pinot_assets.core.stored_format import WITH_PACKS, parquet_table
 from pinot_assets.errors import SnapshotCorrupt, SourceError, TooLarge
 from pinot_assets.ingest.contract.task_outputs import receipt_key
 from pinot_assets.session.stores.staging import Staging, Switch, kept_receipts
 from pinot_assets.session.values.hold import HeldVersion, Hold
-from pinot_assets.session.values.plan import Plan, Row, RowStatus
+from pinot_assets.session.values.plan import Plan, Row, RowKind, RowStatus
 from pinot_assets.session.values.state import Mode, ObjectRef
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.snapshot.packs import Member, MemberList, PublishedPack
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Failure, Fingerprint, Output, Receipt
 from pinot_assets.source import open_store
 
@@ -176,6 +179,73 @@ def test_what_is_put_is_read_back(staging: Staging) -> None:
     file = PublishedFile("file:///a", VERSION, "sha", 1, 0, "cp1-00000a", (output,), VERSION.token, 1.5)
     snapshot = Snapshot(4, "t", "cp4-00000a", "SYNC", "e", SnapshotRef("k", "s"), "d", "f", 9, (file,))
     assert staging.snapshot(staging.put_snapshot(snapshot)) == snapshot
+
+
+PACK = PublishedPack("cp4-00000a", 3, "c" * 64, 1, 1, (Output("p", 1, 1, "u", 3, "", ""),), 0.5)
+
+
+def with_a_pack() -> Snapshot:
+    """A snapshot with one file in a pack, and one with a segment of its own."""
+    own = Output("s", 1, 2, "u", 3, "", "")
+    files = (
+        PublishedFile("file:///a", VERSION, "sha", 1, 0, "cp4-00000a", (), VERSION.token, pack=PACK.name),
+        PublishedFile("file:///b", VERSION, "sha", 2, 0, "cp3-00000a", (own,), VERSION.token),
+    )
+    return Snapshot(
+        4, "t", "cp4-00000a", "SYNC", "e", None, "d", "f", 9, files, packs=(PACK,), format=WITH_PACKS
+    )
+
+
+def test_packs_are_part_of_a_snapshot(staging: Staging) -> None:
+    snapshot = with_a_pack()
+    ref = staging.put_snapshot(snapshot)
+    back = staging.snapshot(ref)
+    assert back == snapshot
+    assert (set(back.segments), back.rows, back.tar_bytes) == ({"p", "s"}, 3, 6)
+    reach = staging.reach(ref)
+    assert (reach.segments, reach.sessions) == ({"p", "s"}, {"cp3-00000a", "cp4-00000a"})
+    there = {info.key for info in staging.store.list("snapshots")}
+    assert reach.objects == there | {f"packs/{PACK.members}.parquet"}
+    assert len(there) == 3
+    assert staging.outline(ref).packs == ()
+
+
+def test_a_snapshot_of_an_older_format_has_none(staging: Staging) -> None:
+    header = staging.header(staging.put_snapshot(replace(with_a_pack(), packs=(), files=())))
+    assert "packs" not in header
+
+
+def test_a_file_in_a_pack_that_the_snapshot_does_not_name_is_an_error(staging: Staging) -> None:
+    ref = staging.put_snapshot(replace(with_a_pack(), packs=(replace(PACK, ordinal=9),)))
+    with pytest.raises(SnapshotCorrupt, match=r"has files in packs that it does not name.*cp4-00000a_3"):
+        staging.snapshot(ref)
+    staging.store.delete(staging.header(ref)["packs"]["key"])
+    with pytest.raises(SnapshotCorrupt, match="cannot be read"):
+        staging.snapshot(ref)
+
+
+def test_a_member_list_is_found_by_its_hash(staging: Staging) -> None:
+    member = Member("file:///a", VERSION, "sha", 1, 0, "cp4-00000a", "d" * 64, 0)
+    members = MemberList((member,), "read", format=WITH_PACKS)
+    key = staging.put_members(members)
+    assert (staging.put_members(members), staging.members(key)) == (key, members)
+    other = f"packs/{'0' * 64}.parquet"
+    staging.store.put_if_absent(other, staging.store.read(key))
+    for name, why in ((other, "hash"), ("packs/x.parquet", "cannot be read")):
+        with pytest.raises(SnapshotCorrupt, match=why):
+            staging.members(name)
+
+
+def test_a_plan_has_packs_from_format_3_on(staging: Staging) -> None:
+    rows = (
+        Row("file:///a", 0, VERSION, RowStatus.DONE, "files/a", is_small=True),
+        Row(f"packs/{'c' * 64}.parquet", 1, Fingerprint(9, 0), RowStatus.BUILD, kind=RowKind.PACK),
+        Row("file:///b", 2, VERSION, RowStatus.BUILD),
+    )
+    plan = replace(a_plan(), rows=rows, format=WITH_PACKS)
+    assert staging.plan(staging.put_plan(plan)) == plan
+    before = staging.store.read(staging.put_plan(replace(plan, format=2)).key)
+    assert not {"kind", "small"} & set(parquet_table(before).column_names), "older releases read that one"
 
 
 def test_an_object_that_is_put_twice_is_the_same(staging: Staging) -> None:

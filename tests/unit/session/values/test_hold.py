@@ -15,7 +15,8 @@ from pinot_assets.session.values.hold import (
     still_held,
 )
 from pinot_assets.session.values.plan import Changes
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Fingerprint, SourceFile
 from pinot_assets.snapshot.recipes import StoredRecipe
 

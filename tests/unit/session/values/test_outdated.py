@@ -18,7 +18,8 @@ from pinot_assets.session.values.outdated import (
     stored_recipe,
     waiting_words,
 )
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Fingerprint, Output
 from pinot_assets.snapshot.recipes import StoredRecipe, with_recipe
 from pinot_assets.table_spec import TableSpec

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pinot_assets.session.values.report import notes_on, small, small_files, small_published
-from pinot_assets.snapshot.manifest import PublishedFile
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.source import Fingerprint
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.table_spec.blocks.layout import Layout
+from pinot_assets.table_spec.blocks.layout import LayoutSettings
 from pinot_assets.table_spec.changes.recipe import recipe_of
 from pinot_assets.table_spec.changes.spec_changes import Verdict, spec_changes
 
@@ -23,8 +23,8 @@ def problems(folder, block, field=FILE, **others):
 
 
 def test_a_spec_without_the_block_has_the_defaults(folder):
-    assert folder.load().layout == Layout()
-    assert folder.load(change=lambda whole: whole.update(layout={})).layout == Layout()
+    assert folder.load().layout == LayoutSettings()
+    assert folder.load(change=lambda whole: whole.update(layout={})).layout == LayoutSettings()
 
 
 def test_the_column_is_part_of_the_spec_and_of_its_fingerprint(folder):

@@ -1,0 +1,269 @@
+"""Packs: segments that have the rows of many small files.
+
+A member list says which rows of which files are in a pack. It is an immutable object, named by its hash, and
+so it also identifies what the pack has: two builds of one list have equal rows in equal order
+(docs/design/layout.md#words).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from pinot_assets.core.json_object import JsonMapping
+from pinot_assets.core.stored_format import (
+    WITH_PACKS,
+    Marks,
+    Open,
+    Stored,
+    keeping,
+    kept_fields,
+    marks,
+    parquet_metadata,
+    parquet_of,
+    parquet_table,
+    plain,
+    require_schema,
+    require_values,
+)
+from pinot_assets.core.untrusted import fitting
+from pinot_assets.snapshot.receipt import Fingerprint, Output
+from pinot_assets.snapshot.recipes import UNKNOWN
+from pinot_assets.snapshot.stored_outputs import (
+    COLUMN,
+    OUTPUTS,
+    output_of,
+    unknown_of_outputs,
+    with_kept_outputs,
+)
+
+_LIST: Final = re.compile(r"packs/([0-9a-f]{64})\.parquet")
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+
+
+def members_key(sha256: str) -> str:
+    """Return the key of a member list in the staging area."""
+    return f"packs/{sha256}.parquet"
+
+
+def members_sha256(key: str) -> str:
+    """Return the hash in a member list's key; "" if the key is not one, which no content has."""
+    match = _LIST.fullmatch(key)
+    return match[1] if match else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Member(Open):
+    """One version of a file whose rows are in a pack.
+
+    :ivar sha256: hex digest of the file's bytes as read.
+    :ivar rows: how many rows it has, one at least.
+    :ivar bad_rows: how many rows were put aside.
+    :ivar session: the session that read it.
+    :ivar rows_object: hex digest of the rows object that has its rows.
+    :ivar first: position of its first row there, from 0.
+    """
+
+    uri: str
+    fingerprint: Fingerprint
+    sha256: str
+    rows: int
+    bad_rows: int
+    session: str
+    rows_object: str
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemberList(Stored):
+    """What a pack has, in the order of its rows, before they are sorted for a `sortedColumn`.
+
+    :ivar members: no version of a file is in it twice.
+    :ivar read: digest of the read recipe with which all of them were read.
+    """
+
+    members: tuple[Member, ...]
+    read: str
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows that its segments must have."""
+        return sum(member.rows for member in self.members)
+
+    @property
+    def rows_objects(self) -> frozenset[str]:
+        """Return the digests of the rows objects that a build of this list reads."""
+        return frozenset(member.rows_object for member in self.members)
+
+
+_MEMBERS: Final = pa.schema(
+    [
+        pa.field("uri", pa.string(), nullable=False),
+        pa.field("size", pa.int64(), nullable=False),
+        pa.field("mtime_us", pa.int64(), nullable=False),
+        pa.field("etag", pa.string()),
+        pa.field("version_id", pa.string()),
+        pa.field("sha256", pa.string(), nullable=False),
+        pa.field("rows", pa.int64(), nullable=False),
+        pa.field("bad_rows", pa.int64(), nullable=False),
+        pa.field("session", pa.string(), nullable=False),
+        pa.field("rows_object", pa.string(), nullable=False),
+        pa.field("first", pa.int64(), nullable=False),
+    ]
+)
+
+
+def members_to_parquet(members: MemberList) -> bytes:
+    """Return a member list as one Parquet object."""
+    rows = [
+        {
+            "uri": one.uri,
+            **one.fingerprint.to_json(),
+            "sha256": one.sha256,
+            "rows": one.rows,
+            "bad_rows": one.bad_rows,
+            "session": one.session,
+            "rows_object": one.rows_object,
+            "first": one.first,
+            **one.kept,
+        }
+        for one in members.members
+    ]
+    said = {key: str(value) for key, value in marks(members.format).items()}
+    schema = pa.schema([*_MEMBERS, *kept_fields(members.members)])
+    return parquet_of(rows, schema.with_metadata({"read": members.read, **said}))
+
+
+def members_from_parquet(data: bytes, what: str = "a member list") -> MemberList:
+    """Read what `members_to_parquet` wrote; for other bytes it raises the errors of its parsers.
+
+    :param what: its address, for errors.
+    :raises NeedsNewerRelease: its format is unknown to this release.
+    :raises ValueError: it is not a member list, a range of rows is impossible, or a file is in it twice.
+    """
+    meta = parquet_metadata(data)
+    number = Marks.of(meta).require_known(what)
+    table = parquet_table(data)
+    require_schema(table.schema, _MEMBERS)
+    require_values(table, _MEMBERS)
+    unknown = [name for name in table.schema.names if name not in _MEMBERS.names]
+    members = tuple(_member(row, unknown) for row in table.to_pylist())
+    if len({(one.uri, one.fingerprint.token) for one in members}) < len(members):
+        raise ValueError("a version of a file is in it twice")
+    return MemberList(members, meta["read"], format=number)
+
+
+def _member(row: JsonMapping, unknown: Sequence[str]) -> Member:
+    if row["rows"] < 1 or row["first"] < 0 or not _SHA256.fullmatch(row["rows_object"]):
+        raise ValueError(f"the rows of {row['uri']} cannot be where it says")
+    return Member(
+        uri=row["uri"],
+        fingerprint=fitting(Fingerprint.of_row(row)),
+        sha256=row["sha256"],
+        rows=row["rows"],
+        bad_rows=row["bad_rows"],
+        session=row["session"],
+        rows_object=row["rows_object"],
+        first=row["first"],
+        **keeping(row, unknown),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedPack(Open):
+    """One published pack.
+
+    :ivar session: the session that built it.
+    :ivar ordinal: its number in that session.
+    :ivar members: hex digest of its member list.
+    :ivar files: how many files it has.
+    :ivar rows: documents of all its segments.
+    :ivar seconds: wall time of the task that built it.
+    :ivar revision: names the recipe that built it, in `Snapshot.recipes`; `recipes.UNKNOWN` without one.
+    """
+
+    session: str
+    ordinal: int
+    members: str
+    files: int
+    rows: int
+    outputs: tuple[Output, ...]
+    seconds: float = 0.0
+    revision: int = UNKNOWN
+
+    @property
+    def name(self) -> str:
+        """Return its name, which `PublishedFile.pack` has: `cp17-0a1b2c_4`."""
+        return f"{self.session}_{self.ordinal}"
+
+
+_PACKS: Final = pa.schema(
+    [
+        pa.field("session", pa.string(), nullable=False),
+        pa.field("ordinal", pa.int64(), nullable=False),
+        pa.field("members", pa.string(), nullable=False),
+        pa.field("files", pa.int64(), nullable=False),
+        pa.field("rows", pa.int64(), nullable=False),
+        COLUMN,
+        pa.field("seconds", pa.float64(), nullable=False),
+        pa.field("revision", pa.int64(), nullable=False),
+    ]
+)
+
+
+def packs_to_parquet(packs: Iterable[PublishedPack]) -> bytes:
+    """Return the packs of a snapshot as one Parquet object, of the first format that has packs."""
+    packs = tuple(packs)
+    rows = [
+        {
+            "session": one.session,
+            "ordinal": one.ordinal,
+            "members": one.members,
+            "files": one.files,
+            "rows": one.rows,
+            OUTPUTS: [plain(output, WITH_PACKS) for output in one.outputs],
+            "seconds": one.seconds,
+            "revision": one.revision,
+            **one.kept,
+        }
+        for one in packs
+    ]
+    schema = with_kept_outputs(_PACKS, (output for one in packs for output in one.outputs))
+    said = {key: str(value) for key, value in marks(WITH_PACKS).items()}
+    return parquet_of(rows, pa.schema([*schema, *kept_fields(packs)]).with_metadata(said))
+
+
+def packs_from_parquet(data: bytes, what: str = "the packs of a snapshot") -> tuple[PublishedPack, ...]:
+    """Read what `packs_to_parquet` wrote; for other bytes it raises the errors of its parsers.
+
+    :param what: its address, for errors.
+    :raises NeedsNewerRelease: its format is unknown to this release.
+    :raises ValueError: the object has no packs, or the name of a member list is not one.
+    """
+    Marks.of(parquet_metadata(data)).require_known(what)
+    table = parquet_table(data)
+    require_schema(table.schema, _PACKS)
+    require_values(table, _PACKS)
+    of_pack = [name for name in table.schema.names if name not in _PACKS.names]
+    of_output = unknown_of_outputs(table.schema)
+    return tuple(_pack(row, of_pack, of_output) for row in table.to_pylist())
+
+
+def _pack(row: JsonMapping, of_pack: Sequence[str], of_output: Sequence[str]) -> PublishedPack:
+    if not _SHA256.fullmatch(row["members"]):
+        raise ValueError(f"{row['members']} is not the name of a member list")
+    return PublishedPack(
+        session=row["session"],
+        ordinal=row["ordinal"],
+        members=row["members"],
+        files=row["files"],
+        rows=row["rows"],
+        outputs=tuple(output_of(values, of_output) for values in row[OUTPUTS]),
+        seconds=row["seconds"],
+        revision=row["revision"],
+        **keeping(row, of_pack),
+    )
