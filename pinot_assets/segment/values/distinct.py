@@ -53,6 +53,10 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
         low, high = int(numbers.min()), int(numbers.max())
         if high - low < _SAMPLE:
             return _counted(numbers, low, high)
+    if pt.is_boolean(column.type) and column.null_count == 0:
+        codes = column.to_numpy().astype(np.int32)
+        if codes.any() and not codes.all():
+            return pa.array([False, True]), codes
     encoded = column.dictionary_encode()
     # Arrow's hash kernel gives every chunk the whole column's dictionary.
     values = encoded.chunk(0).dictionary
