@@ -90,7 +90,7 @@ class _Hidden:
 
 
 _CPU: Final = Path("/proc/cpuinfo")
-_ONE_CORE: Final = 4096
+_ONE_CORE: Final = 8192
 _NUMPY_SWITCH: Final = "NPY_DISABLE_CPU_FEATURES"
 
 
@@ -113,7 +113,7 @@ def numpy_settings(environ: Mapping[str, str], cpu: Path = _CPU) -> dict[str, st
 def _is_zen_4(cpu: Path) -> bool:
     try:
         with cpu.open() as file:
-            text = file.read(_ONE_CORE)
+            text = file.read(_ONE_CORE).partition("\n\n")[0]  # of the first processor
     except OSError:
         return False  # not Linux
     facts = dict(re.findall(r"^(vendor_id|cpu family|flags)\s*: (.*)$", text, re.MULTILINE))

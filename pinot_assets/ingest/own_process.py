@@ -19,7 +19,7 @@ from pinot_assets.core.files import temporary_folder
 from pinot_assets.core.this_machine import convert_without_pandas, limit_memory
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.failures import Death, failure_of, tells_of_memory
-from pinot_assets.ingest.task import build_file
+from pinot_assets.ingest.task import build_file, built_before
 from pinot_assets.snapshot.receipt import WORKER_DIED, Failure, Receipt
 
 _STDERR: Final = 1 << 16
@@ -29,7 +29,7 @@ def build_alone(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
     """Build the file as `build_file` does, in its own process. If that process dies or does not start, return
     a `Failure` of the file."""
     try:
-        return _built(build_spec, task)
+        return built_before(build_spec, task) or _built(build_spec, task)
     except Exception as error:
         # If memory or disk do not suffice for one more process, only this file may fail, not the whole job.
         return failure_of(build_spec, task, error)

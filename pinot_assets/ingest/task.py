@@ -88,12 +88,17 @@ def build_or_keep(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
 
     It asks the staging area first, so it is for tasks that are repeated because their worker died.
     """
-    staging = stores_of(build_spec).staging
+    return built_before(build_spec, task) or build_file(build_spec, task)
+
+
+def built_before(build_spec: BuildSpec, task: FileTask) -> Receipt | None:
+    """Return the receipt that an earlier run of this task wrote for the planned version, if there is one."""
     key = receipt_key(task.file.uri, task.file.fingerprint, build_spec.attempt)
     with suppress(PinotAssetsError, ValueError):  # whatever is wrong with it: the file is built
+        staging = stores_of(build_spec).staging
         if staging.stat(key) is not None:
             return Receipt.from_bytes(staging.read(key, RECEIPT), staging.uri_of(key))
-    return build_file(build_spec, task)
+    return None
 
 
 def build_from(build_spec: BuildSpec, task: FileTask, rows: Rows) -> Receipt | Failure:

@@ -118,7 +118,12 @@ _MEMBERS: Final = pa.schema(
 
 
 def members_to_parquet(members: MemberList) -> bytes:
-    """Return a member list as one Parquet object."""
+    """Return a member list as one Parquet object.
+
+    :raises ValueError: its format has no packs.
+    """
+    if members.format < WITH_PACKS:
+        raise ValueError(f"there are no member lists of format {members.format}")
     rows = [
         {
             "uri": one.uri,

@@ -115,8 +115,11 @@ def files_to_parquet(files: Iterable[PublishedFile], number: int = FIRST) -> byt
     """Return rows as one Parquet object.
 
     :param number: the format to write.
+    :raises ValueError: a file is in a pack, and the format has none.
     """
     files = tuple(files)
+    if number < WITH_PACKS and any(file.pack for file in files):
+        raise ValueError(f"a snapshot of format {number} has no packs")
     rows = [
         {
             "uri": f.uri,

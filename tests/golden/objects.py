@@ -23,7 +23,8 @@ from pinot_assets.scheduling.files_tick import FilesCursor
 from pinot_assets.scheduling.stalled_session import StallCursor
 from pinot_assets.segment.values.normalize import Cut
 from pinot_assets.session.detect.listing import ListingCursor
-from pinot_assets.session.stores.staging import Staging, Switch, plan_to_parquet
+from pinot_assets.session.stores.plan_parquet import plan_to_parquet
+from pinot_assets.session.stores.staging import Staging, Switch
 from pinot_assets.session.values.hold import HeldVersion, Hold
 from pinot_assets.session.values.plan import Plan, Row, RowKind, RowStatus
 from pinot_assets.session.values.state import (

@@ -50,6 +50,11 @@ _JOBS: Final = 3
 a second of CPU a file, another job four dead workers."""
 
 
+_SPLITS: Final = 24
+"""Steps in which a batch that ended its worker is split. That finds one or two files among hundreds; where
+there are more, each file of the batch gets a process of its own."""
+
+
 class JobDied(Exception):
     """Spark gave up a job because a worker or executor of one of its tasks died.
 
@@ -76,57 +81,62 @@ def in_spite_of_deaths(run: Run, build_spec: BuildSpec, batches: Sequence[Batch]
     jobs = 0
     while now := still_to_build(batches, left):
         try:
-            yield from _noted(run(now, build_file), left)
+            yield from _noted(run(now, build_or_keep if jobs else build_file), left)
         except JobDied as died:
             jobs += 1
             place = died.death.task
             if place is not None and place < len(now):
                 yield from _suspected(run, build_spec, now[place], left)
             if place is None or jobs >= _JOBS:
-                yield from _each_alone(run, build_spec, left)
+                yield from _each_alone(run, build_spec, now, left)
 
 
 def _suspected(run: Run, build_spec: BuildSpec, batch: Batch, left: dict[int, FileTask]) -> Results:
-    """Run a batch that ended its worker, in ever smaller batches; a single file in its own process."""
-    while now := still_to_build([batch], left):
+    """Build a batch that ended its worker: in ever smaller batches, at last each file in its own process."""
+    suspects = [batch]
+    for _ in range(_SPLITS):
+        if not (now := still_to_build(suspects[-1:], left)):
+            suspects.pop()
+            if not suspects:
+                return
+            continue
         if len(now[0]) == 1:
-            yield from _alone(run, build_spec, now[0], left)
+            yield from _each_alone(run, build_spec, now, left)
             continue
         parts = parts_of(now[0])
         try:
             yield from _noted(run(parts, build_or_keep), left)
         except JobDied as died:
             place = died.death.task
-            suspects = parts if place is None or place >= len(parts) else [parts[place]]
-            for part in suspects:
-                yield from _suspected(run, build_spec, part, left)
+            suspects += parts if place is None or place >= len(parts) else [parts[place]]
+    yield from _each_alone(run, build_spec, suspects[:1], left)
 
 
-def _alone(run: Run, build_spec: BuildSpec, batch: Batch, left: dict[int, FileTask]) -> Results:
-    try:
-        yield from _noted(run([batch], build_alone), left)
-    except JobDied as died:
-        left.pop(batch[0].ordinal, None)
-        yield died.death.failure(build_spec, batch[0], died.why)
+def _each_alone(
+    run: Run, build_spec: BuildSpec, batches: Sequence[Batch], left: dict[int, FileTask]
+) -> Results:
+    """Build what is left of these batches, each file in its own process.
 
-
-def _each_alone(run: Run, build_spec: BuildSpec, left: dict[int, FileTask]) -> Results:
-    """Run all that is left, each file in its own process: too many jobs died to suspect one."""
-    while left:
-        now = [(task,) for task in left.values()]
+    :raises BuildError: such a job dies, too, and Spark does not say of which file.
+    """
+    alone = [(task,) for batch in batches for task in batch]
+    while now := still_to_build(alone, left):
         try:
             yield from _noted(run(now, build_alone), left)
         except JobDied as died:
-            place = died.death.task
-            if len(now) == 1:
-                place = 0
+            place = 0 if len(now) == 1 else died.death.task
             if place is None or place >= len(now):
                 raise BuildError(
                     f"Spark gave up building {plural(len(left), 'file')} of {build_spec.table}",
                     why=died.why,
                     hint="see Spark's UI or log for the executor that died; files that are built are kept",
                 ) from died
-            yield from _alone(run, build_spec, now[place], left)
+            [task] = now[place]
+            if len(now) > 1:  # once more, with no other file beside it
+                yield from _each_alone(run, build_spec, [(task,)], left)
+            else:
+                left.pop(task.ordinal, None)
+                yield died.death.failure(build_spec, task, died.why)
 
 
 def _noted(results: Results, left: dict[int, FileTask]) -> Results:

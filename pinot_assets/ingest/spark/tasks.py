@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -21,13 +21,14 @@ from pyspark.accumulators import Accumulator, AccumulatorParam
 
 from pinot_assets.core.file_errors import BadRow, FileRejected, Unreadable, shown
 from pinot_assets.core.this_machine import limit_memory
-from pinot_assets.errors import BuildError, SourceChanged
+from pinot_assets.errors import BuildError, PinotAssetsError, SourceChanged
 from pinot_assets.ingest.cast.conform import conform
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.contract.failures import failure_of
 from pinot_assets.ingest.contract.spark_formats import SPARK_LACKS
+from pinot_assets.ingest.contract.task_outputs import Heartbeat
 from pinot_assets.ingest.formats.binary_formats import check_values
 from pinot_assets.ingest.formats.csv_file import split_cells
 from pinot_assets.ingest.formats.read import read_batches
@@ -89,12 +90,17 @@ def build_in_worker(
     limit_memory(build_spec.limits.worker_bytes)
     if is_repeated():
         build = build_or_keep if build is build_file else build
+    signs: Heartbeat | None = None
+    with suppress(PinotAssetsError):  # without a staging area each file fails by itself, and says why
+        signs = heartbeat(build_spec, batch[0])
     results = []
-    with closing(heartbeat(build_spec, batch[0])) as signs:
-        for task in batch:
-            result = build(build_spec, task)
-            results.append(result)
+    for task in batch:
+        result = build(build_spec, task)
+        results.append(result)
+        if signs is not None:
             signs.worked(result.rows if isinstance(result, Receipt) else 0)
+    if signs is not None:
+        signs.close()
     finished.add(results)
     return results
 

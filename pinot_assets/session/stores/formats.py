@@ -13,6 +13,7 @@ from pinot_assets.core.stored_format import Marks, parquet_metadata
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import NeedsNewerRelease, TooLarge
 from pinot_assets.ingest.contract.task_outputs import CUT_VALUES
+from pinot_assets.session.stores.plan_parquet import PACKS
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.session.values.state import (
@@ -48,11 +49,13 @@ class StoredObject:
     :ivar kind: `pointer`, `session`, `snapshot`, `plan`, `receipt`, `failures`, `switch`, `hold` or
         `cut` (values that a build cut).
     :ivar name: its address.
+    :ivar has_packs: whether a snapshot has packs, or a plan makes some.
     """
 
     kind: str
     name: str
     marks: Marks
+    has_packs: bool = False
 
 
 def require_known(store: SessionStore, staging: Staging) -> None:
@@ -65,6 +68,12 @@ def require_known(store: SessionStore, staging: Staging) -> None:
     """
     for stored in stored_objects(store, staging):
         stored.marks.require_known(stored.name)
+        if stored.has_packs:  # this release can read them, and would lose them in the next snapshot
+            raise NeedsNewerRelease(
+                f"{stored.name} has packs, which this release of pinot-assets does not publish",
+                why="a later release published files of this table in packs",
+                hint="let only that release work on this table; nothing was changed (docs/upgrading.md)",
+            )
 
 
 def stored_objects(store: SessionStore, staging: Staging) -> Iterator[StoredObject]:
@@ -116,6 +125,6 @@ def _object(staging: Staging, key: str) -> StoredObject | None:
         return None  # the step that needs it raises
     with suppress(ValueError, OSError):  # Arrow's errors are these
         said = parquet_metadata(data) if key.endswith(".parquet") else read_json(data)
-        marks = Marks.of(said if isinstance(said, Mapping) else {})
-        return StoredObject(kind, f"{staging.store.uri}/{key}", marks)
+        values = said if isinstance(said, Mapping) else {}
+        return StoredObject(kind, f"{staging.store.uri}/{key}", Marks.of(values), PACKS in values)
     return None

@@ -44,7 +44,7 @@ _CSV: Final = {
     "skipHeader": "false",
 }
 """What the csv reader does without a setting (`CsvSettings`)."""
-DEFAULT_LAYOUT: Final = LayoutSettings()
+_NO_PROVENANCE: Final[Mapping[str, str]] = {}
 AT_BUILD: Final = "createInvertedIndexDuringSegmentGeneration"
 
 INDEXES: Final = {
@@ -125,22 +125,35 @@ class OfOfflineTable(Protocol):
     def layout(self) -> LayoutSettings:
         """How the rows of files lie in segments."""
 
+    def input_uri(self) -> str:
+        """The URI of the input directory."""
+
 
 def recipe_of(spec: OfOfflineTable) -> Recipe:
     """Return the recipe of a checked `TableSpec`."""
-    return recipe_from(spec.schema_json, spec.table_json, spec.ingestion, spec.layout)
+    return recipe_from(spec.schema_json, spec.table_json, spec.ingestion, provenance_of(spec))
+
+
+def provenance_of(spec: OfOfflineTable) -> dict[str, str]:
+    """Return the column with the paths of files, if there is one, and the folder that they are below.
+
+    :raises SpecError: there is such a column, and the folder refers to a variable that is not set.
+    """
+    column = spec.layout.provenance_column
+    return {column: spec.input_uri()} if column else {}
 
 
 def recipe_from(
     schema: JsonMapping,
     table_config: JsonMapping,
     ingestion: FileIngestion,
-    layout: LayoutSettings = DEFAULT_LAYOUT,
+    provenance: Mapping[str, str] = _NO_PROVENANCE,
 ) -> Recipe:
     """Return the recipe of the parts of a spec.
 
     :param schema: a Pinot schema that the segment writer accepts.
     :param table_config: a Pinot table config that the segment writer accepts.
+    :param provenance: from `provenance_of`.
     """
     indexing = table_config.get("tableIndexConfig") or {}
     ignored = Findings()  # a checked spec has none
@@ -151,7 +164,7 @@ def recipe_from(
         for column in columns
     }
     write = {COLUMNS: stored} | _of_table(table_config) | _row_limits(ingestion)
-    return Recipe(_read(columns, table_config, ingestion, layout), write)
+    return Recipe(_read(columns, table_config, ingestion, provenance), write)
 
 
 def _fingerprint(part: JsonObject) -> str:
@@ -159,7 +172,10 @@ def _fingerprint(part: JsonObject) -> str:
 
 
 def _read(
-    columns: Iterable[Column], table_config: JsonMapping, ingestion: FileIngestion, layout: LayoutSettings
+    columns: Iterable[Column],
+    table_config: JsonMapping,
+    ingestion: FileIngestion,
+    provenance: Mapping[str, str],
 ) -> JsonObject:
     of_pinot = table_config.get("ingestionConfig") or {}
     functions = {
@@ -173,7 +189,7 @@ def _read(
                 "transforms": ingestion.transforms.get(column.name, "").strip(),
                 TRANSFORM_CONFIGS: functions.pop(column.name, None),
                 # The path is relative to that folder, so another one gives other values.
-                PROVENANCE: ingestion.input_dir_uri if column.name == layout.provenance_column else None,
+                PROVENANCE: provenance.get(column.name),
             }
         )
         for column in columns

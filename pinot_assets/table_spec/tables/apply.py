@@ -22,7 +22,7 @@ from pinot_assets.errors import (
 )
 from pinot_assets.pinot.api import PinotClient
 from pinot_assets.table_spec.blocks.pinot_reach import literal_secrets, refused_schema, refused_table
-from pinot_assets.table_spec.changes.recipe import recipe_from, recipe_of
+from pinot_assets.table_spec.changes.recipe import provenance_of, recipe_from, recipe_of
 from pinot_assets.table_spec.changes.spec_changes import COLUMN, SpecChange, Verdict, spec_changes
 from pinot_assets.table_spec.tables.difference import SpecDifference, diff_schema, diff_table
 from pinot_assets.table_spec.tables.drift import difference_lines, drift, held_config
@@ -104,7 +104,7 @@ def plan_apply(spec: AnyTableSpec, store: PinotClient) -> ApplyPlan:
     changes: tuple[SpecChange, ...] = ()
     if of_schema.differences or of_table.differences:
         # Pinot fills in defaults: without a difference, a recipe of what it holds may differ all the same.
-        held = recipe_from(schema, table, spec.ingestion, spec.layout)
+        held = recipe_from(schema, table, spec.ingestion, provenance_of(spec))
         changes = spec_changes(held, recipe, spec.ingestion.assured_target)
     return ApplyPlan(
         spec, of_schema, of_table, lasting, changes, plan_reload(spec.name, recipe, changes, store)

@@ -76,7 +76,7 @@ def test_no_thread_is_started() -> None:
     program = """
         import psutil
         from pinot_assets.session.values.state import Mode
-        from pinot_assets.session.stores.staging import (plan_from_parquet, plan_to_parquet)
+        from pinot_assets.session.stores.plan_parquet import plan_from_parquet, plan_to_parquet
         from pinot_assets.session.values.plan import Plan
         from pinot_assets.snapshot.published_files import PublishedFile, PublishedFiles, files_to_parquet
         from pinot_assets.snapshot.receipt import Fingerprint

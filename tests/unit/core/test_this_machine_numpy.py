@@ -32,6 +32,12 @@ def test_zen_4_sorts_without_avx512(
     assert numpy_settings({}, processor(tmp_path, ZEN_4)) == {SWITCH: name}
 
 
+@pytest.mark.parametrize("more", range(0, 4000, 250))
+def test_only_the_first_processor_counts_however_many_fit(tmp_path: Path, more: int) -> None:
+    one = ZEN_4.replace("avx512dq", "avx512dq " + "f" * more)
+    assert numpy_settings({}, processor(tmp_path, f"{one}\n" * 64)).keys() == {SWITCH}
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

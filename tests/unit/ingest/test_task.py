@@ -17,9 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 from fakes.segment_info import read_segment_info
 
-from pinot_assets.core.installation_policy import UNLIMITED, Layer, Policy
+from pinot_assets.core.installation_policy import Layer, Policy
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.ingest import task as worker
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
 from pinot_assets.ingest.contract.task_outputs import (
     bad_rows_key,
@@ -28,7 +27,8 @@ from pinot_assets.ingest.contract.task_outputs import (
     version_from_text,
     version_text,
 )
-from pinot_assets.ingest.task import build_file, inspected
+from pinot_assets.ingest.stores import stores_of
+from pinot_assets.ingest.task import build_file, build_or_keep, built_before, inspected
 from pinot_assets.segment.values.normalize import Cut
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.snapshot.receipt import Failure, Receipt
@@ -146,10 +146,7 @@ def test_the_segment_says_where_it_comes_from(
         "pinotAssets.version": version_text(receipt.read),
         "pinotAssets.writtenFor": "0.11",
     }
-    assert (
-        LocalObjectStore.key_of(worker.open_store(build_spec.source_uri, {}, UNLIMITED), receipt.uri)
-        == "a,b é.csv"
-    )  # type: ignore[arg-type]
+    assert stores_of(build_spec).source.key_of(receipt.uri) == "a,b é.csv"
 
 
 @pytest.mark.parametrize(
@@ -503,3 +500,23 @@ def test_times_that_the_table_config_replaces_are_counted_beside_the_receipt(
     failure = build_file(replace(build_spec, table_config=alone, attempt=2), task)
     assert isinstance(failure, Failure)
     assert "Time column at holds 0, which does not lie within 1971-01-01 and 2071-01-01" in failure.reason
+
+
+def test_what_an_earlier_run_of_a_task_has_built_is_kept(build_spec: BuildSpec, one_task: FileTask) -> None:
+    assert built_before(build_spec, one_task) is None
+    built = done(build_spec, one_task)
+    path = Path(build_spec.source_uri.removeprefix("file://")) / "a.csv"
+    path.unlink()  # so that it cannot be built again
+    assert build_or_keep(build_spec, one_task) == built
+    assert built_before(replace(build_spec, attempt=2), one_task) is None
+    rewritten = replace(one_task, file=replace(one_task.file, fingerprint=Fingerprint(1, 2)))
+    assert isinstance(build_or_keep(build_spec, rewritten), Failure)
+
+
+def test_a_staging_area_that_cannot_be_opened_fails_the_file_and_names_the_setting(
+    build_spec: BuildSpec, one_task: FileTask
+) -> None:
+    lacking = replace(build_spec, staging_uri="s3://bucket/s", staging_props={"accessKey": "${NOT_HERE}"})
+    failure = build_or_keep(lacking, one_task)
+    assert isinstance(failure, Failure)
+    assert "NOT_HERE" in failure.reason

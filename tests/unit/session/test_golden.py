@@ -29,7 +29,8 @@ from pinot_assets.errors import NeedsNewerRelease, SnapshotCorrupt
 from pinot_assets.ingest.contract.task_outputs import CutValues
 from pinot_assets.scheduling.files_tick import FilesCursor
 from pinot_assets.scheduling.stalled_session import StallCursor
-from pinot_assets.session.stores.staging import Staging, plan_from_parquet, plan_to_parquet
+from pinot_assets.session.stores.plan_parquet import plan_from_parquet, plan_to_parquet
+from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.state import (
     ObjectRef,
     Owner,

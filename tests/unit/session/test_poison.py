@@ -28,8 +28,9 @@ from pinot_assets.scheduling.files_tick import FilesCursor
 from pinot_assets.scheduling.stalled_session import StallCursor
 from pinot_assets.session.detect.listing import ListingCursor
 from pinot_assets.session.detect.observe import UnreadableSession, kept_sessions, observe, session_values
+from pinot_assets.session.stores.plan_parquet import plan_to_parquet
 from pinot_assets.session.stores.session_store import SessionStore
-from pinot_assets.session.stores.staging import Staging, Switch, plan_to_parquet
+from pinot_assets.session.stores.staging import Staging, Switch
 from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, snapshots_of
 from pinot_assets.session.values.hold import Hold
 from pinot_assets.session.values.plan import Plan, Row, RowStatus

@@ -152,7 +152,7 @@ def test_a_killer_in_a_batch_is_found_by_splitting_it(build_spec: BuildSpec, nam
     assert [len(o) for o, is_alone in cluster.jobs if is_alone] == [1]
     assert sizes[:4] == [1000, 500, 63, 8]
     assert len(cluster.jobs) <= 20
-    assert not set(cluster.again) & set(range(500)), "the other batch has nothing to do with it"
+    assert not set(cluster.again[: cluster.again.index(700)]) & set(range(500)), "it is not suspected"
 
 
 def test_killers_in_one_batch_fail_and_what_is_between_them_is_built(build_spec: BuildSpec) -> None:
@@ -161,6 +161,22 @@ def test_killers_in_one_batch_fail_and_what_is_between_them_is_built(build_spec:
     built, failed = outcome(cluster, build_spec, [tuple(THOUSAND)])
     assert failed == [*killers]
     assert len(built) == 996
+
+
+def test_a_batch_full_of_killers_makes_few_jobs(build_spec: BuildSpec) -> None:
+    """As where a container's limit ends every build: each file gets a process, and they run side by side."""
+    cluster = Cluster(*range(256))
+    batches = [tuple(THOUSAND[start : start + 256]) for start in (0, 256)]
+    built, failed = outcome(cluster, build_spec, batches)
+    assert (len(built), failed) == (256, [*range(256)])
+    assert len(cluster.jobs) <= 30
+    assert max(len(ordinals) for ordinals, is_alone in cluster.jobs if is_alone) > 200
+
+
+def test_after_a_death_what_other_batches_have_built_is_kept(build_spec: BuildSpec) -> None:
+    cluster = Cluster(2)
+    outcome(cluster, build_spec)
+    assert cluster.again == [3, 4, 5], "the job after the one that died"
 
 
 @pytest.mark.parametrize(("of_memory", "code"), [(True, "OUT_OF_MEMORY"), (False, "WORKER_DIED")])

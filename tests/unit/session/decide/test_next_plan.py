@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pinot_assets.session.decide.next_plan import is_empty, new_plan, reconcile, unchanged
 from pinot_assets.session.decide.retries import Next, next_step_of_session
-from pinot_assets.session.stores.staging import plan_from_parquet, plan_to_parquet
+from pinot_assets.session.stores.plan_parquet import plan_from_parquet, plan_to_parquet
 from pinot_assets.session.values.hold import NO_HOLD, Hold, without_held
 from pinot_assets.session.values.plan import (
     Changes,

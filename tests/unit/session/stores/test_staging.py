@@ -244,8 +244,19 @@ def test_a_plan_has_packs_from_format_3_on(staging: Staging) -> None:
     )
     plan = replace(a_plan(), rows=rows, format=WITH_PACKS)
     assert staging.plan(staging.put_plan(plan)) == plan
-    before = staging.store.read(staging.put_plan(replace(plan, format=2)).key)
+    before = staging.store.read(staging.put_plan(replace(plan, rows=rows[2:], format=2)).key)
     assert not {"kind", "small"} & set(parquet_table(before).column_names), "older releases read that one"
+
+
+def test_an_older_format_refuses_packs(staging: Staging) -> None:
+    row = Row("file:///a", 0, VERSION, RowStatus.BUILD, is_small=True)
+    for put in (
+        lambda: staging.put_snapshot(replace(with_a_pack(), format=2)),
+        lambda: staging.put_plan(replace(a_plan(), rows=(row,), format=2)),
+        lambda: staging.put_members(MemberList((), "read", format=2)),
+    ):
+        with pytest.raises(ValueError, match="format 2"):
+            put()
 
 
 def test_an_object_that_is_put_twice_is_the_same(staging: Staging) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pinot_assets.session.decide.next_plan import new_plan, reconcile
-from pinot_assets.session.stores.staging import plan_from_parquet, plan_to_parquet
+from pinot_assets.session.stores.plan_parquet import plan_from_parquet, plan_to_parquet
 from pinot_assets.session.values.plan import (
     Changes,
     Plan,

@@ -97,4 +97,8 @@ def test_published_files_lack_it_until_they_are_read_again(folder):
     moved = folder.load(change=with_layout({"provenanceColumn": "source_file"}, inputDirURI="../elsewhere"))
     (elsewhere,) = spec_changes(now, recipe_of(moved))
     assert (elsewhere.setting, elsewhere.verdict) == ("provenanceColumn", Verdict.REBUILD)
+    same = folder.load(
+        change=with_layout({"provenanceColumn": "source_file"}, inputDirURI="s3a://flights-in/2013/")
+    )
+    assert not spec_changes(now, recipe_of(same)), "the same folder, written otherwise"
     assert not spec_changes(plain, recipe_of(folder.load(change=with_layout({}, inputDirURI="../elsewhere"))))
