@@ -162,6 +162,22 @@ def read_tokens(text: str, dialect: re.Pattern[str]) -> list[Token]:
     return tokens
 
 
+def column_names(text: str, dialect: re.Pattern[str]) -> frozenset[str]:
+    """Return the words of an expression that may name a column, without members of structures and variables
+    of lambda functions; functions and words of the language are among them.
+
+    :raises ExpressionRefused: as `read_tokens`.
+    """
+    tokens = [END, *read_tokens(text, dialect), END, END]
+    names, variables = set[str](), set[str]()
+    for place, token in enumerate(tokens[:-2]):
+        if token.kind in ("word", "quoted") and tokens[place - 1].text != ".":
+            name = token.text if token.kind == "word" else token.text[1:-1]
+            is_variable = [one.text for one in tokens[place + 1 : place + 3]] == ["-", ">"]
+            (variables if is_variable else names).add(name)
+    return frozenset(names - variables)
+
+
 def without_comments(text: str, dialect: re.Pattern[str]) -> str:
     """Return the text with blanks for comments, lines kept: Pinot looks for options in comments, too.
 

@@ -5,12 +5,13 @@ Source: docs/tables.md#layout.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pinot_assets.expressions.syntax import PINOT, SPARK, ExpressionRefused, column_names
 from pinot_assets.pinot.table_config import setting
 from pinot_assets.segment.column.unsupported import is_true
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion
@@ -39,7 +40,8 @@ def read_layout_block(block: DocumentNode) -> tuple[LayoutSettings, list[Problem
     :returns: the layout, with defaults for what is wrong, and its problems.
     """
     if not isinstance(block.value, dict):
-        return LayoutSettings(), [block.problem("is not a mapping", f"the keys are {', '.join(_KEYS)}")]
+        what = "is empty" if block.value is None else "is not a mapping"
+        return LayoutSettings(), [block.problem(what, f"write {PROVENANCE}: <column> below it, or remove it")]
     strange = [key for key in block.value if key not in _KEYS]
     problems = [block.at(key).unknown_key("the layout block", _KEYS) for key in strange]
     if PROVENANCE not in block.value:
@@ -76,13 +78,16 @@ def layout_problems(
         yield place.problem(f"{name} is no column of the schema", fix)
         return
     kind, field = columns[name]
-    if (
-        kind != "DIMENSION"
-        or str(field.get("dataType")).upper() != "STRING"
-        or field.get("singleValueField") is False
-    ):
-        yield place.problem(f"{name} is not a dimension of one STRING", "choose or add such a column")
-    if is_true(field.get("notNull")):
+    is_multi_value = "singleValueField" in field and not is_true(field["singleValueField"])
+    data_type = str(field.get("dataType")).upper()
+    if kind != "DIMENSION":
+        reason = f"{name} is a column of dateTimeFieldSpecs or metricFieldSpecs, and has to be a dimension"
+        yield place.problem(reason, "add a STRING column to dimensionFieldSpecs")
+    elif data_type != "STRING":
+        yield place.problem(f"{name} is {data_type}, and has to be STRING", "choose or add a STRING column")
+    elif is_multi_value:
+        yield place.problem(f"{name} has several values a row", "choose or add a column of one STRING")
+    elif is_true(field.get("notNull")):
         reason = f"{name} has notNull, but it is null in rows that were published before"
         yield place.problem(reason, "remove notNull from the column")
     if makers := [*_makers(name, table, ingestion)]:
@@ -109,11 +114,12 @@ def _makers(name: str, table: DocumentNode, ingestion: FileIngestion) -> Iterato
 
 def _readers(name: str, table: DocumentNode, ingestion: FileIngestion) -> Iterator[str]:
     of_pinot = setting(table.value, "ingestionConfig", "filterConfig", "filterFunction")
-    expressions = {
-        "filter": ingestion.filter,
-        **{f"transforms.{column}": sql for column, sql in ingestion.transforms.items()},
-        **{f"transformConfigs of {column}": function for column, function in _transform_configs(table)},
-        "filterConfig": str(of_pinot or ""),
-    }
-    is_named = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
-    return (key for key, text in expressions.items() if is_named.search(text))
+    of_spark = {"filter": ingestion.filter}
+    of_spark |= {f"transforms.{column}": sql for column, sql in ingestion.transforms.items()}
+    functions = {f"transformConfigs of {column}": made for column, made in _transform_configs(table)}
+    functions["filterConfig"] = str(of_pinot or "")
+    for dialect, expressions in ((SPARK, of_spark), (PINOT, functions)):
+        for key, text in expressions.items():
+            with suppress(ExpressionRefused):  # which is a problem of its own
+                if name in column_names(text, dialect):
+                    yield key

@@ -34,6 +34,7 @@ _REQUIRED: Final = {
 }
 """Required key → a stand-in, with which the rules can still judge the other keys, and the fix to show."""
 
+_OF_LAYOUT: Final = ("layout", "provenanceColumn")
 _NAME_GENERATOR: Final = "segmentNameGenerator."
 _OWN_NAME_GENERATORS: Final = ("fixed", "inputfile")
 
@@ -75,7 +76,10 @@ class _BlockReading:
         """Read one key: it has a meaning, is accepted without effect, or is unknown."""
         place = self.block.at(key)
         text = place.text()
-        if isinstance(self.block.mapping[key], dict | list):
+        if key.partition(".")[0] in _OF_LAYOUT:
+            elsewhere = "write `layout: {provenanceColumn: <column>}` beside the ingestion block, not in it"
+            self._refuse(key, "does not belong here", elsewhere)
+        elif isinstance(self.block.mapping[key], dict | list):
             nested = [family for family in FAMILIES if family == key or family.startswith(f"{key}.")]
             fix = f"write flat keys, {nested[0]}.<name>: …" if nested else None
             self._refuse(key, "contains more than a single value", fix)

@@ -45,6 +45,7 @@ _CSV: Final = {
 }
 """What the csv reader does without a setting (`CsvSettings`)."""
 _NO_PROVENANCE: Final[Mapping[str, str]] = {}
+INPUT: Final = "inputDirURI"
 AT_BUILD: Final = "createInvertedIndexDuringSegmentGeneration"
 
 INDEXES: Final = {
@@ -189,7 +190,8 @@ def _read(
                 "transforms": ingestion.transforms.get(column.name, "").strip(),
                 TRANSFORM_CONFIGS: functions.pop(column.name, None),
                 # The path is relative to that folder, so another one gives other values.
-                PROVENANCE: provenance.get(column.name),
+                PROVENANCE: column.name in provenance or None,
+                INPUT: provenance.get(column.name),
             }
         )
         for column in columns

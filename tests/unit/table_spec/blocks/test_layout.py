@@ -44,15 +44,18 @@ def test_the_column_is_part_of_the_spec_and_of_its_fingerprint(folder):
         ({"provenanceColumn": ["a"]}, FILE, "is not the name of a column"),
         ({"provenanceColumn": "${TABLE_X}"}, FILE, "refers to the environment"),
         ({"provenanceColumn": "source_fil"}, FILE, "source_fil is no column of the schema"),
-        (
-            {"provenanceColumn": "source_file"},
-            FILE | {"dataType": "BYTES"},
-            "is not a dimension of one STRING",
-        ),
+        ({"provenanceColumn": "source_file"}, FILE | {"dataType": "BYTES"}, "is BYTES, and has to be STRING"),
+        ({"provenanceColumn": "distance"}, FILE, "is a column of dateTimeFieldSpecs or metricFieldSpecs"),
+        (None, FILE, "is empty"),
         (
             {"provenanceColumn": "source_file"},
             FILE | {"singleValueField": False},
-            "is not a dimension of one STRING",
+            "has several values a row",
+        ),
+        (
+            {"provenanceColumn": "source_file"},
+            FILE | {"singleValueField": "false"},
+            "has several values a row",
         ),
         ({"provenanceColumn": "source_file"}, FILE | {"notNull": True}, "has notNull"),
     ],
@@ -76,7 +79,21 @@ def test_expressions_neither_make_nor_read_it(folder):
     assert "transforms.source_file cannot fill it" in made.reason
     (read,) = problems(folder, block, filter="source_file like '%.csv' and source_files is null")
     assert "filter cannot read source_file" in read.reason
-    assert not problems(folder, block, filter="source_files is null or a_source_file = 'x'")
+    for text in (
+        "source_files is null or a_source_file = 'x'",
+        "carrier = 'source_file' -- not source_file",
+        "carrier.source_file is null",
+        "exists(array(carrier), source_file -> source_file = 'x')",
+        "carrier = `source_file `",
+    ):
+        assert not problems(folder, block, filter=text), text
+    assert problems(folder, block, filter="`source_file` is null")
+
+
+@pytest.mark.parametrize("key", ["provenanceColumn", "layout.provenanceColumn"])
+def test_in_the_ingestion_block_it_says_where_it_belongs(folder, key):
+    (problem,) = folder.problems(change=lambda whole: whole["fileIngestion"].update({key: "source_file"}))
+    assert "beside the ingestion block" in str(problem.fix)
 
 
 def test_a_realtime_table_has_none(folder):
@@ -92,11 +109,11 @@ def test_published_files_lack_it_until_they_are_read_again(folder):
     assert (added.column, added.verdict) == ("source_file", Verdict.REBUILD)
 
     plain = recipe_of(folder.load(change=with_layout({})))
-    (named,) = spec_changes(plain, now)
-    assert (named.setting, named.verdict) == ("provenanceColumn", Verdict.REBUILD)
+    named = {change.setting: change.verdict for change in spec_changes(plain, now)}
+    assert named == dict.fromkeys(("provenanceColumn", "inputDirURI"), Verdict.REBUILD)
     moved = folder.load(change=with_layout({"provenanceColumn": "source_file"}, inputDirURI="../elsewhere"))
     (elsewhere,) = spec_changes(now, recipe_of(moved))
-    assert (elsewhere.setting, elsewhere.verdict) == ("provenanceColumn", Verdict.REBUILD)
+    assert (elsewhere.setting, elsewhere.verdict) == ("inputDirURI", Verdict.REBUILD)
     same = folder.load(
         change=with_layout({"provenanceColumn": "source_file"}, inputDirURI="s3a://flights-in/2013/")
     )
