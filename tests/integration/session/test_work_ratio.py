@@ -40,11 +40,16 @@ class SparkRecord:
 
     @property
     def tasks(self) -> list[tuple[int, int]]:
-        """For each job that built files, oldest first: its tasks, and those that ran through."""
+        """For each job that built files, oldest first: its files, and the same again if all its tasks ran
+        through; small files share tasks."""
         jobs = self._jobs()  # newest first
         new = [jobs.apply(i) for i in range(jobs.size() - self._known)]
-        builds = [job for job in new if re.search("files? of session", str(job.description().get()))]
-        return [(job.numTasks(), job.numCompletedTasks()) for job in reversed(builds)]
+        found = []
+        for job in reversed(new):
+            if (said := re.search("([0-9]+) files? of session", str(job.description().get()))) is not None:
+                files, left = int(said[1]), job.numTasks() - job.numCompletedTasks()
+                found.append((files, files - left))
+        return found
 
     def _jobs(self) -> Any:
         spark = self.session.sparkContext._jsc.sc()
