@@ -24,6 +24,7 @@ from model.world.lives import (
 from model.world.process import Kind, Trouble
 from model.world.table import CLUSTER, TABLE, ModelTable, rebuild, run
 
+from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.errors import RebuildRefused
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.plan_report import PlanReport
@@ -355,7 +356,7 @@ def test_a_rebuild_that_was_rolled_back_stays_so_until_resume(mode: str) -> None
     ]
     rolled_back(table)
     assert set(revisions(table).values()) == {1}
-    assert hold_of(table) == Hold({}, (), rebuilds=True, format=2)
+    assert hold_of(table) == Hold({}, (), rebuilds=True, format=NEWEST)
     held = reported(table, run)
     assert (held.rebuilt, held.result) == ((), TriggerResult.HELD)
     refused(table, "a rollback took a rebuild back")
