@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from importlib.metadata import version
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import pyarrow as pa
@@ -257,6 +258,26 @@ def parquet_table(data: bytes, columns: Sequence[str] | None = None) -> pa.Table
         _refuse_large(file.metadata)
         _refuse_repeated(data, file.schema, columns)
         return file.read(columns, use_threads=False)
+
+
+def checked_table(data: bytes, expected: pa.Schema) -> tuple[pa.Table, list[str]]:
+    """Return the rows of a stored object, and the columns that this release does not know.
+
+    :raises ValueError: a column or a value is missing, or a column has another type; also as `parquet_table`.
+    """
+    table = parquet_table(data)
+    require_schema(table.schema, expected)
+    require_values(table, expected)
+    return table, [name for name in table.schema.names if name not in expected.names]
+
+
+def marked(schema: pa.Schema, number: int, said: Mapping[str, str] = MappingProxyType({})) -> pa.Schema:
+    """Return the schema of an object of that format.
+
+    :param said: what else its metadata say.
+    """
+    metadata = {**said, **{key: str(value) for key, value in marks(number).items()}}
+    return schema.with_metadata(metadata) if metadata else schema
 
 
 def require_schema(actual: pa.Schema, expected: pa.Schema, added: Sequence[str] = ()) -> None:

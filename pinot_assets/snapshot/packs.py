@@ -20,15 +20,13 @@ from pinot_assets.core.stored_format import (
     Marks,
     Open,
     Stored,
+    checked_table,
     keeping,
     kept_fields,
-    marks,
+    marked,
     parquet_metadata,
     parquet_of,
-    parquet_table,
     plain,
-    require_schema,
-    require_values,
 )
 from pinot_assets.core.untrusted import fitting
 from pinot_assets.snapshot.receipt import Fingerprint, Output
@@ -138,9 +136,8 @@ def members_to_parquet(members: MemberList) -> bytes:
         }
         for one in members.members
     ]
-    said = {key: str(value) for key, value in marks(members.format).items()}
     schema = pa.schema([*_MEMBERS, *kept_fields(members.members)])
-    return parquet_of(rows, schema.with_metadata({"read": members.read, **said}))
+    return parquet_of(rows, marked(schema, members.format, {"read": members.read}))
 
 
 def members_from_parquet(data: bytes, what: str = "a member list") -> MemberList:
@@ -152,10 +149,7 @@ def members_from_parquet(data: bytes, what: str = "a member list") -> MemberList
     """
     meta = parquet_metadata(data)
     number = Marks.of(meta).require_known(what)
-    table = parquet_table(data)
-    require_schema(table.schema, _MEMBERS)
-    require_values(table, _MEMBERS)
-    unknown = [name for name in table.schema.names if name not in _MEMBERS.names]
+    table, unknown = checked_table(data, _MEMBERS)
     members = tuple(_member(row, unknown) for row in table.to_pylist())
     if len({(one.uri, one.fingerprint.token) for one in members}) < len(members):
         raise ValueError("a version of a file is in it twice")
@@ -238,8 +232,7 @@ def packs_to_parquet(packs: Iterable[PublishedPack]) -> bytes:
         for one in packs
     ]
     schema = with_kept_outputs(_PACKS, (output for one in packs for output in one.outputs))
-    said = {key: str(value) for key, value in marks(WITH_PACKS).items()}
-    return parquet_of(rows, pa.schema([*schema, *kept_fields(packs)]).with_metadata(said))
+    return parquet_of(rows, marked(pa.schema([*schema, *kept_fields(packs)]), WITH_PACKS))
 
 
 def packs_from_parquet(data: bytes, what: str = "the packs of a snapshot") -> tuple[PublishedPack, ...]:
@@ -250,10 +243,7 @@ def packs_from_parquet(data: bytes, what: str = "the packs of a snapshot") -> tu
     :raises ValueError: the object has no packs, or the name of a member list is not one.
     """
     Marks.of(parquet_metadata(data)).require_known(what)
-    table = parquet_table(data)
-    require_schema(table.schema, _PACKS)
-    require_values(table, _PACKS)
-    of_pack = [name for name in table.schema.names if name not in _PACKS.names]
+    table, of_pack = checked_table(data, _PACKS)
     of_output = unknown_of_outputs(table.schema)
     return tuple(_pack(row, of_pack, of_output) for row in table.to_pylist())
 

@@ -20,7 +20,7 @@ from pinot_assets.core.stored_format import (
     Open,
     keeping,
     kept_fields,
-    marks,
+    marked,
     parquet_metadata,
     parquet_of,
     parquet_table,
@@ -149,8 +149,7 @@ def _schema(files: Sequence[PublishedFile], number: int) -> pa.Schema:
     schema = with_kept_outputs(schema, (output for file in files for output in file.outputs))
     for field_ in kept_fields(files):
         schema = schema.append(field_)
-    said = {key: str(value) for key, value in marks(number).items()}
-    return schema.with_metadata(said) if said else schema
+    return marked(schema, number)
 
 
 class PublishedFiles(Sequence[PublishedFile]):

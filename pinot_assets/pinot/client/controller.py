@@ -62,17 +62,13 @@ class Controller(TableCalls):
 
     def registered_segments(self, table: str) -> frozenset[str]:
         """Return the names with metadata in ZooKeeper: those in the table, and those of uploads that failed
-        or still run. If ZooKeeper may not be listed: those of Pinot's own lists."""
+        or still run. If ZooKeeper may not be listed: Pinot's own list, which has left-overs up to 0.11."""
         with suppress(PinotError):
             cluster = self._get("/cluster/info")["clusterName"]
             names = self._client.get_json("/zk/ls", path=f"/{cluster}/PROPERTYSTORE/SEGMENTS/{table}_OFFLINE")
             return frozenset(listed(names, str))
         parts = listed(self._client.get_json(f"/segments/{quoted(table)}", type="OFFLINE"), dict)
-        # Since 0.12 that list has no left-overs. The one of CRCs has them, and takes longer.
-        return (
-            frozenset(name for part in parts for name in part.get("OFFLINE", ()))
-            | self.segment_crcs(table).keys()
-        )
+        return frozenset(name for part in parts for name in part.get("OFFLINE", ()))
 
     def online_replicas(self, table: str, names: Collection[str]) -> Replicas:
         """See `PinotClient.online_replicas`."""

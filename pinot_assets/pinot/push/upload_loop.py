@@ -49,6 +49,11 @@ def missing(pinot: PinotClient, table: str, outputs: Sequence[Output]) -> list[O
 
     :raises PushRefused: the table has one of the names with another content.
     """
+    there = pinot.all_segments(table)
+    if there.isdisjoint(output.segment for output in outputs):
+        # Then none has a CRC: `getSegmentsCrcForTable` asks for segments of the ideal state only, and takes a
+        # second for some thousands.
+        return [*outputs]
     crcs = pinot.segment_crcs(table)
     if other := [output for output in outputs if crcs.get(output.segment, output.crc) != output.crc]:
         first = other[0]
@@ -57,8 +62,7 @@ def missing(pinot: PinotClient, table: str, outputs: Sequence[Output]) -> list[O
             why=f"{first.segment} has CRC {crcs[first.segment]} instead of {first.crc}",
             hint="names are never reused (rule R16): rename the tars, then push",
         )
-    # If there is only metadata, an upload failed half way and left it.
-    there = pinot.all_segments(table) & crcs.keys()
+    there &= crcs.keys()  # one without metadata is not whole
     return [output for output in outputs if output.segment not in there]
 
 
@@ -133,7 +137,7 @@ class UploadLoop:
         """Push those that are not in the table yet; see `pinot_assets.pinot.api.PinotClient.push`."""
         started = time.monotonic()
         _check_names(outputs)
-        if absent := self._not_there(outputs):
+        if absent := missing(self._pinot, self._table, outputs):
             await_no_partial_uploads(self._pinot, self._table, absent, self._before_upload)
             self._push(absent)
         pushed = dict.fromkeys(output.segment for output in absent)
@@ -145,15 +149,6 @@ class UploadLoop:
             calls=self._calls,
             seconds=time.monotonic() - started,
         )
-
-    def _not_there(self, outputs: Sequence[Output]) -> list[Output]:
-        """Return the same as `missing`. If Pinot has none of the names, it need not send the CRC of every
-        segment of the table, which takes it a second for some thousands."""
-        names = {output.segment for output in outputs}
-        table = self._table
-        if names.isdisjoint(self._pinot.registered_segments(table) | self._pinot.all_segments(table)):
-            return [*outputs]
-        return missing(self._pinot, table, outputs)
 
     def _push(self, left: list[Output]) -> None:
         """Push until Pinot shows all of them."""

@@ -52,7 +52,7 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
         numbers = column.to_numpy()
         low, high = int(numbers.min()), int(numbers.max())
         if high - low < _SAMPLE:
-            return _counted(numbers, low, high)
+            return _in_range(numbers, low, high)
     if pt.is_boolean(column.type) and column.null_count == 0:
         codes = column.to_numpy().astype(np.int32)
         if codes.any() and not codes.all():
@@ -63,7 +63,7 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
     return values, _codes(encoded.chunks)
 
 
-def _counted(numbers: npt.NDArray[np.integer], low: int, high: int) -> tuple[pa.Array, Codes]:
+def _in_range(numbers: npt.NDArray[np.integer], low: int, high: int) -> tuple[pa.Array, Codes]:
     """Return `distinct` of whole numbers in a small range: to look each up takes a third of hashing it."""
     least = numbers.dtype.type(low)
     codes = (numbers - least).astype(np.int32)

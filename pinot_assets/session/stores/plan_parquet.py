@@ -14,15 +14,13 @@ from pinot_assets.core.stored_format import (
     NEEDS,
     WITH_PACKS,
     Marks,
+    checked_table,
     keeping,
     kept_fields,
-    marks,
+    marked,
     parquet_metadata,
     parquet_of,
-    parquet_table,
     plain,
-    require_schema,
-    require_values,
     structured,
 )
 from pinot_assets.core.untrusted import fitting, read_json
@@ -70,19 +68,16 @@ def plan_to_parquet(plan: Plan) -> bytes:
     ]
     rows += [_row(uri, -1, None, _REMOVAL, "") for uri in plan.removals]
     rows += [_row(uri, -1, version, _TOUCHED, "") for uri, version in plan.touched.items()]
-    schema = pa.schema([*of_format, *kept_fields(plan.rows)]).with_metadata(
-        {
-            "session": plan.session,
-            "attempt": str(plan.attempt),
-            "mode": plan.mode,
-            "listingDigest": plan.listing_digest,
-            **_recipe_text(plan),
-            **({PACKS: "true"} if has_packs else {}),
-            **{key: str(value) for key, value in marks(plan.format).items()},
-            **plan.kept,
-        }
-    )
-    return parquet_of(rows, schema)
+    said = {
+        "session": plan.session,
+        "attempt": str(plan.attempt),
+        "mode": plan.mode,
+        "listingDigest": plan.listing_digest,
+        **_recipe_text(plan),
+        **({PACKS: "true"} if has_packs else {}),
+        **plan.kept,
+    }
+    return parquet_of(rows, marked(pa.schema([*of_format, *kept_fields(plan.rows)]), plan.format, said))
 
 
 def plan_from_parquet(data: bytes, what: str = "a plan") -> Plan:
@@ -93,11 +88,7 @@ def plan_from_parquet(data: bytes, what: str = "a plan") -> Plan:
     """
     meta = parquet_metadata(data)
     number = Marks.of(meta).require_known(what)  # before its rows: a newer format may change them
-    table = parquet_table(data)
-    of_format = _schema(number)
-    require_schema(table.schema, of_format)
-    require_values(table, of_format)
-    unknown = [name for name in table.schema.names if name not in of_format.names]
+    table, unknown = checked_table(data, _schema(number))
     rows = table.to_pylist()
     return Plan(
         session=meta["session"],

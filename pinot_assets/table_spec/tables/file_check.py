@@ -47,6 +47,10 @@ _LAYOUT: Final = "layout"
 _DAGSTER: Final = "dagster"
 _FILE_FOR: Final = {"schema": "schemaFile", "table": "tableFile"}
 _TOP_KEYS: Final = (*_FILE_FOR, *_FILE_FOR.values(), _FILES, _REALTIME, _LAYOUT, _AUDIT, _DAGSTER)
+_OFFLINE_ONLY: Final = {
+    _LAYOUT: "no files are pushed to a REALTIME table",
+    _AUDIT: "nothing is staged for a REALTIME table",
+}
 _BLOCKS: Final = {_FILES: pinot_json.OFFLINE_SUFFIX, _REALTIME: pinot_json.REALTIME_SUFFIX}
 
 
@@ -171,9 +175,9 @@ class FileCheck:
             reason = f"cannot be used together with {_FILES}: a table file is OFFLINE or REALTIME"
             fix = "write the halves of a hybrid table into two files"
             self.problems.append(root.at(_REALTIME).problem(reason, fix))
-        for block in (_LAYOUT, _AUDIT):
+        for block, why in _OFFLINE_ONLY.items():
             if block in root.mapping:
-                reason = "is only for OFFLINE tables: nothing is staged for a REALTIME table"
+                reason = f"is only for OFFLINE tables: {why}"
                 self.problems.append(root.at(block).problem(reason, "remove it"))
         wrong = pinot_json.realtime_table_problems(table) if table is not None else []
         self.problems += wrong

@@ -305,7 +305,7 @@ def test_a_lost_call_is_looked_for_until_pinot_can_be_read() -> None:
 def test_what_shows_up_late_is_waited_for_before_it_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut off, no trace of it for a while, and then Pinot begins to work on it after all."""
     monkeypatch.setattr(upload_loop, "SETTLE_SECONDS", 0)
-    looks = [*[frozenset[str]()] * 3, frozenset({"s0"})]
+    looks = [frozenset[str](), frozenset[str](), frozenset({"s0"})]
 
     class Slow(Controller):
         def registered_segments(self, table: str) -> frozenset[str]:
