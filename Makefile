@@ -48,8 +48,8 @@ evolve-demo: $(DONE) ## Change a published table in five ways under query load: 
 test: check ## Run all tests, integration included, after the static checks
 	@$(BIN)/pytest $(SPREAD) --maxfail=20
 
-test-all: check ## The same, and what takes too long for every landing: tests/slow, tests/pauseless (40 minutes)
-	@$(BIN)/pytest $(SPREAD) --maxfail=20 --override-ini='norecursedirs=tests/ui tests/clouds tests/helm .* __pycache__'
+test-all: check ## The same, and what takes too long for every landing: tests/slow, tests/pauseless, all of each kind (an hour)
+	@$(BIN)/pytest $(SPREAD) --maxfail=20 --whole --override-ini='norecursedirs=tests/ui tests/clouds tests/helm .* __pycache__'
 
 mutants: $(DONE) ## Plant 60 defects, one at a time, and count how many of them the tests find (hours; continues where it was stopped)
 	@PYTHONPATH=tests $(BIN)/python -m mutants $(ARGS)

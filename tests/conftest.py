@@ -16,6 +16,7 @@ import kazoo.retry
 import pytest
 from fakes.realtime.kafka_table import Clicks, clicks_table
 from lanes import Lanes, is_lane, lane_of, precedence
+from sample import beyond_sample
 
 from pinot_assets.local.stack import Stack
 from pinot_assets.settings.local_stack import StackState, default_cache, load_state
@@ -30,7 +31,18 @@ def pytest_configure() -> None:
         module.random = random.Random()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--whole", action="store_true", help="all tests of those marked one_in(n), not every nth"
+    )
+
+
+@pytest.hookimpl(trylast=True)  # after -k has chosen
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--whole"):
+        left_out = beyond_sample(items)
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=[*left_out])
     if hasattr(config, "workerinput"):  # a worker of pytest-xdist
         items.sort(key=lambda item: precedence(item.nodeid))
 
@@ -51,14 +63,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Lanes:
     return Lanes(config, log)
 
 
+_ROOT_FILTERS = [*logging.getLogger().filters]
+_LEVELS = {name: logging.getLogger(name).level for name in ("kazoo", "py4j")}
+
+
 @pytest.fixture(autouse=True)
-def logging_as_it_was() -> Iterator[None]:
-    """The program sets loggers for the rest of its process, which here is the tests'."""
-    root, levels = logging.getLogger(), {name: logging.getLogger(name).level for name in ("kazoo", "py4j")}
-    filters = [*root.filters]
-    yield
-    root.filters[:] = filters
-    for name, level in levels.items():
+def logging_as_it_was() -> None:
+    """The program sets loggers for the rest of its process, here the tests'; so do fixtures of modules."""
+    logging.getLogger().filters[:] = _ROOT_FILTERS
+    for name, level in _LEVELS.items():
         logging.getLogger(name).setLevel(level)
 
 

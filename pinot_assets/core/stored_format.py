@@ -240,7 +240,7 @@ def by_keys(kind: type[Stored], values: JsonMapping) -> JsonObject:
 
 # --- as Parquet ------------------------------------------------------------------------------------
 
-_ROWS_AT_ONCE: Final = 1 << 16
+_ROWS_AT_ONCE: Final = 1 << 18
 _OFFSET: Final = 4
 """Bytes that Arrow needs for the offset at which a text, or a list, begins."""
 
@@ -252,12 +252,25 @@ def parquet_table(data: bytes, columns: Sequence[str] | None = None) -> pa.Table
     work is done, with exit code 134. For a million rows one thread is no slower here.
 
     :param columns: all if none is named; a part of a nested column by its path.
+    :return: its texts are of the type `string`.
     :raises ValueError: unpacked, they would exceed the limit. If it is not Parquet, Arrow raises its error.
     """
     with pq.ParquetFile(pa.BufferReader(data)) as file:
-        _refuse_large(file.metadata)
-        _refuse_repeated(data, file.schema, columns)
-        return file.read(columns, use_threads=False)
+        metadata = file.metadata
+    _refuse_large(metadata)
+    leaves = (metadata.schema.column(n) for n in range(metadata.num_columns))
+    texts = [
+        leaf.path
+        for leaf in leaves
+        if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"
+    ]
+    # Parquet's footer counts a text once that a million rows share. So texts are read as numbers into a
+    # dictionary, and become texts when it is known how large that makes them.
+    with pq.ParquetFile(pa.BufferReader(data), metadata=metadata, read_dictionary=texts) as file:
+        batches = [*_while_small(file.iter_batches(_ROWS_AT_ONCE, columns=columns, use_threads=False))]
+        # Of an empty object there is no batch, and nothing to count.
+        table = pa.Table.from_batches(batches) if batches else file.read(columns, use_threads=False)
+    return table.cast(pa.schema(map(_without_dictionary, table.schema), table.schema.metadata))
 
 
 def checked_table(data: bytes, expected: pa.Schema) -> tuple[pa.Table, list[str]]:
@@ -342,27 +355,31 @@ def _refuse_large(metadata: pq.FileMetaData) -> None:
         )
 
 
-def _refuse_repeated(data: bytes, schema: pq.ParquetSchema, columns: Sequence[str] | None) -> None:
-    """Refuse data that become large by repetition, such as one stored text that a million rows share.
-
-    Parquet's footer counts such a text once. So the rows are read in batches, with texts as numbers into a
-    dictionary, and this adds up their size without the dictionary.
-    """
-    leaves = (schema.column(n) for n in range(len(schema)))
-    texts = [
-        leaf.path
-        for leaf in leaves
-        if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"
-    ]
+def _while_small(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield them as long as their values, each counted as often as it is repeated, are within the limit."""
     most, total = OBJECT.bytes * UNPACKED, 0
-    with pq.ParquetFile(pa.BufferReader(data), read_dictionary=texts) as file:
-        for batch in file.iter_batches(_ROWS_AT_ONCE, columns=columns, use_threads=False):
-            total += sum(map(_plain_size, batch.columns))
-            if total > most:
-                raise ValueError(
-                    f"its values, some of which it repeats, have more than {most:,} bytes, which is the most "
-                    f"that is read; {OBJECT.variable} changes that"
-                )
+    for batch in batches:
+        total += sum(map(_plain_size, batch.columns))
+        if total > most:
+            raise ValueError(
+                f"its values, some of which it repeats, have more than {most:,} bytes, which is the most "
+                f"that is read; {OBJECT.variable} changes that"
+            )
+        yield batch
+
+
+def _without_dictionary(column: pa.Field) -> pa.Field:
+    """Return the column with the type that it has when texts are no numbers into a dictionary."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return column.with_type(kind.value_type)
+    if pa.types.is_struct(kind):
+        return column.with_type(pa.struct(map(_without_dictionary, kind)))
+    if pa.types.is_map(kind):
+        return column.with_type(pa.map_(*map(_without_dictionary, (kind.key_field, kind.item_field))))
+    if pa.types.is_list(kind):
+        return column.with_type(pa.list_(_without_dictionary(kind.value_field)))
+    return column
 
 
 def _plain_size(values: pa.Array) -> int:

@@ -479,10 +479,14 @@ def _showing(*things: str) -> Iterator[Subject]:
 
 
 def _parameters(subjects: Iterable[Subject]) -> Sequence[ParameterSet]:
-    return [
-        pytest.param(subject, id=subject.name, marks=[pytest.mark.integration] if subject.fixture else [])
-        for subject in subjects
-    ]
+    return [pytest.param(subject, id=subject.name, marks=[*_marks(subject)]) for subject in subjects]
+
+
+def _marks(subject: Subject) -> Iterator[pytest.MarkDecorator]:
+    if subject.fixture:
+        yield pytest.mark.integration
+    if subject.fixture == "controller":  # each test of it takes seconds
+        yield pytest.mark.one_in(4)
 
 
 @pytest.fixture(params=those_that_show())

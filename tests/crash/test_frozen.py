@@ -41,6 +41,7 @@ def everything(lane: Lane) -> JsonObject:
     }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("effect", "number"),
     [

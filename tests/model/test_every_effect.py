@@ -42,6 +42,7 @@ HALF_DONE = {Kind.DIES_AFTER, Kind.STOPS_AFTER, Kind.HALF, Kind.LATE}
 CASES = [(m, k) for m in sorted(MODES) for k in sorted(Kind) if m == "sync" or k in HALF_DONE]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("mode", "kind"), CASES)
 def test_whatever_happens_at_an_effect(mode: str, kind: Kind) -> None:
     _, effects = _live(mode, [])

@@ -59,6 +59,7 @@ SCENES = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("staging", STAGINGS)
 @pytest.mark.parametrize("zookeeper", ZOOKEEPERS)
 @pytest.mark.parametrize(("mode", "moment"), SCENES)

@@ -139,6 +139,7 @@ def around_writes(calls: list[str]) -> list[int]:
 CASES = [("run", "sync"), ("run", "swap"), ("run", "append"), ("rollback", "sync"), ("clear", "sync")]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize(("what", "mode"), CASES)
 def test_wherever_the_controller_dies_the_error_says_what_stands(what: str, mode: str, after: bool) -> None:

@@ -62,7 +62,9 @@ def test_a_text_that_stands_once_in_the_file_and_in_many_rows_counts_for_each(
     assert parquet_table(bomb, []).num_columns == 0
     for value, rows in ((LARGE, 4), ("y", 100_000)):
         table = _repeated(kind, value, rows)
-        assert parquet_table(stored(table)).equals(table)
+        read = parquet_table(stored(table))
+        assert read.equals(table.cast(read.schema))
+        assert kind == "large text" or read.schema == table.schema
 
 
 def test_values_of_one_row_count_as_rows_do(monkeypatch: pytest.MonkeyPatch) -> None:
