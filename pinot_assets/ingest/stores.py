@@ -31,6 +31,13 @@ class BuildStores:
         """The store of the tars."""
         return self._staged(self._build_spec.segments_uri)
 
+    @cached_property
+    def of_packs(self) -> ObjectStore:
+        """The store of member lists and rows objects: the table's folder in the staging area."""
+        packs = self._build_spec.packs
+        assert packs is not None  # only tables with packs have small files
+        return self._staged(packs.staging_uri)
+
     def _staged(self, uri: str) -> ObjectStore:
         return open_store(uri, self._build_spec.staging_props, self._build_spec.policy)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
-from pinot_assets.core.stored_format import Open, Stored, plain, structured
+from pinot_assets.core.stored_format import WITH_PACKS, Open, Stored, added, plain, structured
 from pinot_assets.core.untrusted import read_json
 
 
@@ -286,6 +286,10 @@ class Receipt(Stored):
         None if there is no count: from a release before this field, or from Spark over text with a filter.
     :ivar rows_filtered: how many of them the table spec's filter left out.
     :ivar facts: facts of each output, in their order; empty if a release before this field built it.
+    :ivar rows_object: hex digest of the rows object that has its rows, which then are in no output; "" for
+        any other file, and for a pack.
+    :ivar first: position of its first row there, from 0.
+    :ivar segment_bytes: about how many bytes these rows will have in a segment, unpacked.
     """
 
     uri: str
@@ -304,6 +308,9 @@ class Receipt(Stored):
     rows_read: int | None = None
     rows_filtered: int = 0
     facts: tuple[SegmentFacts, ...] = ()
+    rows_object: str = field(default="", metadata=added(WITH_PACKS))
+    first: int = field(default=0, metadata=added(WITH_PACKS))
+    segment_bytes: int = field(default=0, metadata=added(WITH_PACKS))
 
     def to_bytes(self) -> bytes:
         """Return JSON text with sorted keys."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Self
 
 from pinot_assets.core.installation_policy import Policy
@@ -78,6 +79,21 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
+class PackSettings:
+    """What tasks need for packs.
+
+    :ivar staging_uri: the table's folder in the staging area: member lists and rows objects.
+    :ivar target_bytes: size of a segment as servers hold it, unpacked.
+    :ivar bytes_per_row: how many of these bytes a row needs in published packs; 0 if none are published: then
+        the task that reads the rows measures it.
+    """
+
+    staging_uri: str
+    target_bytes: int
+    bytes_per_row: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class BuildSpec:
     """The settings that all files of one attempt share.
 
@@ -108,6 +124,7 @@ class BuildSpec:
         for its format (`spark_formats`). None: Arrow reads it.
     :ivar limits: how much of one file a worker may load.
     :ivar format: format of the receipts.
+    :ivar packs: None for a table without packs.
     """
 
     table: str
@@ -133,14 +150,28 @@ class BuildSpec:
     query: Query | None = None
     limits: FileLimits = field(default_factory=FileLimits)
     format: int = FIRST
+    packs: PackSettings | None = None
+
+
+class TaskKind(StrEnum):
+    """What a task makes."""
+
+    FILE = "FILE"
+    """Segments of one file."""
+    SMALL_FILE = "SMALL_FILE"
+    """Rows of one file, which wait for their pack."""
+    PACK = "PACK"
+    """Segments of one pack, from rows that were read before."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileTask:
-    """One file to build: its planned version and its number in the session."""
+    """One file to build: its planned version and its number in the session; or one pack, and then the file is
+    its member list."""
 
     file: SourceFile
     ordinal: int
+    kind: TaskKind = TaskKind.FILE
 
 
 def segment_name(table: str, session: str, attempt: int, ordinal: int, k: int) -> str:

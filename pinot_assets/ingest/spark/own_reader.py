@@ -25,7 +25,8 @@ from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.csv_settings import twice
 from pinot_assets.ingest.formats.content import plain_file
 from pinot_assets.ingest.formats.read import stored_columns, stored_rows
-from pinot_assets.ingest.task import fetch, inspected
+from pinot_assets.ingest.open_file import fetch
+from pinot_assets.ingest.task import inspected
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.receipt import Failure, Fingerprint
 

@@ -32,6 +32,7 @@ from pinot_assets.ingest.contract.task_outputs import Heartbeat
 from pinot_assets.ingest.formats.binary_formats import check_values
 from pinot_assets.ingest.formats.csv_file import split_cells
 from pinot_assets.ingest.formats.read import read_batches
+from pinot_assets.ingest.open_file import heartbeat, version_of
 from pinot_assets.ingest.spark.file_checks import (
     check_csv,
     check_json,
@@ -41,7 +42,7 @@ from pinot_assets.ingest.spark.file_checks import (
 )
 from pinot_assets.ingest.spark.own_reader import CheckedFile, file_of_partition
 from pinot_assets.ingest.stores import stores_of
-from pinot_assets.ingest.task import build_file, build_from, build_or_keep, heartbeat, inspected, version_of
+from pinot_assets.ingest.task import build_file, build_from, build_or_keep, inspected
 from pinot_assets.snapshot.receipt import Failure, FileResult, Fingerprint, Receipt
 
 ROW: Final = "#row"

@@ -35,7 +35,7 @@ from pinot_assets.segment.indexes.dictionary import (
 from pinot_assets.segment.indexes.raw import raw_index
 from pinot_assets.segment.values.distinct import Codes, Lengths
 from pinot_assets.segment.values.hashing import has_halves, java_texts, plain_texts
-from pinot_assets.segment.values.normalize import NOTHING, Cut, Normalized, normalize
+from pinot_assets.segment.values.normalize import NOTHING, Cut, Mask, Normalized, normalize
 from pinot_assets.segment.values.ordered_values import OrderedValues, order_values, unordered_values
 from pinot_assets.segment.values.partition import partition_values
 from pinot_assets.segment.values.valid_times import require_valid_times, valid_times
@@ -131,6 +131,7 @@ def build_and_release(
     creation_time_ms: int,
     now_ms: int,
     custom: Mapping[str, str] | None = None,
+    null_times: Mask | None = None,
 ) -> Segment:
     """Build one segment as `build_segment` does, and release each column as soon as it is built.
 
@@ -138,6 +139,7 @@ def build_and_release(
 
     :param columns: the rows' columns by name; the table's columns are removed from it.
     :param rows: how many rows they have.
+    :param null_times: the rows whose time was null before it was filled in `final_rows`; None if none was.
     :raises BuildError: see `build_segment`.
     """
     _check_texts(name, table_name, custom or {})
@@ -146,13 +148,14 @@ def build_and_release(
             f"Segment {name} would have no rows", hint="Treat the file as EMPTY, without a segment."
         )
     first = [column for name in spec.sort_order for column in spec.columns if column.name == name]
-    cleaned = {one.name: _cleaned(columns.pop(one.name, None), rows, spec, one, now_ms) for one in first}
+    clean = partial(cleaned_column, rows=rows, spec=spec, now_ms=now_ms, null_times=null_times)
+    cleaned = {one.name: clean(columns.pop(one.name, None), column=one) for one in first}
     order = row_order([order_values(column, cleaned[column.name]).ids for column in first])
     built: list[BuiltColumn] = []
     for column in spec.columns:
         values = cleaned.pop(column.name, None)
         if values is None:
-            values = _cleaned(columns.pop(column.name, None), rows, spec, column, now_ms)
+            values = clean(columns.pop(column.name, None), column=column)
         built.append(build_column(spec, column, values if order is None else reordered(values, order)))
         del values  # before the next column is cleaned
     time_range = _time_range(spec, built)
@@ -193,12 +196,20 @@ def build_and_release(
     )
 
 
-def _cleaned(
-    data: pa.ChunkedArray | None, rows: int, spec: SegmentSpec, column: Column, now_ms: int
+def cleaned_column(
+    data: pa.ChunkedArray | None,
+    *,
+    column: Column,
+    rows: int,
+    spec: SegmentSpec,
+    now_ms: int,
+    null_times: Mask | None = None,
 ) -> Normalized:
+    """Return one column as `build_and_release` counts it; the parameters are described there."""
     if column.name != spec.time_column:
         return normalize(column, data, rows, column.default)
-    return normalize(column, data, rows, _time_fill(spec, now_ms), _row_check(spec))
+    times = normalize(column, data, rows, _time_fill(spec, now_ms), _row_check(spec))
+    return times if null_times is None else replace(times, is_null=null_times)
 
 
 def _row_check(spec: SegmentSpec) -> Callable[[Values], npt.NDArray[np.bool_]] | None:
@@ -255,8 +266,17 @@ def _time_range(spec: SegmentSpec, built: list[BuiltColumn]) -> SegmentTimes | N
     if spec.time_format is None:
         return None
     time = next(one for one in built if one.column.name == spec.time_column)
+    return time_range(spec, time.lowest, time.highest)
+
+
+def time_range(spec: SegmentSpec, lowest: Default, highest: Default) -> SegmentTimes:
+    """Return start and end of rows whose times are between those two.
+
+    :raises BuildError: see `_time_range`.
+    """
+    assert spec.time_format is not None
     try:
-        start, end = (spec.time_format.bound(str(v)) for v in (time.lowest, time.highest))
+        start, end = (spec.time_format.bound(str(v)) for v in (lowest, highest))
     except ValueError as error:
         raise BuildError(
             f"Time column {spec.time_column} holds a value that is no time", why=str(error)
@@ -353,7 +373,7 @@ def build_column(spec: SegmentSpec, column: Column, cleaned: Normalized) -> Buil
         partition.
     """
     if spec.target.exact_lengths:
-        _require_whole_texts(column, cleaned)
+        require_whole_texts(column, cleaned)
     values = (order_values if column.encoding.has_dictionary else unordered_values)(column, cleaned)
     is_sorted = column.single_value and values.ascending
     has_dictionary = uses_dictionary(column, values.cardinality, len(cleaned.is_null))
@@ -399,7 +419,7 @@ def build_column(spec: SegmentSpec, column: Column, cleaned: Normalized) -> Buil
     )
 
 
-def _require_whole_texts(column: Column, cleaned: Normalized) -> None:
+def require_whole_texts(column: Column, cleaned: Normalized) -> None:
     """Refuse half a surrogate pair, as Pinot's builder does from 1.6 on; before, it stores a question mark.
 
     :raises BuildError: a text has one.

@@ -9,17 +9,27 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.expressions.syntax import PINOT, SPARK, ExpressionRefused, column_names
 from pinot_assets.pinot.table_config import setting
 from pinot_assets.segment.column.unsupported import is_true
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion
 from pinot_assets.table_spec.blocks.pinot_json import field_specs
 from pinot_assets.table_spec.yaml.document import DocumentNode, Problem, did_you_mean
-from pinot_assets.table_spec.yaml.values import has_reference, yaml_keys
+from pinot_assets.table_spec.yaml.values import (
+    Flag,
+    Size,
+    has_reference,
+    reason_of,
+    size_bytes,
+    yaml_keys,
+)
 
 PROVENANCE: Final = "provenanceColumn"
+PACK: Final = "pack"
+TARGET_SIZE: Final = "targetSegmentSize"
 
 
 class LayoutSettings(BaseModel):
@@ -29,6 +39,20 @@ class LayoutSettings(BaseModel):
 
     provenance_column: Annotated[str, Field(alias=PROVENANCE)] = ""
     """A STRING column of the schema that gets, in each row, the path of its file below inputDirURI."""
+    pack: Flag = False
+    """Put the rows of small files into common segments."""
+    target_segment_size: Annotated[Size, Field(alias=TARGET_SIZE)] = "300mb"
+    """Size of such a segment as a server holds it, unpacked."""
+
+    @property
+    def target_bytes(self) -> int:
+        """`targetSegmentSize` in bytes."""
+        return size_bytes(self.target_segment_size)
+
+    @property
+    def small_below(self) -> int:
+        """Bytes below which the rows of a file go into a pack; 0 without packs."""
+        return self.target_bytes // 4 if self.pack else 0
 
 
 _KEYS: Final = yaml_keys(LayoutSettings)
@@ -41,20 +65,32 @@ def read_layout_block(block: DocumentNode) -> tuple[LayoutSettings, list[Problem
     """
     if not isinstance(block.value, dict):
         what = "is empty" if block.value is None else "is not a mapping"
-        return LayoutSettings(), [block.problem(what, f"write {PROVENANCE}: <column> below it, or remove it")]
-    strange = [key for key in block.value if key not in _KEYS]
-    problems = [block.at(key).unknown_key("the layout block", _KEYS) for key in strange]
-    if PROVENANCE not in block.value:
-        return LayoutSettings(), problems
-    place = block.at(PROVENANCE)
-    name = place.value
-    if not isinstance(name, str) or not name:
-        problems.append(place.problem("is not the name of a column", f"{PROVENANCE}: source_file"))
-    elif has_reference(name):
-        problems.append(place.problem("refers to the environment, which is not read here", "write the name"))
-    else:
-        return LayoutSettings(provenance_column=name), problems
+        fix = f"write {PROVENANCE}: <column> or {PACK}: true below it, or remove it"
+        return LayoutSettings(), [block.problem(what, fix)]
+    values: JsonObject = {}
+    problems: list[Problem] = []
+    for key in block.value:
+        wrong = [*_misshapen(block.at(key), key)]
+        problems += wrong
+        if not wrong:
+            values[key] = block.value[key]
+    try:
+        return LayoutSettings.model_validate(values), problems
+    except ValidationError as invalid:
+        for error in invalid.errors(include_input=False, include_url=False):
+            problems.append(block.at(*error["loc"]).problem(reason_of(error)))
     return LayoutSettings(), problems
+
+
+def _misshapen(place: DocumentNode, key: str) -> Iterator[Problem]:
+    if key not in _KEYS:
+        yield place.unknown_key("the layout block", _KEYS)
+    elif key == PROVENANCE and (not isinstance(place.value, str) or not place.value):
+        yield place.problem("is not the name of a column", f"{PROVENANCE}: source_file")
+    elif problem := place.no_single_value():
+        yield problem
+    elif has_reference(place.text() or ""):
+        yield place.problem("refers to the environment, which is not read here", "write the value")
 
 
 def layout_problems(
@@ -69,9 +105,40 @@ def layout_problems(
     :param schema: a schema without problems of its own.
     :param table: a table config without problems of its own.
     """
-    if not (name := layout.provenance_column):
+    yield from _pack_problems(block, layout, ingestion)
+    if layout.provenance_column:
+        yield from _provenance_problems(
+            block.at(PROVENANCE), layout.provenance_column, schema, table, ingestion
+        )
+
+
+def _pack_problems(
+    block: DocumentNode, layout: LayoutSettings, ingestion: FileIngestion
+) -> Iterator[Problem]:
+    if not layout.pack:
+        if TARGET_SIZE in block.mapping:
+            yield block.at(TARGET_SIZE).problem("has no meaning without packs", "write pack: true beside it")
         return
-    place = block.at(PROVENANCE)
+    place = block.at(PACK)
+    if ingestion.push_kind == "plain":
+        reason = "needs a consistent push: a plain one shows each file on its own"
+        yield place.problem(reason, "write consistentPushEnabled: true, or remove pack")
+    elif ingestion.mode == "sync":
+        reason = "is not possible in sync mode yet: a deleted or rewritten file would stay in its pack"
+        yield place.problem(reason, "use append mode or consistentPushSwapTable, or remove pack")
+    if ingestion.on_spec_change == "rebuild":
+        reason = "is not possible with onSpecChange: rebuild: files in packs are not built again yet"
+        yield place.problem(reason, "write onSpecChange: ask, or remove pack")
+    if layout.target_bytes < _LEAST_TARGET:
+        yield block.at(TARGET_SIZE).problem("is below 1 MB, which is a small segment", "write 300MB")
+
+
+_LEAST_TARGET: Final = 1 << 20
+
+
+def _provenance_problems(
+    place: DocumentNode, name: str, schema: DocumentNode, table: DocumentNode, ingestion: FileIngestion
+) -> Iterator[Problem]:
     columns = {spec.mapping["name"]: (kind, spec.mapping) for kind, spec in field_specs(schema)}
     if name not in columns:
         fix = did_you_mean(name, columns) or "add it to dimensionFieldSpecs, with dataType STRING"

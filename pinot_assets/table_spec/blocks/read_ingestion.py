@@ -34,7 +34,7 @@ _REQUIRED: Final = {
 }
 """Required key → a stand-in, with which the rules can still judge the other keys, and the fix to show."""
 
-_OF_LAYOUT: Final = ("layout", "provenanceColumn")
+_OF_LAYOUT: Final = ("layout", "provenanceColumn", "pack", "targetSegmentSize")
 _NAME_GENERATOR: Final = "segmentNameGenerator."
 _OWN_NAME_GENERATORS: Final = ("fixed", "inputfile")
 
@@ -77,7 +77,8 @@ class _BlockReading:
         place = self.block.at(key)
         text = place.text()
         if key.partition(".")[0] in _OF_LAYOUT:
-            elsewhere = "write `layout: {provenanceColumn: <column>}` beside the ingestion block, not in it"
+            example = f"{'provenanceColumn' if key == 'layout' else key}: …"
+            elsewhere = f"write `layout: {{{example}}}` beside the ingestion block, not in it"
             self._refuse(key, "does not belong here", elsewhere)
         elif isinstance(self.block.mapping[key], dict | list):
             nested = [family for family in FAMILIES if family == key or family.startswith(f"{key}.")]

@@ -167,6 +167,8 @@ class TableSpec(TableFile):
         }
         if self.layout.provenance_column:
             shaping["provenance"] = self.layout.provenance_column
+        if self.layout.pack:
+            shaping["pack"] = True
         return hashlib.sha256(canonical_json(shaping).encode()).hexdigest()
 
     def _locate(self, key: str, text: str) -> str:

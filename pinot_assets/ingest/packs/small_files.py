@@ -1,0 +1,191 @@
+"""Read small files one after the other, and keep their rows for packs.
+
+A file is buffered, and stays if it is good. Now and then the task writes what it has as one rows object, then
+one receipt that lists its files: what is in a receipt need not be read again, whatever happens to the task.
+No segment is built here (docs/design/layout.md#session).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from pinot_assets.core.files import temporary_folder
+from pinot_assets.core.this_machine import keep_freed_memory, take_memory_from_arrow
+from pinot_assets.errors import BuildError
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
+from pinot_assets.ingest.contract.failures import failure_of
+from pinot_assets.ingest.contract.task_outputs import CutValues
+from pinot_assets.ingest.open_file import OpenFile, Rows, heartbeat, table_of
+from pinot_assets.ingest.packs.rows_object import put_rows
+from pinot_assets.ingest.staged_segment import put_cut_values, unpacked_bytes
+from pinot_assets.ingest.stores import stores_of
+from pinot_assets.segment import SegmentSpec, build_segment
+from pinot_assets.segment.values.normalize import Cut
+from pinot_assets.segment.write.final_rows import FinalRows, final_rows
+from pinot_assets.snapshot.batch_receipt import BatchReceipt
+from pinot_assets.snapshot.receipt import FileResult, Receipt
+
+FLUSH_BYTES: Final = 32 << 20
+"""Bytes of rows in memory from which on they are written."""
+FLUSH_S: Final = 30.0
+"""Seconds after which they are written at the next end of a file, however few they are."""
+SAMPLE_ROWS: Final = 100_000
+"""Rows of which a segment is built to see how many bytes a row needs there."""
+
+
+def read_small_files(
+    build_spec: BuildSpec,
+    tasks: Sequence[FileTask],
+    rows_of: Rows,
+) -> list[FileResult]:
+    """Read the files of one batch; return the receipt or the failure of each.
+
+    :param rows_of: reads the rows of one file.
+    """
+    take_memory_from_arrow()
+    keep_freed_memory()
+    results: list[FileResult] = []
+    buffer = _Buffer(build_spec)
+    with temporary_folder("read") as folder:
+        for task in tasks:
+            try:
+                _read(build_spec, task, rows_of, folder, buffer)
+            except Exception as error:  # only this file fails, and none of the others of its batch
+                results.append(failure_of(build_spec, task, error))
+            if buffer.is_due or task is tasks[-1]:
+                results += buffer.write()
+    return results
+
+
+def _read(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, buffer: _Buffer) -> None:
+    with closing(heartbeat(build_spec, task)) as signs:
+        file = OpenFile(build_spec, task, rows_of, folder, signs)
+        tables = [*file.tables]
+        receipt = file.receipt(sum(table.num_rows for table in tables))
+    buffer.add(_Read(task, receipt, tables))
+
+
+class _Read(NamedTuple):
+    """A file whose rows are in memory."""
+
+    task: FileTask
+    receipt: Receipt
+    tables: list[pa.Table]
+
+
+class _Buffer:
+    """Files that were read and are not written yet."""
+
+    def __init__(self, build_spec: BuildSpec) -> None:
+        assert build_spec.packs is not None
+        self._build_spec = build_spec
+        self._bytes_per_row = build_spec.packs.bytes_per_row
+        self._files: list[_Read] = []
+        self._bytes, self._since = 0, time.monotonic()
+
+    def add(self, file: _Read) -> None:
+        self._files.append(file)
+        self._bytes += sum(table.nbytes for table in file.tables)
+
+    @property
+    def is_due(self) -> bool:
+        return self._bytes >= FLUSH_BYTES or time.monotonic() - self._since >= FLUSH_S
+
+    def write(self) -> list[FileResult]:
+        """Write the rows of all files, then their receipt; return the results of the files."""
+        files, self._files = self._files, []
+        self._bytes, self._since = 0, time.monotonic()
+        if not files:
+            return []
+        try:
+            return self._written(files)
+        except Exception as error:
+            if len(files) == 1:
+                return [failure_of(self._build_spec, files[0].task, error)]
+        # One of them has a value that no segment can have; or the staging area does not answer.
+        good: list[_Read] = []
+        failed: list[FileResult] = []
+        for file in files:
+            try:
+                self._final([file])
+                good.append(file)
+            except Exception as error:
+                failed.append(failure_of(self._build_spec, file.task, error))
+        try:
+            return failed + (self._written(good) if good else [])
+        except Exception as error:
+            return failed + [failure_of(self._build_spec, file.task, error) for file in good]
+
+    def _written(self, files: Sequence[_Read]) -> list[FileResult]:
+        build_spec = self._build_spec
+        rows = self._final(files)
+        digest, size, token = "", 0, ""
+        if rows is not None:
+            digest, size, token = put_rows(stores_of(build_spec).of_packs, rows)
+            self._bytes_per_row = self._bytes_per_row or _bytes_per_row(rows, build_spec)
+            self._put_cut(files, rows.cut)
+        first, receipts = 0, []
+        for file in files:
+            receipt = replace(
+                file.receipt,
+                rows_object=digest if file.receipt.rows else "",
+                first=first,
+                segment_bytes=round(file.receipt.rows * self._bytes_per_row),
+            )
+            receipts.append(receipt)
+            first += receipt.rows
+        batch = BatchReceipt(digest, size, token, tuple(receipts), format=build_spec.format)
+        stores_of(build_spec).staging.put_if_absent(batch.key, batch.to_bytes())
+        return [*receipts]
+
+    def _final(self, files: Sequence[_Read]) -> FinalRows | None:
+        tables = [table for file in files for table in file.tables if table.num_rows]
+        if not tables:
+            return None
+        spec, _ = table_of(self._build_spec)
+        table = pa.concat_tables([_undictionaried(one) for one in tables]) if len(tables) > 1 else tables[0]
+        return final_rows(table, spec, self._build_spec.creation_time_ms)
+
+    def _put_cut(self, files: Sequence[_Read], cut: Mapping[str, Cut]) -> None:
+        """Store the counts of cut values of each file; they are known together only."""
+        if not cut:
+            return
+        for file in files:
+            rows = self._final([file])
+            if rows is not None:
+                lost = CutValues(rows.cut, format=self._build_spec.format)
+                put_cut_values(self._build_spec, file.receipt, lost)
+
+
+def _undictionaried(table: pa.Table) -> pa.Table:
+    """Return the rows without dictionaries, which differ from file to file."""
+    fields = [
+        column.with_type(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in table.schema
+    ]
+    return table.cast(pa.schema(fields))
+
+
+def _bytes_per_row(rows: FinalRows, build_spec: BuildSpec) -> float:
+    """Return how many bytes a row needs in a segment, as a segment of some of them has it."""
+    sample = rows.table.slice(0, SAMPLE_ROWS)
+    spec: SegmentSpec = table_of(build_spec)[0]
+    try:
+        segment = build_segment(
+            sample,
+            spec,
+            name="sample",
+            table_name=build_spec.table,
+            creation_time_ms=build_spec.creation_time_ms,
+            now_ms=build_spec.creation_time_ms,
+        )
+    except BuildError:  # of this sample, which nobody keeps
+        return float(sample.nbytes / sample.num_rows)
+    return float(unpacked_bytes(segment) / sample.num_rows)

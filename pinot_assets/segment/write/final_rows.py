@@ -1,0 +1,95 @@
+"""Rows as a segment stores them, before any segment has them.
+
+Rows that wait for a segment are cleaned when they are read: then all that can fail does so while their file
+is known, and a segment that is built of them a month later has the same values
+(docs/design/layout.md#words).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from pinot_assets.segment.column.types import DataType
+from pinot_assets.segment.config.segment_spec import SegmentSpec
+from pinot_assets.segment.values.hashing import plain_texts
+from pinot_assets.segment.values.normalize import NOTHING, Cut, Mask, Normalized
+from pinot_assets.segment.values.ordered_values import order_values
+from pinot_assets.segment.values.partition import partition_values
+from pinot_assets.segment.write.segment import cleaned_column, require_whole_texts, time_range
+
+
+@dataclass(frozen=True, slots=True)
+class FinalRows:
+    """Rows with the values that a segment stores.
+
+    :ivar table: null is null in it, but for times: what replaces a null time depends on the day.
+    :ivar null_times: the rows whose time was null; None if none was.
+    :ivar cut: how many values of a column lost something, for the columns with such values.
+    """
+
+    table: pa.Table
+    null_times: Mask | None
+    cut: Mapping[str, Cut]
+
+
+def final_rows(table: pa.Table, spec: SegmentSpec, now_ms: int) -> FinalRows:
+    """Return the rows of one or more files as a segment stores them.
+
+    :param table: at least one row, with the columns of `SegmentSpec.arrow_schema`.
+    :param now_ms: see `build_segment`.
+    :raises BuildError: no segment can have these rows.
+    """
+    columns: dict[str, pa.ChunkedArray | pa.Array] = {}
+    cut: dict[str, Cut] = {}
+    null_times = None
+    schema = spec.arrow_schema()
+    for column in spec.columns:
+        data = table.column(column.name)
+        cleaned = cleaned_column(data, column=column, rows=table.num_rows, spec=spec, now_ms=now_ms)
+        if spec.target.exact_lengths:
+            require_whole_texts(column, cleaned)
+        if (how := spec.partitionings.get(column.name)) is not None:
+            partition_values(column.name, how, plain_texts(column.data_type, cleaned.values), cleaned.codes)
+        if any(cleaned.cut):
+            cut[column.name] = cleaned.cut
+        is_time = column.name == spec.time_column
+        if is_time:
+            times = order_values(column, cleaned)
+            time_range(spec, times.lowest, times.highest)
+            null_times = cleaned.is_null if cleaned.is_null.any() else None
+        kind = schema.field(column.name).type
+        if is_time or cleaned.cut != NOTHING or column.data_type is DataType.JSON:
+            columns[column.name] = _as_arrow(cleaned, kind, is_time)
+        else:
+            columns[column.name] = data if data.type == kind else data.cast(kind)
+    return FinalRows(pa.table(columns), null_times, cut)
+
+
+def _as_arrow(cleaned: Normalized, kind: pa.DataType, is_time: bool) -> pa.Array:
+    """Return a column's values as Arrow has them.
+
+    :param is_time: whether nulls keep the value that replaced them.
+    """
+    values = cleaned.values
+    assert isinstance(values, (np.ndarray, pa.Array))  # decimals are neither cut nor times
+    taken = pa.array(values).take(pa.array(cleaned.codes))
+    if cleaned.lengths is None:
+        taken = _cast(taken, kind)
+        return taken if is_time else pc.if_else(pa.array(~cleaned.is_null), taken, pa.scalar(None, kind))
+    ends = np.concatenate(([0], np.cumsum(cleaned.lengths)))
+    elements = _cast(taken, kind.value_type)
+    offsets = pa.array(ends, pa.int32())
+    return pa.ListArray.from_arrays(offsets, elements, type=kind, mask=pa.array(cleaned.is_null))
+
+
+def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pt.is_timestamp(kind):
+        return values.cast(pa.timestamp("ms")).cast(kind)
+    # Half a surrogate pair counts until a dictionary is made of it.
+    return pc.cast(values, options=pc.CastOptions(kind, allow_invalid_utf8=True))
