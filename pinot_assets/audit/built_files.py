@@ -6,6 +6,7 @@ segment, read back from the bytes in its tar. Those checks must pass, or the gat
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,7 @@ from pinot_assets.audit.checks import Finding, finding_of
 from pinot_assets.core.check_result import Severity, base_name, some
 from pinot_assets.core.text import plural
 from pinot_assets.segment.values.normalize import Cut
+from pinot_assets.snapshot.packs import MemberList
 from pinot_assets.snapshot.receipt import ColumnFacts, Output, Receipt, SegmentFacts
 from pinot_assets.table_spec.blocks.audit import CutCheck, EmptyOutputs, TimeRange, moment_ms
 
@@ -29,7 +31,7 @@ _PROTECTED: Final = "\0"
 def rows_as_read(receipts: Collection[Receipt]) -> Finding:
     """Check that the segments have every row that a reader counted, except those put aside or filtered."""
     counts = [
-        (r, r.rows_read, sum(facts.rows for facts in r.facts))
+        (r, r.rows_read, r.rows if r.rows_object else sum(facts.rows for facts in r.facts))
         for r in receipts
         if r.rows_read is not None and len(r.facts) == len(r.outputs)
     ]
@@ -53,6 +55,36 @@ def rows_as_read(receipts: Collection[Receipt]) -> Finding:
     more += [f"the row count of {plural(silent, 'file')} is not known"] if silent else []
     files = tuple(r.uri for r, _, _ in wrong)  # a file that lost all of its rows may have no segment
     return replace(finding, message="; ".join([finding.message, *more]), files=files)
+
+
+def packs_as_read(packs: Mapping[str, MemberList], receipts: Collection[Receipt]) -> Finding:
+    """Check that the segments of packs have the rows of the small files that were read, each of them once.
+
+    :param packs: the member lists, by the URIs of their receipts.
+    :param receipts: of files and of packs.
+    """
+    files = {r.uri: r for r in receipts if r.rows_object}
+    members = [(uri, member) for uri, one in packs.items() for member in one.members]
+    times = Counter(member.uri for _, member in members)
+    wrong = {u: f"{base_name(u)} is in {times[u]:,} packs" for u in files if times[u] != 1}
+    at_fault = set[str]()
+    for uri, member in members:
+        file = files.get(member.uri)
+        if file is None or (file.read, file.rows, file.rows_object, file.first) != (
+            *(member.fingerprint, member.rows, member.rows_object, member.first),
+        ):
+            wrong.setdefault(member.uri, f"{base_name(member.uri)} is in a pack, and was read otherwise")
+            at_fault.add(uri)
+    for receipt in receipts:
+        written = sum(facts.rows for facts in receipt.facts)
+        if receipt.is_pack and not written == receipt.rows == packs[receipt.uri].rows:
+            rows = packs[receipt.uri].rows
+            wrong[receipt.uri] = f"pack {receipt.ordinal} has {written:,} rows, its files have {rows:,}"
+            at_fault.add(receipt.uri)
+    expected, found = sum(r.rows for r in files.values()), sum(r.rows for r in receipts if r.is_pack)
+    good = "rows of small files are in packs"
+    finding = finding_of("packs_as_read", expected, [*wrong.values()], good, found=found)
+    return replace(finding, files=tuple(sorted(at_fault)))
 
 
 def columns_as_in_schema(receipts: Collection[Receipt], schema: Mapping[str, str]) -> Finding:

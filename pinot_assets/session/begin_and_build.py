@@ -13,8 +13,9 @@ from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.stored_format import FIRST, NEWEST
 from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import in_threads
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query, segment_name
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query, TaskKind, segment_name
 from pinot_assets.pinot.lineage import Lineage, LineageState
+from pinot_assets.session.build_packs import pack_settings, refuse_older_format
 from pinot_assets.session.checks.capacity import require_plan_fits
 from pinot_assets.session.checks.segment_target import segment_target
 from pinot_assets.session.checks.staging_probe import require_staging_reachable
@@ -61,6 +62,7 @@ def begin(
     seq, pointer = next_seq(context), context.lease.pointer
     # A new table begins in the newest format; for any other table, only `state upgrade` changes the format.
     number = NEWEST if is_fresh(pointer) else pointer.format
+    refuse_older_format(context, number)
     target = segment_target(context)  # what it refuses opens no session
     recipe = None if number == FIRST else replace(context.recipe, target=target)
     plan = replace(plan, session=new_session_id(seq), format=number, recipe=recipe)
@@ -88,7 +90,8 @@ def begin(
     open_session(context, session, pointer.hold)
     context.note(f"session {session.id} ({session.mode.lower()}): {plural(len(plan.rows), 'file')} to build")
     small = small_files(
-        (r.planned.size for r in plan.to_build), small_published(current.files) if current else 0
+        (r.planned.size for r in plan.to_build if not r.is_small),
+        small_published(current.files) if current else 0,
     )
     if small is not None:
         context.note(f"{WARNING} {small}")
@@ -150,8 +153,8 @@ def go_on(
     plan = revoked(plan, taken)
     # The gate stays open for the same switch (R8), the same audit policy and the same files. The files are
     # compared, too: a new file without a segment changes no switch, but no audit has checked it.
-    same = (opened.plan.rows, opened.plan.removals) == (plan.rows, plan.removals)
-    is_audited = same and session.gate_open_by(context.spec.audit.digest)
+    before, now = ((p.rows, p.packs, p.removals) for p in (opened.plan, plan))
+    is_audited = before == now and session.gate_open_by(context.spec.audit.digest)
     session = replace(
         session,
         plan=context.staging.put_plan(plan),
@@ -197,7 +200,8 @@ def build(context: TriggerContext, session: Session, plan: Plan) -> tuple[list[R
     :returns: receipts, and failures sorted by ordinal; skipped files are in neither.
     :raises LeaseLost: another owner has the table now; nothing was built.
     """
-    tasks = [FileTask(SourceFile(r.uri, r.planned), r.ordinal) for r in plan.to_build]
+    kinds = {False: TaskKind.FILE, True: TaskKind.SMALL_FILE}
+    tasks = [FileTask(SourceFile(r.uri, r.planned), r.ordinal, kinds[r.is_small]) for r in plan.to_build]
     receipts: list[Receipt] = []
     failures: list[Failure] = []
 
@@ -211,7 +215,9 @@ def build(context: TriggerContext, session: Session, plan: Plan) -> tuple[list[R
 
     context.lease.assert_held()  # without the lease, the next owner may build the same files (I13)
     context.progress.building({task.ordinal: task.file.fingerprint.size for task in tasks})
-    context.clients.builder.build(_spec(context, session, plan), tasks, on_done, context.progress.moving)
+    context.clients.builder.build(
+        build_spec_of(context, session, plan), tasks, on_done, context.progress.moving
+    )
     for note in notes_on(receipts):
         context.note(note)
     failed = [f for f in failures if not _skipped(context, session, plan, f)]
@@ -234,7 +240,8 @@ def _skipped(context: TriggerContext, session: Session, plan: Plan, failure: Fai
     return True
 
 
-def _spec(context: TriggerContext, session: Session, plan: Plan) -> BuildSpec:
+def build_spec_of(context: TriggerContext, session: Session, plan: Plan) -> BuildSpec:
+    """Return the settings that all files of an attempt share."""
     ingestion, staging = context.spec.ingestion, context.staging
     return BuildSpec(
         table=context.table,
@@ -260,6 +267,7 @@ def _spec(context: TriggerContext, session: Session, plan: Plan) -> BuildSpec:
         query=query_of(ingestion, context.spec.table_json),
         limits=FileLimits.of_environment(os.environ),
         format=session.format,
+        packs=pack_settings(context, plan, context.current_snapshot()),
     )
 
 
@@ -298,4 +306,5 @@ def renamed(staging: Staging, table: str, plan: Plan, receipts: Mapping[int, Rec
         key = staging.put_receipt(plan.session, receipt)
         return replace(row, planned=receipt.read, status=RowStatus.DONE, receipt=key)
 
-    return replace(plan, rows=tuple(in_threads(taken, plan.rows, THREADS, "rename")))
+    rows = in_threads(taken, (*plan.rows, *plan.packs), THREADS, "rename")
+    return replace(plan, rows=tuple(rows[: len(plan.rows)]), packs=tuple(rows[len(plan.rows) :]))

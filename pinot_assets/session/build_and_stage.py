@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, SessionError
-from pinot_assets.session.begin_and_build import begin, build, go_on
+from pinot_assets.session.begin_and_build import begin, build, build_spec_of, go_on
+from pinot_assets.session.build_packs import with_packs
 from pinot_assets.session.close import abandon
 from pinot_assets.session.commit.per_file_push import failures_in_words
 from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.run_decision import Decision
 from pinot_assets.session.values import trouble
-from pinot_assets.session.values.plan import Plan, RowStatus, with_receipts, without_files
+from pinot_assets.session.values.plan import Plan, Receipts, RowStatus, with_receipts, without_files
 from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Outcome, PushKind, Session, State
 from pinot_assets.snapshot.receipt import Failure, Receipt
@@ -28,6 +29,9 @@ _RESULTS: Final = {
     State.DONE: TriggerResult.NOOP,
     State.IN_PROGRESS: TriggerResult.FAILED,  # its files are built and failed the audit
 }
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ def build_and_stage(
         return came_to(TriggerResult.FAILED, session)  # the next trigger continues it
     if failed and session.push is PushKind.ATOMIC:
         return came_to(TriggerResult.FAILED, _give_up(context, session, "one run publishes all, or nothing"))
-    receipts = context.staging.receipts(plan)
+    receipts: Receipts = context.staging.receipts(plan)
     plan = without_files(with_receipts(plan, receipts), frozenset(f.uri for f in failed))
     if failed and not (plan.done or plan.removals or plan.touched):
         return came_to(TriggerResult.FAILED, _give_up(context, session, "every file failed"))
@@ -78,6 +82,9 @@ def build_and_stage(
             why=f"first: {lacking[0].uri}",
             hint="check that the staging area keeps what is written; the next trigger builds them again",
         )
+    build_spec = build_spec_of(context, session, plan)
+    with_all = partial(with_packs, context, session, plan, receipts, build_spec)
+    session, plan, receipts = _in_trouble(context, session, with_all)
     session = strategy_of(session).stage(context, session, plan, {o: r for o, (_, r) in receipts.items()})
     return came_to(_RESULTS[session.state], session)
 
@@ -102,13 +109,7 @@ def _build(
     if session.state is State.INIT:
         session = context.write_session(replace(session, state=State.IN_PROGRESS))
     begun = time.monotonic()
-    try:
-        built, failed = build(context, session, plan)
-    except PinotAssetsError as error:
-        since = session.trouble_since_ms or (context.clients.now_ms() if trouble.may_pass(error) else 0)
-        with suppress(PinotAssetsError):  # the first error says more
-            context.lease.write(session=replace(session, trouble_since_ms=since, last_error=error.reason))
-        raise
+    built, failed = _in_trouble(context, session, partial(build, context, session, plan))
     seconds = time.monotonic() - begun
     if not failed:
         return _built_all(context, session), built, failed, seconds
@@ -121,6 +122,18 @@ def _build(
         trouble_since_ms=since,
     )
     return context.write_session(session), built, failed, seconds
+
+
+def _in_trouble(context: TriggerContext, session: Session, work: Callable[[], T]) -> T:
+    """Do a part of the build; store the error that ends it, and since when there is trouble."""
+    try:
+        return work()
+    except PinotAssetsError as error:
+        since = session.trouble_since_ms or (context.clients.now_ms() if trouble.may_pass(error) else 0)
+        stored = context.session or session  # the work may have stored the session with another plan
+        with suppress(PinotAssetsError):  # the first error says more
+            context.lease.write(session=replace(stored, trouble_since_ms=since, last_error=error.reason))
+        raise
 
 
 def _built_all(context: TriggerContext, session: Session) -> Session:

@@ -15,9 +15,11 @@ from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.hold import after_publishing
+from pinot_assets.session.values.packs import pack_of, packs_built, published_packs
 from pinot_assets.session.values.plan import Plan, published_files
 from pinot_assets.session.values.state import Mode, Outcome, Pointer, Session, State, ended
 from pinot_assets.session.values.trouble import STALLS
+from pinot_assets.snapshot.batch_receipt import BATCHES
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.snapshot.recipes import in_use, with_recipe
 
@@ -77,14 +79,11 @@ def snapshot_of(
     current = context.current_snapshot()
     known = current.recipes if current is not None else ()
     recipes, revision = with_recipe(known, plan.recipe if plan.done else None)
-    files = published_files(plan, receipts, current, revision)
-    switch = load_switch(context, session) if session.switch_object is not None else None
-    if switch is not None and switch.carried:
-        old, (new,) = switch.carried, switch.segments_to  # the placeholder's old name, and its output
-        files = tuple(
-            replace(f, outputs=tuple(new if o.segment == old else o for o in f.outputs)) for f in files
-        )
-    return Snapshot(
+    members = {row.ordinal: context.staging.members(row.uri) for row in plan.packs_done}
+    built = packs_built(plan, receipts, members, revision)
+    files = published_files(plan, receipts, current, revision, pack_of(built, members))
+    packs = published_packs(built, files, current)
+    snapshot = Snapshot(
         seq=session.seq,
         table=context.spec.name_with_type,
         session=session.id,
@@ -99,8 +98,14 @@ def snapshot_of(
         owner=context.clients.store.owner(),
         format=session.format,
         asked_by=session.asked_by,
-        recipes=in_use(recipes, {file.revision for file in files}),
+        recipes=in_use(recipes, {file.revision for file in files} | {pack.revision for pack in packs}),
+        packs=packs,
     )
+    switch = load_switch(context, session) if session.switch_object is not None else None
+    if switch is None or not switch.carried:
+        return snapshot
+    (new,) = switch.segments_to
+    return snapshot.with_segments({switch.carried: new})
 
 
 def close_published(
@@ -144,7 +149,9 @@ def _delete_staged(context: TriggerContext, session: Session) -> None:
     """Delete the session's staged files, receipts first: without its receipt no tar is ever used."""
     store = context.staging.store
     tars = f"segments/{context.table}__{session.id}_"
-    folders = [f"sessions/{session.id}/{name}" for name in ("files", "bad-rows", CUT_VALUES, "moving")]
+    folders = [
+        f"sessions/{session.id}/{name}" for name in ("files", BATCHES, "bad-rows", CUT_VALUES, "moving")
+    ]
     keys = [info.key for folder in folders for info in store.list(folder)]
     keys += [info.key for info in store.list("segments") if info.key.startswith(tars)]
     for key in keys:

@@ -22,10 +22,10 @@ BATCHES: Final = "batches"
 _KEY: Final = re.compile(rf"(?:.*/)?{BATCHES}/([0-9]+)-[0-9a-f]{{64}}\.json")
 
 
-def attempt_of_batch(key: str) -> int:
-    """Return the attempt in the name of a batch's receipt; 0 if it is not one."""
+def attempt_of_batch(key: str) -> int | None:
+    """Return the attempt in the name of a batch's receipt; None if it is not one."""
     match = _KEY.fullmatch(key)
-    return int(match[1]) if match else 0
+    return int(match[1]) if match else None
 
 
 def rows_key(digest: str) -> str:

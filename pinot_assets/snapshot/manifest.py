@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Final
@@ -92,6 +92,21 @@ class Snapshot(Stored):
         outputs = chain.from_iterable(one.outputs for one in self.files)
         of_packs = chain.from_iterable(one.outputs for one in self.packs)
         return {output.segment: output for output in chain(outputs, of_packs)}
+
+    def with_segments(self, new: Mapping[str, Output]) -> Snapshot:
+        """Return the same rows in other segments.
+
+        :param new: what is instead of a segment, by its name; the others stay.
+        """
+
+        def replaced(outputs: Iterable[Output]) -> tuple[Output, ...]:
+            return tuple(new.get(output.segment, output) for output in outputs)
+
+        return replace(
+            self,
+            files=tuple(replace(one, outputs=replaced(one.outputs)) for one in self.files),
+            packs=tuple(replace(one, outputs=replaced(one.outputs)) for one in self.packs),
+        )
 
     @property
     def rows(self) -> int:

@@ -35,6 +35,9 @@ class Code:
     transient: bool = False
 
 
+PACKS: Final = "packs"
+"""The folder of member lists in the staging area."""
+
 OUT_OF_MEMORY: Final = "OUT_OF_MEMORY"
 WORKER_DIED: Final = "WORKER_DIED"
 MACHINE: Final = "MACHINE"
@@ -311,6 +314,12 @@ class Receipt(Stored):
     rows_object: str = field(default="", metadata=added(WITH_PACKS))
     first: int = field(default=0, metadata=added(WITH_PACKS))
     segment_bytes: int = field(default=0, metadata=added(WITH_PACKS))
+
+    @property
+    def is_pack(self) -> bool:
+        """Whether it is of a pack: then `uri` is the key of a member list, and its rows are those of files
+        that have receipts of their own."""
+        return self.uri.startswith(f"{PACKS}/")
 
     def to_bytes(self) -> bytes:
         """Return JSON text with sorted keys."""

@@ -59,7 +59,7 @@ def on_s3(endpoint: str, source: str, staging: str) -> dict[str, str]:
 def write_table(folder: Path, name: str, options: JsonObject | None = None) -> TableSpec:
     """Write `<folder>/tables/<name>.yaml` and the folders that it names.
 
-    :param options: keys of the ingestion block; a sync table without.
+    :param options: keys of the ingestion block, and `layout.…`; a sync table without.
     """
     for part in ("tables", "source", "staging"):
         (folder / part).mkdir(exist_ok=True)
@@ -71,8 +71,11 @@ def write_table(folder: Path, name: str, options: JsonObject | None = None) -> T
         "consistentPushMaxRetries": "3",
         **(SYNC if options is None else options),
     }
+    of_layout = [key for key in ingestion if key.startswith("layout.")]
+    layout = {key.removeprefix("layout."): ingestion.pop(key) for key in of_layout}
     file = folder / "tables" / f"{name}.yaml"
-    file.write_text(yaml.safe_dump(document(name, {"v": "STRING"}, ingestion), sort_keys=False))
+    spec = document(name, {"v": "STRING"}, ingestion) | ({"layout": layout} if layout else {})
+    file.write_text(yaml.safe_dump(spec, sort_keys=False))
     return load_table(file)
 
 

@@ -26,7 +26,7 @@ from pinot_assets.session.detect.listing import ListingCursor
 from pinot_assets.session.stores.plan_parquet import plan_to_parquet
 from pinot_assets.session.stores.staging import Staging, Switch
 from pinot_assets.session.values.hold import HeldVersion, Hold
-from pinot_assets.session.values.plan import Plan, Row, RowKind, RowStatus
+from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.session.values.state import (
     AuditReceipt,
     Checked,
@@ -41,6 +41,7 @@ from pinot_assets.session.values.state import (
     pointer_to_bytes,
     session_to_bytes,
 )
+from pinot_assets.snapshot.batch_receipt import BatchReceipt
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef, header_to_bytes
 from pinot_assets.snapshot.packs import (
     Member,
@@ -159,10 +160,8 @@ def objects() -> dict[str, bytes]:
     with_packs = replace(snapshot, files=(files[0], replace(files[1], rows=7, pack=pack.name)), packs=(pack,))
     plan_of_packs = replace(
         plan,
-        rows=(
-            replace(rows[0], is_small=True),
-            Row(f"packs/{A}.parquet", 4, Fingerprint(345, 0), RowStatus.BUILD, kind=RowKind.PACK),
-        ),
+        rows=(replace(rows[0], is_small=True),),
+        packs=(Row(f"packs/{A}.parquet", 4, Fingerprint(345, 0), RowStatus.BUILD),),
     )
     recipe = StoredRecipe(
         3,
@@ -198,6 +197,10 @@ def objects() -> dict[str, bytes]:
     new = Session("cp1-00000a", 1, Mode.APPEND, "fp", 5, PLAN)
     done = Session("cp1-00000a", 1, Mode.SWAP, "fp", 5, PLAN, State.DONE, Outcome.PUBLISHED, done_ms=9)
     empty = Receipt("s3://in/b", 1, 0, EMPTY, "", 0, 0, (), 0.0, "")
+    small = Receipt(
+        "s3://in/b", 1, 2, READ, A, 7, 1, (), 0.5, "h/1", rows_object=B, segment_bytes=99, format=NEWEST
+    )
+    nothing = replace(newest(empty), ordinal=3, attempt=2, first=7)
     cut = CutValues({"v": Cut(1, 2), "w": Cut(0, 3)})
     return {
         "pointer.json": pointer_to_bytes(newest(pointer)),
@@ -220,6 +223,7 @@ def objects() -> dict[str, bytes]:
         "session-cursor.json": newest(StallCursor(12, 100, "cp7-0a1b2c SWITCH 2", 90, 3)).text.encode(),
         "part.arrow": part_to_arrow(part, beside),
         "cut.json": newest(cut).to_bytes(),
+        "batch.json": BatchReceipt(B, 345, "t", (small, nothing), format=NEWEST).to_bytes(),
         "members.parquet": members_to_parquet(newest(members)),
         "packs.parquet": packs_to_parquet(with_packs.packs),
         "plan-with-packs.parquet": plan_to_parquet(newest(plan_of_packs)),

@@ -17,20 +17,16 @@ from model.world.process import Kind, Trouble
 from model.world.table import CLUSTER, TABLE, Job, ModelTable, clear, run
 from model.world.watched import WRITES
 
-from pinot_assets.core.stored_format import FIRST, NEWEST, RELEASES, parquet_metadata
+from pinot_assets.core.stored_format import FIRST, NEWEST, RELEASES
 from pinot_assets.errors import NeedsNewerRelease, SessionError
 from pinot_assets.gc.collect import collect
 from pinot_assets.gc.orphans import garbage
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.stores.formats import _KINDS, require_known, stored_objects
-from pinot_assets.session.stores.plan_parquet import PACKS
+from pinot_assets.session.stores.formats import _KINDS, require_known
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.session.values.report import TriggerResult
-from pinot_assets.session.values.state import Mode
-from pinot_assets.snapshot.packs import PublishedPack
-from pinot_assets.snapshot.receipt import Fingerprint, Output
+from pinot_assets.snapshot.receipt import Output
 from pinot_assets.snapshot.recipes import StoredRecipe
 
 FUTURE = {"format": NEWEST + 1, "needs": "7.5.0"}
@@ -231,28 +227,6 @@ def test_a_zookeeper_that_falls_silent_shuts_the_fence() -> None:
     store = SessionStore(client, CLUSTER, f"{TABLE}_OFFLINE")
     with pytest.raises(SessionError, match="ZooKeeper does not answer"):
         require_known(store, Staging(table.staging))
-
-
-def test_a_table_with_packs_stops_this_release() -> None:
-    """It could read them, and its next snapshot would lose them."""
-    table = make_table("sync")
-    table.source.write("A", b"A1")
-    table.start(run)
-    store, staging = store_of(table), Staging(table.staging)
-    ref = store.pointer().current_snapshot
-    assert ref is not None
-    pack = PublishedPack("cp9-00000a", 1, "a" * 64, 1, 1, ())
-    with_pack = staging.put_snapshot(replace(staging.snapshot(ref), packs=(pack,)))
-    with pytest.raises(NeedsNewerRelease, match="has packs, which this release"):
-        require_known(store, staging)
-    table.staging.delete(with_pack.key)
-    require_known(store, staging)
-    row = Row("file:///a", 0, Fingerprint(1, 2), RowStatus.BUILD, is_small=True)
-    plan = Plan("cp9-00000a", 0, Mode.SYNC, (row,), (), {}, "d", format=NEWEST)
-    key = staging.put_plan(plan).key
-    assert {one.has_packs for one in stored_objects(store, staging)} == {False}, "another session's"
-    assert PACKS in parquet_metadata(table.staging.read(key))
-    assert staging.plan(staging.put_plan(plan)) == plan
 
 
 # --- which format ----------------------------------------------------------------------------------

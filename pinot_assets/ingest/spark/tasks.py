@@ -24,7 +24,7 @@ from pinot_assets.core.this_machine import limit_memory
 from pinot_assets.errors import BuildError, PinotAssetsError, SourceChanged
 from pinot_assets.ingest.cast.conform import conform
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, TaskKind
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.contract.failures import failure_of
 from pinot_assets.ingest.contract.spark_formats import SPARK_LACKS
@@ -33,6 +33,7 @@ from pinot_assets.ingest.formats.binary_formats import check_values
 from pinot_assets.ingest.formats.csv_file import split_cells
 from pinot_assets.ingest.formats.read import read_batches
 from pinot_assets.ingest.open_file import heartbeat, version_of
+from pinot_assets.ingest.packs.small_files import read_small_files
 from pinot_assets.ingest.spark.file_checks import (
     check_csv,
     check_json,
@@ -42,7 +43,7 @@ from pinot_assets.ingest.spark.file_checks import (
 )
 from pinot_assets.ingest.spark.own_reader import CheckedFile, file_of_partition
 from pinot_assets.ingest.stores import stores_of
-from pinot_assets.ingest.task import build_file, build_from, build_or_keep, inspected
+from pinot_assets.ingest.task import build_file, build_from, build_or_keep, inspected, rows_through_arrow
 from pinot_assets.snapshot.receipt import Failure, FileResult, Fingerprint, Receipt
 
 ROW: Final = "#row"
@@ -94,7 +95,10 @@ def build_in_worker(
     signs: Heartbeat | None = None
     with suppress(PinotAssetsError):  # without a staging area each file fails by itself, and says why
         signs = heartbeat(build_spec, batch[0])
-    results = []
+    results: list[FileResult] = []
+    if batch[0].kind is TaskKind.SMALL_FILE and build in (build_file, build_or_keep):
+        results = read_small_files(build_spec, batch, rows_through_arrow(build_spec))
+        batch = ()
     for task in batch:
         result = build(build_spec, task)
         results.append(result)

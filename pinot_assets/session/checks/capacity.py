@@ -225,7 +225,8 @@ def require_plan_fits(table: str, plan: Plan, segments_from: Collection[str]) ->
     :param segments_from: what it would replace now.
     :raises PushRefused: nothing was built.
     """
-    names = names_at_least(table, plan, (*plan.done, *plan.to_build))
+    rows = (*plan.done, *plan.to_build, *plan.packs_done, *plan.packs_to_build)
+    names = names_at_least(table, plan, rows)
     size = znode_bytes(table, [_entry(segments_from, names)])
     if size > LINEAGE_BYTES:
         raise PushRefused(
@@ -238,10 +239,10 @@ def require_plan_fits(table: str, plan: Plan, segments_from: Collection[str]) ->
 
 def names_at_least(table: str, plan: Plan, rows: Iterable[Row]) -> list[str]:
     """One segment for each file of a plan: there may be more of them."""
-    # A file of no bytes has no segment; any other may turn out to have none, which is not counted on.
-    return [
-        segment_name(table, plan.session, plan.attempt, row.ordinal, 0) for row in rows if row.planned.size
-    ]
+    # A file of no bytes has no segment; any other may turn out to have none, which is not counted on. How
+    # many packs there will be is known when the small files are read.
+    own = (row for row in rows if row.planned.size and not row.is_small)
+    return [segment_name(table, plan.session, plan.attempt, row.ordinal, 0) for row in own]
 
 
 def _entry(segments_from: Collection[str], segments_to: Collection[str]) -> LineageEntry:

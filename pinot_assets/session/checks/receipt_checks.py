@@ -19,6 +19,7 @@ from pinot_assets.audit.built_files import (
     columns_as_in_schema,
     cut_values,
     empty_outputs,
+    packs_as_read,
     rows_as_read,
     tars_as_built,
     time_range,
@@ -68,14 +69,17 @@ def receipt_findings(
     ranges = [check for check in checks if isinstance(check, TimeRange)]
     empty: list[EmptyOutputs | None] = [check for check in checks if isinstance(check, EmptyOutputs)]
     changes = [check for check in checks if isinstance(check, RowChange)]
+    files = [receipt for receipt in receipts if not receipt.is_pack]
+    packs = {one.uri: context.staging.members(one.uri) for one in receipts if one.is_pack}
     return (
-        rows_as_read(receipts),
+        rows_as_read(files),
+        *([packs_as_read(packs, receipts)] if packs or any(file.rows_object for file in files) else []),
         columns_as_in_schema(receipts, {c.name: c.data_type.value for c in schema.columns}),
         bounds_in_order(receipts),
         _tars(context.staging, receipts),
-        *(empty_outputs(receipts, bound) for bound in empty or [None]),
+        *(empty_outputs(files, bound) for bound in empty or [None]),
         *within(ranges, new_outputs(switch), context.clients.now_ms()),
-        *(row_change(bound, rows_seen(context, switch, receipts, bound)) for bound in changes),
+        *(row_change(bound, rows_seen(context, switch, files, bound)) for bound in changes),
     )
 
 

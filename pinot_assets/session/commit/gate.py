@@ -163,8 +163,9 @@ def findings_of_files(
 
     :param receipts: the receipts that the session's plan accepted.
     """
-    aside = rows_put_aside(context.spec, receipts)
-    cut, losses = cut_findings(context, session, receipts), loss_findings(context, session, receipts)
+    files = [receipt for receipt in receipts if not receipt.is_pack]
+    aside = rows_put_aside(context.spec, files)
+    cut, losses = cut_findings(context, session, files), loss_findings(context, session, files)
     return (_all_built(session), *aside, *receipt_findings(context, switch, receipts), *cut, *losses)
 
 

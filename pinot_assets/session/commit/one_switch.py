@@ -294,8 +294,7 @@ def _with_smallest(
             hint="delete the table's segments by hand, or keep one file",
         )
     smallest = min(staying, key=lambda o: (o.tar_bytes, o.segment))
-    ordinal = max((row.ordinal for row in plan.rows), default=-1) + 1
-    name = segment_name(context.table, plan.session, plan.attempt, ordinal, 0)
+    name = segment_name(context.table, plan.session, plan.attempt, plan.next_ordinal, 0)
     sources = tuple(sorted((*switch.segments_from, smallest.segment)))
     renamed = replace(smallest, segment=name)
     return replace(switch, segments_from=sources, segments_to=(renamed,), carried=smallest.segment)

@@ -11,14 +11,17 @@ from dataclasses import replace
 
 from pinot_assets.session.values.plan import Changes, Plan, Receipts, Row, RowStatus
 from pinot_assets.session.values.state import Mode
-from pinot_assets.snapshot.receipt import Receipt, SourceFile
+from pinot_assets.snapshot.receipt import Fingerprint, Receipt, SourceFile
 
 
-def new_plan(session: str, mode: Mode, changes: Changes) -> Plan:
-    """The first plan of a session (docs/design/session.md#modes-and-kinds-of-push)."""
+def new_plan(session: str, mode: Mode, changes: Changes, small_below: int = 0) -> Plan:
+    """The first plan of a session (docs/design/session.md#modes-and-kinds-of-push).
+
+    :param small_below: bytes below which a file's rows go into a pack.
+    """
     work = work_of(mode, changes)
     rows = tuple(
-        Row(uri, ordinal, work[uri].fingerprint, RowStatus.BUILD) for ordinal, uri in enumerate(sorted(work))
+        _row(uri, ordinal, work[uri].fingerprint, small_below) for ordinal, uri in enumerate(sorted(work))
     )
     return Plan(
         session=session,
@@ -31,6 +34,10 @@ def new_plan(session: str, mode: Mode, changes: Changes) -> Plan:
     )
 
 
+def _row(uri: str, ordinal: int, version: Fingerprint, small_below: int) -> Row:
+    return Row(uri, ordinal, version, RowStatus.BUILD, is_small=version.size < small_below)
+
+
 def work_of(mode: Mode, changes: Changes) -> Mapping[str, SourceFile]:
     """The files that a session of that mode has to build (docs/design/session.md#modes-and-kinds-of-push)."""
     return changes.listed if mode is Mode.SWAP else changes.work
@@ -41,12 +48,13 @@ def is_empty(plan: Plan) -> bool:
     return not (plan.rows or plan.removals or plan.touched)
 
 
-def reconcile(plan: Plan, changes: Changes, receipts: Receipts) -> Plan:
+def reconcile(plan: Plan, changes: Changes, receipts: Receipts, small_below: int = 0) -> Plan:
     """The plan of the next attempt, file by file.
 
     Source: docs/design/session.md#continuing-an-open-session.
 
     :param receipts: valid receipts by ordinal, each with its key (R12).
+    :param small_below: bytes below which a file's rows go into a pack; for versions that the plan has not.
     """
     rows: list[Row] = []
     work = work_of(plan.mode, changes)
@@ -63,19 +71,29 @@ def reconcile(plan: Plan, changes: Changes, receipts: Receipts) -> Plan:
             rows.append(replace(row, status=RowStatus.GONE, receipt=""))
         else:
             # A receipt that it had is revoked (R14), also for a driver that follows one which dies now.
-            rows.append(replace(row, planned=listed.fingerprint, status=RowStatus.BUILD))
+            row = replace(row, planned=listed.fingerprint, status=RowStatus.BUILD)
+            rows.append(replace(row, is_small=listed.fingerprint.size < small_below))
     live = {r.uri for r in rows if r.status is not RowStatus.GONE}
-    free = max((r.ordinal for r in rows), default=-1) + 1
-    for ordinal, uri in enumerate(sorted(set(work) - live), start=free):
-        rows.append(Row(uri, ordinal, work[uri].fingerprint, RowStatus.BUILD))
+    for ordinal, uri in enumerate(sorted(set(work) - live), start=plan.next_ordinal):
+        rows.append(_row(uri, ordinal, work[uri].fingerprint, small_below))
     return replace(
         plan,
         attempt=plan.attempt + 1,
         rows=tuple(rows),
+        packs=tuple(_pack(row, receipts) for row in plan.packs),
         removals=_removals(plan.mode, changes),
         touched=changes.touched,
         listing_digest=changes.listing_digest,
     )
+
+
+def _pack(row: Row, receipts: Receipts) -> Row:
+    """A pack before its members are looked at again, which `decide/packs.py` does when all files are read."""
+    if row.status is RowStatus.GONE:
+        return row
+    if (valid := receipts.get(row.ordinal)) is not None:
+        return replace(row, status=RowStatus.DONE, receipt=valid[0])
+    return replace(row, status=RowStatus.BUILD)  # a receipt that it had is revoked (R14)
 
 
 def unchanged(plan: Plan, changes: Changes, receipts: Receipts) -> dict[int, tuple[str, Receipt]]:
@@ -94,17 +112,17 @@ def unchanged(plan: Plan, changes: Changes, receipts: Receipts) -> dict[int, tup
 
 def with_spent_names(plan: Plan, receipts: Receipts, spent: frozenset[str]) -> dict[int, Receipt]:
     """Receipts of done rows that name a segment whose name is spent, by ordinal (rule R16)."""
-    accepted = {row.ordinal: receipts[row.ordinal][1] for row in plan.done}
+    accepted = {row.ordinal: receipts[row.ordinal][1] for row in (*plan.done, *plan.packs_done)}
     return {n: r for n, r in accepted.items() if not spent.isdisjoint(o.segment for o in r.outputs)}
 
 
 def revoked(plan: Plan, ordinals: Collection[int]) -> Plan:
     """The plan without the receipts that those rows accepted."""
-    rows = (
-        replace(row, status=RowStatus.BUILD, receipt="") if row.ordinal in ordinals else row
-        for row in plan.rows
-    )
-    return replace(plan, rows=tuple(rows))
+
+    def without(row: Row) -> Row:
+        return replace(row, status=RowStatus.BUILD, receipt="") if row.ordinal in ordinals else row
+
+    return replace(plan, rows=tuple(map(without, plan.rows)), packs=tuple(map(without, plan.packs)))
 
 
 def returned(before: Plan, after: Plan, receipts: Receipts) -> dict[int, Receipt]:

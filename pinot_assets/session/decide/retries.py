@@ -48,7 +48,7 @@ class Opened:
     @property
     def keeps_dying(self) -> bool:
         """Whether its last builds ended without a built file and without a failure: drivers died."""
-        return bool(self.plan.to_build) and self.stalls >= STALLS
+        return bool(self.plan.unbuilt) and self.stalls >= STALLS
 
 
 def after_attempt(context: TriggerContext, session: Session) -> Opened:
@@ -64,7 +64,7 @@ def after_attempt(context: TriggerContext, session: Session) -> Opened:
         # A build without receipts and failures proves nothing against its files: it is trouble, no failure.
         failed=(session.has_blocking_failures and not passes(failures))
         or audit_failed
-        or (not plan.to_build and stalls >= STALLS),
+        or (not plan.unbuilt and stalls >= STALLS),
         at_nobodys_fault=audit_failed and session.failures is None,
         same_config=session.config_fingerprint == context.fingerprint,
         retry_count=session.retry_count,
@@ -75,9 +75,9 @@ def after_attempt(context: TriggerContext, session: Session) -> Opened:
 
 
 def _stalls(session: Session, plan: Plan, receipts: Receipts) -> int:
-    if not plan.to_build or session.failures is not None or session.trouble_since_ms:
+    if not plan.unbuilt or session.failures is not None or session.trouble_since_ms:
         return session.stalls
-    return 0 if any(row.ordinal in receipts for row in plan.to_build) else session.stalls + 1
+    return 0 if any(row.ordinal in receipts for row in plan.unbuilt) else session.stalls + 1
 
 
 def next_step_of_session(

@@ -139,7 +139,7 @@ def decide_run(context: TriggerContext, session: Session | None, current: Snapsh
         outcome, why = _GIVEN_UP[looked.opened.next]
         why, plan = why.format(retries=session.retry_count), _first_plan(context, free, current)
         return replace(decision, step=PlannedAction.RESTART, outcome=outcome, why=why, plan=plan)
-    plan, receipts = _next_plan(session, looked.opened, free)
+    plan, receipts = _next_plan(context, session, looked.opened, free)
     step = PlannedAction.RETRY if looked.opened.next is Next.RETRY else PlannedAction.CONTINUE
     return replace(decision, step=step, plan=plan, receipts=receipts)
 
@@ -152,7 +152,7 @@ def ask_if_ends_again(context: TriggerContext, session: Session | None) -> bool:
 
 def _first_plan(context: TriggerContext, changes: Changes, current: Snapshot | None) -> Plan | None:
     """What a new session would begin with; None where there is nothing to do."""
-    plan = new_plan(NEW_SESSION, context.mode, changes)
+    plan = new_plan(NEW_SESSION, context.mode, changes, context.spec.layout.small_below)
     if _is_swapped_in(context, changes, current):
         plan = replace(plan, rows=())  # touched files are remembered, and not built (E3)
     elif context.mode is Mode.SWAP and current is not None and current.files:
@@ -174,13 +174,15 @@ def _is_swapped_in(context: TriggerContext, changes: Changes, current: Snapshot 
     )
 
 
-def _next_plan(session: Session, opened: Opened, changes: Changes) -> tuple[Plan, Receipts]:
+def _next_plan(
+    context: TriggerContext, session: Session, opened: Opened, changes: Changes
+) -> tuple[Plan, Receipts]:
     """Return the next plan of an open session that continues, and the receipts that count for it."""
     receipts = opened.receipts
     if session.audit is not None and session.audit.of_data and not session.audit.passed:
         receipts = unchanged(opened.plan, changes, receipts)
     before = replace(opened.plan, attempt=opened.newest)
-    return reconcile(before, changes, receipts), receipts
+    return reconcile(before, changes, receipts, context.spec.layout.small_below), receipts
 
 
 # --- what it is decided from ---------------------------------------------------------------------

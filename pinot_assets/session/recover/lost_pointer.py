@@ -20,6 +20,7 @@ from pinot_assets.ingest.contract.task_outputs import version_from_text
 from pinot_assets.pinot.lineage import LineageState, SegmentMetadata
 from pinot_assets.session.context.context import TriggerContext, beyond_all
 from pinot_assets.session.lineage.stale_pointer import Behind, number_of, refusal, staleness
+from pinot_assets.session.recover.lost_packs import files_of_packs, joined, known_packs, pack_read_back
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.session_store import KEPT_SESSIONS
 from pinot_assets.session.stores.staging import Staging, kept_receipts, staged
@@ -111,8 +112,15 @@ def _rebuild(context: TriggerContext, visible: frozenset[str], why: str) -> None
         )
         return
     crcs = context.pinot.segment_crcs(context.table)
-    known, recipes = _known(read_snapshots(staging, refs), crcs)
-    files = tuple(_files(context, visible, known))
+    snapshots = [*read_snapshots(staging, refs)]
+    known, recipes = _known(snapshots, crcs)
+    packed = known_packs(snapshots, crcs)
+    for name in visible - known.keys() - packed.keys():
+        read = pack_read_back(staging, context.pinot.segment_metadata(context.table, name))
+        packed |= {name: read} if read is not None else {}
+    of_packs = joined(packed[name] for name in sorted(visible & packed.keys()))
+    in_packs, packs = files_of_packs(context, of_packs)
+    files = _in_order([*_files(context, visible - packed.keys(), known), *in_packs])
     snapshot = Snapshot(
         seq=seq,
         table=context.spec.name_with_type,
@@ -128,6 +136,7 @@ def _rebuild(context: TriggerContext, visible: frozenset[str], why: str) -> None
         format=max((k.snapshot.format for k in kept), default=FIRST),  # no kept snapshot shows another format
         asked_by=context.asked_by,
         recipes=in_use(recipes, {file.revision for file in files}),
+        packs=packs,
     )
     hold = hold_of_last_rollback(context, kept, snapshot)
     _point_to(context, staging.put_snapshot(snapshot), seq + 1, hold, snapshot.format)
@@ -204,7 +213,7 @@ def _known(
 def _files(
     context: TriggerContext, visible: frozenset[str], known: Mapping[str, tuple[PublishedFile, Output]]
 ) -> list[PublishedFile]:
-    """Return one published file for each version of a file, oldest session first."""
+    """Return one published file for each version of a file."""
     files: dict[tuple[str, str, str], PublishedFile] = {}
     for name in sorted(visible):
         file, output = known.get(name) or _read_back(context, name)
@@ -212,7 +221,12 @@ def _files(
         files.setdefault(key, replace(file, rows=0, outputs=()))
         there = files[key]
         files[key] = replace(there, rows=there.rows + output.rows, outputs=(*there.outputs, output))
-    return sorted(files.values(), key=lambda f: (_seq(f.session), f.uri))
+    return [*files.values()]
+
+
+def _in_order(files: Iterable[PublishedFile]) -> tuple[PublishedFile, ...]:
+    """Return the files, oldest session first."""
+    return tuple(sorted(files, key=lambda f: (_seq(f.session), f.uri)))
 
 
 def _seq(session: str) -> int:

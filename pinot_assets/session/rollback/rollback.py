@@ -62,7 +62,6 @@ from pinot_assets.session.values.hold import hold_of, still_held, took_back_rebu
 from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.state import Mode, Outcome, Session, State, ended, new_session_id
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.snapshot.recipes import in_use, merged_recipes
 
@@ -116,7 +115,7 @@ def finish_rollback(context: TriggerContext, session: Session) -> Snapshot:
         )
         session = context.write_session(replace(session, state=State.IN_PROGRESS, lineage_entry_id=""))
     try:
-        done, files = republish(context, session, target.snapshot)
+        done, restored = republish(context, session, target.snapshot)
     except RollbackRefused as refused:
         left = context.active_session()
         assert left is not None
@@ -124,7 +123,7 @@ def finish_rollback(context: TriggerContext, session: Session) -> Snapshot:
         raise
     # Where nothing had to be switched, the entry of the current snapshot is still the newest.
     entry_id = done.lineage_entry_id or current.snapshot.lineage_entry_id
-    restored = replace(target.snapshot, lineage_entry_id=entry_id, files=files)
+    restored = replace(restored, lineage_entry_id=entry_id)
     return _record(context, done, current, restored, RollbackWay.REPUBLISH)
 
 
@@ -311,25 +310,21 @@ def _give_up(context: TriggerContext, session: Session, current: StoredSnapshot,
     abandon(context, session, Outcome.CLEARED, why, replace(context.lease.pointer, hold=ref))
 
 
-def republish(
-    context: TriggerContext, session: Session, target: Snapshot
-) -> tuple[Session, tuple[PublishedFile, ...]]:
+def republish(context: TriggerContext, session: Session, target: Snapshot) -> tuple[Session, Snapshot]:
     """Continue a re-publish from where it stopped: rename, start, push hidden, audit, end, see it everywhere.
 
-    :returns: the session, published and not yet closed, and the target's files with their new segments.
+    :returns: the session, published and not yet closed, and the target with its new segments.
     :raises RollbackRefused: the tars or the audit do not allow it; the caller must give the session up.
     """
     if (left := adopt_open_entry(context, session)) is not None:
         left = _switched(context, _with_names_left(context, left), target)
     done = left or session
     if done.switch_object is None:
-        return done, tuple(target.files)
+        return done, target
     confirm(context, done)
     pushed = {o.segment: o for o in load_switch(context, done).segments_to}
     names = _names(context, done, target)
-    return done, tuple(
-        replace(f, outputs=tuple(pushed.get(names[o.segment], o) for o in f.outputs)) for f in target.files
-    )
+    return done, target.with_segments({old: pushed[new] for old, new in names.items() if new in pushed})
 
 
 def _with_names_left(context: TriggerContext, session: Session) -> Session:

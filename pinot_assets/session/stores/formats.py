@@ -13,7 +13,6 @@ from pinot_assets.core.stored_format import Marks, parquet_metadata
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import NeedsNewerRelease, TooLarge
 from pinot_assets.ingest.contract.task_outputs import CUT_VALUES
-from pinot_assets.session.stores.plan_parquet import PACKS
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.session.values.state import (
@@ -24,6 +23,7 @@ from pinot_assets.session.values.state import (
     session_from_bytes,
 )
 from pinot_assets.session.values.znrecord import SIMPLE, record_of
+from pinot_assets.snapshot.batch_receipt import BATCHES
 from pinot_assets.snapshot.manifest import SnapshotRef
 
 T = TypeVar("T")
@@ -34,6 +34,7 @@ _KINDS: Final = (
     ("snapshot", re.compile(r"snapshots/[0-9]+-[0-9a-f]{64}\.json")),
     ("plan", re.compile(r"sessions/[^/]+/plan-.*\.parquet")),
     ("receipt", re.compile(r"sessions/[^/]+/files/.*\.json")),
+    ("batch", re.compile(rf"sessions/[^/]+/{BATCHES}/.*\.json")),
     ("failures", re.compile(r"sessions/[^/]+/failures-.*\.json")),
     ("switch", re.compile(r"sessions/[^/]+/switch-.*\.json")),
     ("hold", re.compile(r"sessions/[^/]+/hold-.*\.json")),
@@ -46,16 +47,14 @@ _KINDS: Final = (
 class StoredObject:
     """A stored object and the format that it states.
 
-    :ivar kind: `pointer`, `session`, `snapshot`, `plan`, `receipt`, `failures`, `switch`, `hold` or
-        `cut` (values that a build cut).
+    :ivar kind: `pointer`, `session`, `snapshot`, `plan`, `receipt`, `batch` (a receipt of many files),
+        `failures`, `switch`, `hold` or `cut` (values that a build cut).
     :ivar name: its address.
-    :ivar has_packs: whether a snapshot has packs, or a plan makes some.
     """
 
     kind: str
     name: str
     marks: Marks
-    has_packs: bool = False
 
 
 def require_known(store: SessionStore, staging: Staging) -> None:
@@ -68,12 +67,6 @@ def require_known(store: SessionStore, staging: Staging) -> None:
     """
     for stored in stored_objects(store, staging):
         stored.marks.require_known(stored.name)
-        if stored.has_packs:  # this release can read them, and would lose them in the next snapshot
-            raise NeedsNewerRelease(
-                f"{stored.name} has packs, which this release of pinot-assets does not publish",
-                why="a later release published files of this table in packs",
-                hint="let only that release work on this table; nothing was changed (docs/upgrading.md)",
-            )
 
 
 def stored_objects(store: SessionStore, staging: Staging) -> Iterator[StoredObject]:
@@ -126,5 +119,5 @@ def _object(staging: Staging, key: str) -> StoredObject | None:
     with suppress(ValueError, OSError):  # Arrow's errors are these
         said = parquet_metadata(data) if key.endswith(".parquet") else read_json(data)
         values = said if isinstance(said, Mapping) else {}
-        return StoredObject(kind, f"{staging.store.uri}/{key}", Marks.of(values), PACKS in values)
+        return StoredObject(kind, f"{staging.store.uri}/{key}", Marks.of(values))
     return None

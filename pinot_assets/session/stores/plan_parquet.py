@@ -24,7 +24,7 @@ from pinot_assets.core.stored_format import (
     structured,
 )
 from pinot_assets.core.untrusted import fitting, read_json
-from pinot_assets.session.values.plan import Plan, Row, RowKind, RowStatus
+from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.snapshot.recipes import StoredRecipe
@@ -41,14 +41,13 @@ _ROWS = pa.schema(
         pa.field("receipt", pa.string(), nullable=False),
     ]
 )
-PACKS = "packs"
-"""Key in the metadata of a plan with packs, or with files whose rows go into some."""
 _KIND, _SMALL = "kind", "small"
+_FILE, _PACK = "FILE", "PACK"
 _WITH_PACKS = pa.schema([*_ROWS, pa.field(_KIND, pa.string()), pa.field(_SMALL, pa.bool_())])
 """From format 3 on."""
 # Removals and touched files are rows, too, since there may be as many of them as files.
 _REMOVAL, _TOUCHED = "REMOVAL", "TOUCHED"
-_META = frozenset({"session", "attempt", "mode", "listingDigest", "recipe", PACKS, FORMAT, NEEDS})
+_META = frozenset({"session", "attempt", "mode", "listingDigest", "recipe", FORMAT, NEEDS})
 
 
 def plan_to_parquet(plan: Plan) -> bytes:
@@ -56,15 +55,16 @@ def plan_to_parquet(plan: Plan) -> bytes:
 
     :raises ValueError: it has packs, and its format has none.
     """
-    has_packs = any(row.is_small or row.kind is RowKind.PACK for row in plan.rows)
+    has_packs = bool(plan.packs) or any(row.is_small for row in plan.rows)
     if has_packs and plan.format < WITH_PACKS:
         raise ValueError(f"a plan of format {plan.format} has no packs")
     of_format = _schema(plan.format)
     rows = [
         _row(r.uri, r.ordinal, r.planned, r.status, r.receipt)
-        | {_KIND: str(r.kind), _SMALL: r.is_small}  # columns that the schema lacks are not written
+        | {_KIND: kind, _SMALL: r.is_small}  # columns that the schema lacks are not written
         | dict(r.kept)
-        for r in plan.rows
+        for kind, of_kind in ((_FILE, plan.rows), (_PACK, plan.packs))
+        for r in of_kind
     ]
     rows += [_row(uri, -1, None, _REMOVAL, "") for uri in plan.removals]
     rows += [_row(uri, -1, version, _TOUCHED, "") for uri, version in plan.touched.items()]
@@ -74,10 +74,11 @@ def plan_to_parquet(plan: Plan) -> bytes:
         "mode": plan.mode,
         "listingDigest": plan.listing_digest,
         **_recipe_text(plan),
-        **({PACKS: "true"} if has_packs else {}),
         **plan.kept,
     }
-    return parquet_of(rows, marked(pa.schema([*of_format, *kept_fields(plan.rows)]), plan.format, said))
+    return parquet_of(
+        rows, marked(pa.schema([*of_format, *kept_fields((*plan.rows, *plan.packs))]), plan.format, said)
+    )
 
 
 def plan_from_parquet(data: bytes, what: str = "a plan") -> Plan:
@@ -90,17 +91,19 @@ def plan_from_parquet(data: bytes, what: str = "a plan") -> Plan:
     number = Marks.of(meta).require_known(what)  # before its rows: a newer format may change them
     table, unknown = checked_table(data, _schema(number))
     rows = table.to_pylist()
+    own = [row for row in rows if row["status"] not in (_REMOVAL, _TOUCHED)]
     return Plan(
         session=meta["session"],
         attempt=int(meta["attempt"]),
         mode=Mode(meta["mode"]),
-        rows=tuple(_plan_row(row, unknown) for row in rows if row["status"] not in (_REMOVAL, _TOUCHED)),
+        rows=tuple(_plan_row(row, unknown) for row in own if row.get(_KIND) != _PACK),
         removals=tuple(row["uri"] for row in rows if row["status"] == _REMOVAL),
         touched={row["uri"]: fitting(Fingerprint.of_row(row)) for row in rows if row["status"] == _TOUCHED},
         listing_digest=meta["listingDigest"],
         recipe=_recipe_from(meta, what),
         format=number,
         kept={key: value for key, value in meta.items() if key not in _META},
+        packs=tuple(_plan_row(row, unknown) for row in own if row.get(_KIND) == _PACK),
     )
 
 
@@ -130,7 +133,6 @@ def _plan_row(row: JsonMapping, unknown: Sequence[str]) -> Row:
         planned,
         status,
         row["receipt"],
-        RowKind(row.get(_KIND) or RowKind.FILE),
         bool(row.get(_SMALL)),
         **keeping(row, unknown),
     )

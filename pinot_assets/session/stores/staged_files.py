@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,6 +29,7 @@ from pinot_assets.ingest.contract.task_outputs import (
 )
 from pinot_assets.session.values.plan import Plan, Row
 from pinot_assets.session.values.state import ObjectRef
+from pinot_assets.snapshot.batch_receipt import BATCHES, BatchReceipt, attempt_of_batch, rows_key
 from pinot_assets.snapshot.manifest import SnapshotRef, sha256_hex
 from pinot_assets.snapshot.published_files import RESTORE
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
@@ -152,23 +153,50 @@ class StagedFiles:
         :raises TooLarge: the receipts of the plan's files have too many bytes together.
         """
         valid: dict[int, tuple[str, Receipt]] = {}
-        accepted = {r.ordinal: r.receipt for r in plan.done}
-        folder, files = f"sessions/{plan.session}/files", {file_id(row.uri) for row in plan.rows}
+        accepted = {r.ordinal: r.receipt for r in (*plan.done, *plan.packs_done)}
+        rows = (*plan.rows, *plan.packs)
+        folder, files = f"sessions/{plan.session}/files", {file_id(row.uri) for row in rows}
         keys = self.fitting_receipts(
             info  # what else lies there is no receipt of a file of this plan
             for info in self.store.list(folder)
             if info.key.removeprefix(f"{folder}/").partition("-")[0] in files
         )
-        receipts = in_threads(self._valid_receipt, keys, THREADS, "receipts")
-        for key, receipt in zip(keys, receipts, strict=True):
+        receipts = zip(keys, in_threads(self._valid_receipt, keys, THREADS, "receipts"), strict=True)
+        for key, receipt in chain(receipts, self._of_batches(plan)):
             if receipt is None or accepted.get(receipt.ordinal, key) != key:
                 continue
             before = valid.get(receipt.ordinal)
             is_newer = before is None or before[1].attempt < receipt.attempt
             if receipt.ordinal in accepted or (is_newer and receipt.attempt <= plan.attempt):
                 valid[receipt.ordinal] = (key, receipt)
-        revoked = {r.ordinal: r.receipt for r in plan.to_build}
+        revoked = {r.ordinal: r.receipt for r in (*plan.to_build, *plan.packs_to_build)}
         return {o: (key, receipt) for o, (key, receipt) in valid.items() if revoked.get(o) != key}
+
+    def _of_batches(self, plan: Plan) -> Iterator[tuple[str, Receipt]]:
+        """Yield the receipts of small files whose rows objects are there, each with its batch's key."""
+        if not any(row.is_small for row in plan.rows):
+            return
+        keys = sorted(self.fitting_receipts(self.store.list(f"sessions/{plan.session}/{BATCHES}")))
+        batches = in_threads(self._valid_batch, keys, THREADS, "receipts")
+        for key, batch in zip(keys, batches, strict=True):
+            yield from ((key, receipt) for receipt in (batch.files if batch is not None else ()))
+
+    def _valid_batch(self, key: str) -> BatchReceipt | None:
+        with suppress(TooLarge, SnapshotCorrupt):
+            data = self.store.read(key, RECEIPT)
+            with reading(key, SnapshotCorrupt):
+                batch = BatchReceipt.from_bytes(data, f"{self.store.uri}/{key}")
+            return batch if not batch.digest or self.ask_if_rows_whole(batch.digest, batch.token) else None
+        return None
+
+    def ask_if_rows_whole(self, digest: str, token: str = "") -> bool:
+        """Whether a rows object exists with its content, which is read only if its version is another one.
+
+        :param token: its version when it was written.
+        """
+        key = rows_key(digest)
+        there = self.store.stat(key)
+        return there is not None and (there.token == token or self.store.sha256(key) == digest)
 
     def fitting_receipts(self, infos: Iterable[ObjectInfo]) -> list[str]:
         """Return the keys of these receipts, after checking their size before they are read.
@@ -189,17 +217,32 @@ class StagedFiles:
 
     def newest_attempt(self, session: str) -> int:
         """Return the newest attempt of a session that wrote a receipt, 0 if none did."""
-        listed = (info.key for info in self.store.list(f"sessions/{session}/files"))
-        return max((attempt_of(key) for key in listed), default=0)
+        files = (attempt_of(info.key) for info in self.store.list(f"sessions/{session}/files"))
+        batches = (
+            attempt_of_batch(info.key) or 0 for info in self.store.list(f"sessions/{session}/{BATCHES}")
+        )
+        return max(chain(files, batches), default=0)
 
     def accepted_receipts(self, plan: Plan) -> dict[int, Receipt]:
         """Read the receipts that a plan accepted, by ordinal (R11).
 
         :raises SnapshotCorrupt: one cannot be read.
         """
-        done = plan.done
-        receipts = in_threads(lambda row: self._receipt(row.receipt), done, THREADS, "receipts")
-        return {row.ordinal: receipt for row, receipt in zip(done, receipts, strict=True)}
+        done = (*plan.done, *plan.packs_done)
+        keys = [*dict.fromkeys(row.receipt for row in done)]  # the files of a batch share one
+        read = in_threads(self._receipts_in, keys, THREADS, "receipts")
+        by_key = dict(zip(keys, read, strict=True))
+        with reading(f"a receipt of {plan.session}", SnapshotCorrupt, why="it lacks a file", hint=RESTORE):
+            return {row.ordinal: by_key[row.receipt][row.ordinal] for row in done}
+
+    def _receipts_in(self, key: str) -> dict[int, Receipt]:
+        """Read what a receipt says, by ordinal: one file, or all files of a batch."""
+        if attempt_of_batch(key) is None:
+            receipt = self._receipt(key)
+            return {receipt.ordinal: receipt}
+        data, address = self._read(key, RECEIPT), f"the receipt {self.store.uri}/{key}"
+        with reading(address, SnapshotCorrupt, hint=RESTORE):
+            return {receipt.ordinal: receipt for receipt in BatchReceipt.from_bytes(data, address).files}
 
     def _receipt(self, key: str) -> Receipt:
         data, address = self._read(key, RECEIPT), f"the receipt {self.store.uri}/{key}"
@@ -227,6 +270,8 @@ class StagedFiles:
 
     def _valid_receipt(self, key: str) -> Receipt | None:
         if (receipt := self.readable_receipt(key)) is None:
+            return None
+        if receipt.rows_object and not self.ask_if_rows_whole(receipt.rows_object):
             return None
         whole = all(
             self._ask_if_whole(output, token)
@@ -266,7 +311,7 @@ class StagedFiles:
 
         :raises SnapshotCorrupt: a count cannot be read.
         """
-        if not any(receipt.outputs for receipt in receipts):
+        if not any(receipt.outputs or receipt.rows_object for receipt in receipts):
             return {}
         listed = self.store.list(f"sessions/{session}/{CUT_VALUES}")
         keys = {info.key.rpartition("-")[0]: info.key for info in listed}

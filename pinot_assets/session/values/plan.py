@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from operator import attrgetter
+from typing import Final
 
 from pinot_assets.core.stored_format import Open, Stored
 from pinot_assets.session.values.state import Mode
@@ -17,6 +18,8 @@ from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.published_files import PublishedFile, files_among
 from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt, SourceFile
 from pinot_assets.snapshot.recipes import UNKNOWN, StoredRecipe
+
+_NONE: Final[Mapping[str, str]] = {}
 
 
 class RowStatus(StrEnum):
@@ -27,13 +30,6 @@ class RowStatus(StrEnum):
     GONE = "GONE"
 
 
-class RowKind(StrEnum):
-    """What a row of a plan builds: a file, or a pack from the rows of files that were read before."""
-
-    FILE = "FILE"
-    PACK = "PACK"
-
-
 @dataclass(frozen=True, slots=True)
 class Row(Open):
     """One file, or one pack, of the session.
@@ -42,7 +38,6 @@ class Row(Open):
     :ivar ordinal: number of the row; a session never gives the same number twice (R16).
     :ivar receipt: key of the one receipt that this plan accepts (R11). A row to build has the key of the
         newest revoked receipt instead (R14), or "".
-    :ivar kind: `PACK` only from format 3 on.
     :ivar is_small: whether the file's rows go into packs. It is decided once for each version of a file.
     """
 
@@ -51,7 +46,6 @@ class Row(Open):
     planned: Fingerprint
     status: RowStatus
     receipt: str = ""
-    kind: RowKind = RowKind.FILE
     is_small: bool = False
 
 
@@ -64,6 +58,8 @@ class Plan(Stored):
         the new fingerprints.
     :ivar listing_digest: digest of the inventory that this plan was made from.
     :ivar recipe: what builds its files; None if its session is of format 1, or older than recipes.
+    :ivar packs: what is built of the small files; empty until all of them are read. Their ordinals are among
+        those of the rows.
     """
 
     session: str
@@ -74,11 +70,32 @@ class Plan(Stored):
     touched: Mapping[str, Fingerprint]
     listing_digest: str
     recipe: StoredRecipe | None = None
+    packs: tuple[Row, ...] = ()
+
+    @property
+    def packs_to_build(self) -> tuple[Row, ...]:
+        """Packs without an accepted receipt."""
+        return tuple(r for r in self.packs if r.status is RowStatus.BUILD)
+
+    @property
+    def packs_done(self) -> tuple[Row, ...]:
+        """Packs with an accepted receipt."""
+        return tuple(r for r in self.packs if r.status is RowStatus.DONE)
+
+    @property
+    def next_ordinal(self) -> int:
+        """The first number that no row and no pack has."""
+        return max((r.ordinal for r in (*self.rows, *self.packs)), default=-1) + 1
 
     @property
     def to_build(self) -> tuple[Row, ...]:
         """Rows without an accepted receipt."""
         return tuple(r for r in self.rows if r.status is RowStatus.BUILD)
+
+    @property
+    def unbuilt(self) -> tuple[Row, ...]:
+        """Files and packs without an accepted receipt."""
+        return (*self.to_build, *self.packs_to_build)
 
     @property
     def done(self) -> tuple[Row, ...]:
@@ -104,7 +121,7 @@ class Plan(Stored):
             "pending": len(self.to_build) - failed,
             "gone": gone,
             "removals": len(self.removals),
-        }
+        } | ({"packs": len(self.packs_done) + len(self.packs_to_build)} if self.packs else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +170,7 @@ def with_receipts(plan: Plan, receipts: Receipts) -> Plan:
         key, receipt = valid
         return replace(row, planned=receipt.read, status=RowStatus.DONE, receipt=key)
 
-    return replace(plan, rows=tuple(taken(r) for r in plan.rows))
+    return replace(plan, rows=tuple(map(taken, plan.rows)), packs=tuple(map(taken, plan.packs)))
 
 
 def without_files(plan: Plan, uris: frozenset[str]) -> Plan:
@@ -163,16 +180,17 @@ def without_files(plan: Plan, uris: frozenset[str]) -> Plan:
 
 
 def as_built(plan: Plan) -> Plan:
-    """Return the plan as if every file of it were built."""
-    rows = (
-        replace(row, status=RowStatus.DONE) if row.status is RowStatus.BUILD else row for row in plan.rows
-    )
-    return replace(plan, rows=tuple(rows))
+    """Return the plan as if every file and every pack of it were built."""
+
+    def built(row: Row) -> Row:
+        return replace(row, status=RowStatus.DONE) if row.status is RowStatus.BUILD else row
+
+    return replace(plan, rows=tuple(map(built, plan.rows)), packs=tuple(map(built, plan.packs)))
 
 
 def segments_to(plan: Plan, receipts: Mapping[int, Receipt]) -> tuple[Output, ...]:
     """Return the outputs of the plan's accepted rows only, in the order of the rows (R11)."""
-    return tuple(o for row in plan.done for o in receipts[row.ordinal].outputs)
+    return tuple(o for row in (*plan.done, *plan.packs_done) for o in receipts[row.ordinal].outputs)
 
 
 def segments_from(plan: Plan, current: Snapshot | None, visible: frozenset[str]) -> tuple[str, ...]:
@@ -205,13 +223,24 @@ def superseded(plan: Plan, current: Snapshot | None) -> list[PublishedFile]:
 
 
 def published_files(
-    plan: Plan, receipts: Mapping[int, Receipt], current: Snapshot | None, revision: int = UNKNOWN
+    plan: Plan,
+    receipts: Mapping[int, Receipt],
+    current: Snapshot | None,
+    revision: int = UNKNOWN,
+    pack_of: Mapping[str, str] = _NONE,
 ) -> tuple[PublishedFile, ...]:
     """Return the files of the next snapshot, sorted by URI, which makes the next diff much faster.
 
     :param revision: names the recipe of the plan.
+    :param pack_of: the name of the pack of each small file with rows.
     """
-    added = [PublishedFile.from_receipt(receipts[r.ordinal], plan.session, revision) for r in plan.done]
+    added = [
+        replace(
+            PublishedFile.from_receipt(receipts[r.ordinal], plan.session, revision),
+            pack=pack_of.get(r.uri, ""),
+        )
+        for r in plan.done
+    ]
     kept: list[PublishedFile] = []
     if current is not None and (plan.mode is not Mode.SWAP or plan.only_remembers):
         gone = {id(file) for file in superseded(plan, current)}

@@ -13,12 +13,16 @@ from fakes.stores.memory import open_memory
 from model.world.process import Died, Process
 
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, segment_name
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, TaskKind, segment_name
 from pinot_assets.ingest.contract.builder import ignore_rows
 from pinot_assets.ingest.contract.task_outputs import CutValues, cut_key, receipt_key, version_text
+from pinot_assets.ingest.packs.rows_object import put_rows, rows_of
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
+from pinot_assets.segment.write.final_rows import FinalRows
 from pinot_assets.segment.write.segment import ColumnStats
-from pinot_assets.snapshot.receipt import Failure, Output, Receipt
+from pinot_assets.snapshot.batch_receipt import BatchReceipt
+from pinot_assets.snapshot.packs import members_from_parquet, members_sha256
+from pinot_assets.snapshot.receipt import ColumnFacts, Failure, Fingerprint, Output, Receipt, SegmentFacts
 from pinot_assets.source import ObjectStore
 
 ROWS = "test.rows"
@@ -57,9 +61,11 @@ class ModelBuilder(BuildsInMemory):
         on_rows: Callable[[int], None] = ignore_rows,
     ) -> None:
         for task in tasks:
-            self._ordered(build_spec, task)
+            if task.kind is not TaskKind.PACK:
+                self._ordered(build_spec, task)
         for n, task in enumerate(tasks):
-            what = f"build {self._source.key_of(task.file.uri)}"
+            is_pack = task.kind is TaskKind.PACK
+            what = f"build {f'pack {task.ordinal}' if is_pack else self._source.key_of(task.file.uri)}"
             try:
                 with self._process.effect(what, lambda: BuildError("the Spark application died")):
                     outcome = build(build_spec, task, self._source, self._built)
@@ -71,6 +77,8 @@ class ModelBuilder(BuildsInMemory):
 
 def build(build_spec: BuildSpec, task: FileTask, source: ObjectStore, built: Built) -> Receipt | Failure:
     """As `pinot_assets.ingest.task.build_file` does it."""
+    if task.kind is TaskKind.PACK:
+        return _build_pack(build_spec, task)
     key = source.key_of(task.file.uri)
     read = source.stat(key)
     if read is None:
@@ -82,6 +90,10 @@ def build(build_spec: BuildSpec, task: FileTask, source: ObjectStore, built: Bui
         return Failure(task.file.uri, task.ordinal, build_spec.attempt, "UNREADABLE", "as the test wants it")
     where = build_spec.query.where if build_spec.query is not None else ""
     rows = [row for row in content.decode().split() if where in ("", f"v = '{row}'")]
+    if task.kind is TaskKind.SMALL_FILE:
+        receipt = _put_rows(build_spec, task, read, source.sha256(key), rows)
+        built(build_spec, task, content)
+        return receipt
     custom = {
         "pinotAssets.file": task.file.uri,
         "pinotAssets.session": build_spec.session,
@@ -111,12 +123,77 @@ def build(build_spec: BuildSpec, task: FileTask, source: ObjectStore, built: Bui
     return receipt
 
 
+def _put_rows(
+    build_spec: BuildSpec, task: FileTask, read: Fingerprint, sha256: str, rows: Sequence[str]
+) -> Receipt:
+    """As `pinot_assets.ingest.packs.small_files` does it, for a batch of one file."""
+    assert build_spec.packs is not None
+    digest, size, token = "", 0, ""
+    if rows:
+        final = FinalRows(pa.table({"v": pa.array(rows, pa.string())}), None, {})
+        digest, size, token = put_rows(open_memory(build_spec.packs.staging_uri), final)
+    receipt = Receipt(
+        uri=task.file.uri,
+        ordinal=task.ordinal,
+        attempt=build_spec.attempt,
+        read=read,
+        sha256=sha256,
+        rows=len(rows),
+        bad_rows=0,
+        outputs=(),
+        seconds=0.0,
+        worker="",
+        rows_object=digest,
+        segment_bytes=len(rows),
+        format=build_spec.format,
+    )
+    batch = BatchReceipt(digest, size, token, (receipt,), format=build_spec.format)
+    open_memory(build_spec.staging_uri).put_if_absent(batch.key, batch.to_bytes())
+    return receipt
+
+
+def _build_pack(build_spec: BuildSpec, task: FileTask) -> Receipt:
+    """As `pinot_assets.ingest.packs.build_pack` does it."""
+    assert build_spec.packs is not None
+    store = open_memory(build_spec.packs.staging_uri)
+    members = members_from_parquet(store.read(task.file.uri))
+    rows: list[str] = []
+    for member in members.members:
+        table, _ = rows_of(store, member.rows_object)
+        rows += table.column("v").to_pylist()[member.first : member.first + member.rows]
+    custom = {
+        "pinotAssets.session": build_spec.session,
+        "pinotAssets.pack": f"{build_spec.session}_{task.ordinal}",
+        "pinotAssets.members": members_sha256(task.file.uri),
+    }
+    output, _ = _stage(build_spec, task, 0, " ".join(rows), custom)
+    receipt = Receipt(
+        uri=task.file.uri,
+        ordinal=task.ordinal,
+        attempt=build_spec.attempt,
+        read=task.file.fingerprint,
+        sha256=members_sha256(task.file.uri),
+        rows=len(rows),
+        bad_rows=0,
+        outputs=(output,),
+        seconds=0.0,
+        worker="",
+        tars=(_token(build_spec, output),),
+        rows_read=members.rows,
+        facts=(SegmentFacts(len(rows), (ColumnFacts("v", "STRING", None, None),)),),
+        format=build_spec.format,
+    )
+    key = receipt_key(receipt.uri, receipt.read, build_spec.attempt)
+    open_memory(build_spec.staging_uri).put_if_absent(key, receipt.to_bytes())
+    return receipt
+
+
 def _stage(
     build_spec: BuildSpec, task: FileTask, k: int, row: str, custom: dict[str, str]
 ) -> tuple[Output, tuple[ColumnStats, ...]]:
     name = segment_name(build_spec.table, build_spec.session, build_spec.attempt, task.ordinal, k)
     segment = build_segment(
-        pa.table({"v": [row]}),
+        pa.table({"v": row.split()}),
         _spec(build_spec.table),
         name=name,
         table_name=build_spec.table,

@@ -77,13 +77,15 @@ def _is_quiet(table: ModelTable) -> None:
     snapshot = Staging(table.staging).snapshot(reference)
     visible = {s: fake.metadata[s].custom for s in fake.visible if is_ours(TABLE, s)}
     says = Counter((o.segment, f.uri) for f in snapshot.files for o in f.outputs)
-    sees = Counter((s, custom["pinotAssets.file"]) for s, custom in visible.items())
+    says += Counter((o.segment, p.members) for p in snapshot.packs for o in p.outputs)
+    sees = Counter(
+        (s, custom.get("pinotAssets.file") or custom["pinotAssets.members"]) for s, custom in visible.items()
+    )
     if says != sees:
         truth.violated("I15", f"the ledger says {sorted(says)}, the segments {sorted(sees)}")
-    for file in snapshot.files:
-        for output in file.outputs:
-            if table.staging.stat(table.staging.key_of(output.tar_uri)) is None:
-                truth.violated("R9", f"the tar of {output.segment} was deleted")
+    for output in snapshot.segments.values():
+        if table.staging.stat(table.staging.key_of(output.tar_uri)) is None:
+            truth.violated("R9", f"the tar of {output.segment} was deleted")
 
 
 def _source(table: ModelTable) -> Ledger:

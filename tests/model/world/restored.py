@@ -89,7 +89,8 @@ def snapshot(table: ModelTable) -> Snapshot:
 def rows(table: ModelTable) -> Rows:
     """What queries see."""
     metadata = table.pinot._tables[TABLE].metadata
-    return Counter(metadata[s].custom[ROWS] for s in table.pinot._tables[TABLE].visible)
+    visible = table.pinot._tables[TABLE].visible
+    return Counter(row for s in visible for row in metadata[s].custom[ROWS].split())
 
 
 def watch(table: ModelTable) -> list[Rows]:

@@ -251,7 +251,8 @@ class Truth:
     def _see(self, where: str, shown: Collection[str], allowed: list[Ledger], outputs: set[str]) -> None:
         metadata = self.pinot._tables[self.table].metadata
         ours = [s for s in shown if s in metadata and is_ours(self.table, s)]
-        rows = Counter(metadata[s].custom[ROWS] for s in ours if s not in self.stray - outputs)
+        mine = (s for s in ours if s not in self.stray - outputs)
+        rows = Counter(row for s in mine for row in metadata[s].custom[ROWS].split())  # a pack has several
         if all(rows != rows_of(ledger) for ledger in allowed):
             expected = " or ".join(str(sorted(rows_of(ledger).elements())) for ledger in allowed)
             self.violated("I1", f"{where} shows {sorted(rows.elements())}, not {expected}")

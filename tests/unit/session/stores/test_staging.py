@@ -14,7 +14,7 @@ from pinot_assets.errors import SnapshotCorrupt, SourceError, TooLarge
 from pinot_assets.ingest.contract.task_outputs import receipt_key
 from pinot_assets.session.stores.staging import Staging, Switch, kept_receipts
 from pinot_assets.session.values.hold import HeldVersion, Hold
-from pinot_assets.session.values.plan import Plan, Row, RowKind, RowStatus
+from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.session.values.state import Mode, ObjectRef
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.snapshot.packs import Member, MemberList, PublishedPack
@@ -239,12 +239,12 @@ def test_a_member_list_is_found_by_its_hash(staging: Staging) -> None:
 def test_a_plan_has_packs_from_format_3_on(staging: Staging) -> None:
     rows = (
         Row("file:///a", 0, VERSION, RowStatus.DONE, "files/a", is_small=True),
-        Row(f"packs/{'c' * 64}.parquet", 1, Fingerprint(9, 0), RowStatus.BUILD, kind=RowKind.PACK),
         Row("file:///b", 2, VERSION, RowStatus.BUILD),
     )
-    plan = replace(a_plan(), rows=rows, format=WITH_PACKS)
+    packs = (Row(f"packs/{'c' * 64}.parquet", 1, Fingerprint(9, 0), RowStatus.BUILD),)
+    plan = replace(a_plan(), rows=rows, packs=packs, format=WITH_PACKS)
     assert staging.plan(staging.put_plan(plan)) == plan
-    before = staging.store.read(staging.put_plan(replace(plan, rows=rows[2:], format=2)).key)
+    before = staging.store.read(staging.put_plan(replace(plan, rows=rows[1:], packs=(), format=2)).key)
     assert not {"kind", "small"} & set(parquet_table(before).column_names), "older releases read that one"
 
 

@@ -1,0 +1,138 @@
+"""Decide which packs a session builds of the small files that it has read, and build them.
+
+Packs are decided late: when all files are read, or left out. The decision is the next plan object, and is
+made anew at each attempt; a pack whose members all stand keeps its number and what was built of it
+(docs/design/layout.md#session).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pinot_assets.core.stored_format import WITH_PACKS
+from pinot_assets.core.text import plural
+from pinot_assets.errors import BuildError, SessionError
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, PackSettings, TaskKind
+from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.values.packs import Accepted, accepted_members, cut_at, standing_packs
+from pinot_assets.session.values.plan import Plan, Receipts, Row, RowStatus, with_receipts
+from pinot_assets.session.values.state import Session
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.packs import MemberList
+from pinot_assets.snapshot.receipt import Failure, Fingerprint, Receipt, SourceFile
+from pinot_assets.snapshot.recipes import StoredRecipe, revision_of
+from pinot_assets.table_spec.changes.recipe import Recipe
+
+
+def pack_settings(context: TriggerContext, plan: Plan, current: Snapshot | None) -> PackSettings | None:
+    """Return what tasks need for packs; None if the plan has no small file."""
+    if not any(row.is_small for row in plan.rows):
+        return None
+    per_row = _bytes_per_row(current, plan.recipe)
+    return PackSettings(context.staging.store.uri, context.spec.layout.target_bytes, per_row)
+
+
+def _bytes_per_row(current: Snapshot | None, recipe: StoredRecipe | None) -> float:
+    """Return how many bytes a row needs in published packs of this recipe; 0 if there are none."""
+    if current is None or recipe is None:
+        return 0.0
+    revision = revision_of(current.recipes, recipe)
+    same = [pack for pack in current.packs if pack.revision == revision]
+    rows = sum(pack.rows for pack in same)
+    return sum(output.loaded_bytes for pack in same for output in pack.outputs) / rows if rows else 0.0
+
+
+def refuse_older_format(context: TriggerContext, number: int) -> None:
+    """Refuse packs for a table whose stored state has none.
+
+    :param number: the format of the session that would begin.
+    :raises SessionError: it is such a table.
+    """
+    if context.spec.layout.pack and number < WITH_PACKS:
+        raise SessionError(
+            f"files of {context.table} cannot be packed",
+            why=f"its stored state is of format {number}, and packs need {WITH_PACKS}",
+            hint=f"`pinot-assets state upgrade {context.table}`",
+        )
+
+
+def with_packs(
+    context: TriggerContext, session: Session, plan: Plan, receipts: Receipts, build_spec: BuildSpec
+) -> tuple[Session, Plan, Receipts]:
+    """Decide and build the packs of a plan whose files are all read or left out; reads no source file.
+
+    :param plan: with the receipts that it accepted.
+    :param receipts: its valid receipts.
+    :param build_spec: with which its files were read.
+    :returns: the session and the plan as stored, and the valid receipts.
+    :raises BuildError: a pack could not be built. That is no file's fault: no retry is spent.
+    """
+    if not any(row.is_small for row in plan.rows):
+        return session, plan, receipts
+    plan = _decided(context, plan, {ordinal: one for ordinal, (_, one) in receipts.items()})
+    session = context.write_session(
+        replace(session, plan=context.staging.put_plan(plan), counts=plan.counts())
+    )
+    if plan.packs_to_build:
+        _build(context, plan, build_spec)
+        receipts = context.staging.receipts(plan)
+        plan = with_receipts(plan, receipts)
+    if lacking := plan.packs_to_build:
+        raise SessionError(
+            f"{plural(len(lacking), 'pack')} of {session.id} without a valid receipt after the build",
+            why=f"first: {lacking[0].uri}",
+            hint="check that the staging area keeps what is written; the next trigger builds them again",
+        )
+    return session, plan, receipts
+
+
+def _decided(context: TriggerContext, plan: Plan, receipts: Mapping[int, Receipt]) -> Plan:
+    """Return the plan with the packs of all small files that it accepted; store their member lists."""
+    staging = context.staging
+    accepted = accepted_members(plan, receipts)
+    live = [row.uri for row in plan.packs if row.status is not RowStatus.GONE]
+    lists = {key: staging.members(key) for key in live}
+    packs = [*standing_packs(plan.packs, lists, accepted)]
+    standing = (lists[row.uri].members for row in packs if row.status is not RowStatus.GONE)
+    packed = {member for members in standing for member in members}
+    waiting = (one for one in accepted if one.member not in packed)
+    read = Recipe(dict(plan.recipe.read), {}).read_fingerprint if plan.recipe is not None else ""
+    ordinal = plan.next_ordinal
+    for number, members in enumerate(cut_at(context.spec.layout.target_bytes, waiting), start=ordinal):
+        packs.append(_new_pack(context, number, members, read, plan.format))
+    return replace(plan, packs=tuple(packs))
+
+
+def _new_pack(
+    context: TriggerContext, ordinal: int, accepted: tuple[Accepted, ...], read: str, number: int
+) -> Row:
+    members = MemberList(tuple(one.member for one in accepted), read, format=number)
+    size = sum(one.bytes for one in accepted)
+    return Row(context.staging.put_members(members), ordinal, Fingerprint(size, 0), RowStatus.BUILD)
+
+
+def _build(context: TriggerContext, plan: Plan, build_spec: BuildSpec) -> None:
+    rows = plan.packs_to_build
+    tasks = [FileTask(SourceFile(row.uri, row.planned), row.ordinal, TaskKind.PACK) for row in rows]
+    failures: list[Failure] = []
+
+    def on_done(outcome: Receipt | Failure) -> None:
+        context.progress.built(outcome)
+        if isinstance(outcome, Failure):
+            failures.append(outcome)
+
+    context.lease.assert_held()
+    files = sum(row.is_small for row in plan.done)
+    context.progress.note(f"building {plural(len(tasks), 'pack')} of {plural(files, 'small file')}")
+    context.progress.building({task.ordinal: task.file.fingerprint.size for task in tasks})
+    # Rows objects have the rows that the query made.
+    build_spec = replace(build_spec, query=None)
+    context.clients.builder.build(build_spec, tasks, on_done, context.progress.moving)
+    if failures:
+        first = min(failures, key=lambda one: one.ordinal)
+        raise BuildError(
+            f"{len(failures):,} of {plural(len(tasks), 'pack')} could not be built",
+            why=f"pack {first.ordinal}: {first.code}: {first.reason}",
+            hint="its files were read and are kept; the next run builds the pack again, without a retry",
+        )

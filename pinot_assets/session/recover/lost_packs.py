@@ -1,0 +1,101 @@
+"""Packs of a ledger that is made again from what queries see (rule R18)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from pinot_assets.errors import PinotAssetsError, SessionError
+from pinot_assets.pinot.lineage import SegmentMetadata
+from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.stores.stored_snapshots import StoredSnapshot
+from pinot_assets.snapshot.packs import PublishedPack, members_key
+from pinot_assets.snapshot.published_files import PublishedFile
+from pinot_assets.snapshot.receipt import Output
+
+
+def known_packs(
+    kept: Iterable[StoredSnapshot], crcs: Mapping[str, int]
+) -> dict[str, tuple[PublishedPack, Output]]:
+    """Return pack and output, by name, of segments with the CRC that Pinot has; the newest snapshot wins."""
+    known: dict[str, tuple[PublishedPack, Output]] = {}
+    for one in kept:
+        for pack in one.snapshot.packs:
+            for output in pack.outputs:
+                if crcs.get(output.segment) == output.crc:
+                    known.setdefault(output.segment, (pack, output))
+    return known
+
+
+def pack_read_back(staging: Staging, metadata: SegmentMetadata) -> tuple[PublishedPack, Output] | None:
+    """Return pack and output of a segment from its custom map; None if it is not of a pack."""
+    custom = metadata.custom
+    if (digest := custom.get("pinotAssets.members")) is None:
+        return None
+    session, _, ordinal = custom.get("pinotAssets.pack", "").rpartition("_")
+    output = Output(  # without size and hash, its tar is never published again
+        segment=metadata.segment,
+        crc=metadata.crc,
+        rows=metadata.total_docs,
+        tar_uri=staging.store.uri_of(f"segments/{metadata.segment}.tar.gz"),
+        tar_bytes=0,
+        tar_sha256="",
+        metadata_uri=staging.store.uri_of(f"segments/{metadata.segment}.metadata.tar.gz"),
+        start_ms=metadata.start_ms,
+        end_ms=metadata.end_ms,
+    )
+    return PublishedPack(session, int(ordinal), digest, 0, 0, ()), output
+
+
+def joined(parts: Iterable[tuple[PublishedPack, Output]]) -> tuple[PublishedPack, ...]:
+    """Return each pack once, with its visible segments."""
+    packs: dict[str, PublishedPack] = {}
+    for pack, output in parts:
+        there = packs.setdefault(pack.name, replace(pack, outputs=(), rows=0))
+        packs[pack.name] = replace(there, outputs=(*there.outputs, output), rows=there.rows + output.rows)
+    return tuple(packs.values())
+
+
+def files_of_packs(
+    context: TriggerContext, packs: Sequence[PublishedPack]
+) -> tuple[list[PublishedFile], tuple[PublishedPack, ...]]:
+    """Return the files of packs, from their member lists, and the packs with their number of files.
+
+    :raises SessionError: a member list is lost, or queries see only a part of a pack.
+    """
+    files: list[PublishedFile] = []
+    whole: list[PublishedPack] = []
+    for pack in packs:
+        try:
+            members = context.staging.members(members_key(pack.members))
+        except PinotAssetsError as error:
+            raise _unknown(context, pack, f"its member list cannot be read: {error.reason}") from error
+        if members.rows != pack.rows:
+            raise _unknown(context, pack, f"queries see {pack.rows:,} of its {members.rows:,} rows")
+        whole.append(replace(pack, files=len(members.members)))
+        files += (
+            PublishedFile(
+                uri=member.uri,
+                fingerprint=member.fingerprint,
+                sha256=member.sha256,
+                rows=member.rows,
+                bad_rows=member.bad_rows,
+                session=pack.session,
+                outputs=(),
+                version=member.fingerprint.token,
+                revision=pack.revision,
+                pack=pack.name,
+            )
+            for member in members.members
+        )
+    return files, tuple(whole)
+
+
+def _unknown(context: TriggerContext, pack: PublishedPack, why: str) -> SessionError:
+    return SessionError(
+        f"the files of the visible pack {pack.name} of {context.table} are not known",
+        why=f"ZooKeeper remembers no snapshot, and {why}",
+        hint=f"restore {context.clients.store.path} or the object, or delete this project's segments and "
+        "ingest again",
+    )

@@ -1,0 +1,234 @@
+"""Packs in one session: the scenes of a session, with small files whose rows share segments."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from model.world.ending import settle
+from model.world.process import Kind, Trouble
+from model.world.restored import rows, snapshot
+from model.world.specs import spec_of
+from model.world.table import MODES, ModelTable, Running, run
+
+from pinot_assets.session.values.report import TriggerResult
+
+CAN_PACK = [mode for mode in MODES if mode != "sync"]
+
+
+def packing(mode: str, **layout: str) -> ModelTable:
+    keys = {f"layout.{key}": value for key, value in {"pack": "true", **layout}.items()}
+    return ModelTable(spec_of, mode, {"consistentPushMaxRetries": 3, **keys})
+
+
+def fill(table: ModelTable, names: str) -> None:
+    for name in names:
+        table.source.write(name, f"{name}1 {name}2".encode())
+
+
+def builds(running: Running) -> list[str]:
+    return [
+        effect.removeprefix("build ") for effect in running.process.effects if effect.startswith("build ")
+    ]
+
+
+def ends_well(table: ModelTable) -> None:
+    settle(table)
+    assert not table.truth.violations, "\n".join([*table.story, *table.truth.violations])
+
+
+@pytest.mark.parametrize("mode", CAN_PACK)
+def test_many_files_are_one_segment(mode: str) -> None:
+    table = packing(mode)
+    fill(table, "ABCDEFGH")
+    table.source.write("empty", b"")
+    table.start(run)
+    published = snapshot(table)
+    [pack] = published.packs
+    assert [*published.segments] == [output.segment for output in pack.outputs]
+    assert (pack.files, pack.rows, len(published.files), published.rows) == (8, 16, 9, 16)
+    assert {file.pack for file in published.files if file.rows} == {pack.name}
+    assert rows(table) == Counter(f"{name}{n}" for name in "ABCDEFGH" for n in (1, 2))
+    ends_well(table)
+
+
+@pytest.mark.parametrize("mode", CAN_PACK)
+def test_scene_1_one_of_them_fails_and_the_retry_reads_that_one_alone(mode: str) -> None:
+    """L3, L4."""
+    table = packing(mode)
+    fill(table, "AB")
+    table.source.write("C", b"!")
+    first = table.start(run)
+    assert builds(first) == ["A", "B", "C"]
+    assert rows(table) == Counter()
+    fill(table, "C")
+    second = table.start(run)
+    assert builds(second) == ["C", "pack 3"]
+    assert [pack.files for pack in snapshot(table).packs] == [3]
+    ends_well(table)
+
+
+@pytest.mark.parametrize("mode", CAN_PACK)
+def test_scene_2_a_new_file_joins_the_retry(mode: str) -> None:
+    table = packing(mode)
+    fill(table, "A")
+    table.source.write("B", b"!")
+    table.start(run)
+    fill(table, "BC")
+    assert builds(table.start(run)) == ["B", "C", "pack 3"]
+    assert [pack.files for pack in snapshot(table).packs] == [3]
+    ends_well(table)
+
+
+@pytest.mark.parametrize("mode", CAN_PACK)
+def test_scene_4_a_file_that_was_read_stays_in_the_version_that_was_read(mode: str) -> None:
+    table = packing(mode)
+    fill(table, "A")
+    table.source.write("B", b"!")
+    table.start(run)
+    table.source.write("A", b"A9")
+    fill(table, "B")
+    assert builds(table.start(run)) == ["B", "pack 2"]
+    assert rows(table) == Counter(["A1", "A2", "B1", "B2"])
+    ends_well(table)
+
+
+@pytest.mark.parametrize("mode", CAN_PACK)
+def test_scene_5_a_file_that_was_read_and_is_deleted_leaves_its_pack_and_nothing_is_read(mode: str) -> None:
+    """L4: one of n deleted is no byte of the source, and one pack."""
+    table = packing(mode)
+    fill(table, "ABC")
+    table.start(run, [Trouble("start_", Kind.DIES_BEFORE)])
+    table.expire()
+    table.source.remove("B")
+    assert builds(table.start(run)) == ["pack 4"]
+    assert rows(table) == Counter(["A1", "A2", "C1", "C2"])
+    ends_well(table)
+
+
+@pytest.mark.parametrize("mode", CAN_PACK)
+def test_a_file_that_is_deleted_and_comes_back_before_the_switch(mode: str) -> None:
+    table = packing(mode)
+    fill(table, "AB")
+    table.start(run, [Trouble("start_", Kind.DIES_BEFORE)])
+    table.expire()
+    content = table.source.read("A")
+    table.source.remove("A")
+    table.start(run, [Trouble("start_", Kind.DIES_BEFORE)])
+    table.expire()
+    table.source.write("A", content)
+    table.start(run)
+    assert rows(table) == Counter(["A1", "A2", "B1", "B2"])
+    ends_well(table)
+
+
+@pytest.mark.parametrize("mode", CAN_PACK)
+def test_a_pack_that_was_built_is_kept_by_the_next_run(mode: str) -> None:
+    table = packing(mode)
+    fill(table, "AB")
+    first = table.start(run, [Trouble("start_", Kind.DIES_BEFORE)])
+    assert builds(first) == ["A", "B", "pack 2"]
+    table.expire()
+    second = table.start(run)
+    assert builds(second) == []
+    assert rows(table) == Counter(["A1", "A2", "B1", "B2"])
+    ends_well(table)
+
+
+def test_a_pack_that_cannot_be_built_spends_no_retry_and_no_file_is_read_again() -> None:
+    table = packing("append")
+    fill(table, "AB")
+    failed = table.start(run, [Trouble("build pack 2", Kind.CALL_LOST)])
+    assert failed.process.error is not None
+    again = table.start(run)
+    assert builds(again) == ["pack 2"]
+    assert again.report is not None
+    assert again.report.session is not None
+    assert again.report.session.retry_count == 0
+    ends_well(table)
+
+
+def test_the_next_session_makes_a_pack_of_its_own() -> None:
+    table = packing("append")
+    fill(table, "AB")
+    table.start(run)
+    fill(table, "CD")
+    table.source.write("A", b"A9")
+    assert builds(table.start(run)) == ["A", "C", "D", "pack 3"]
+    published = snapshot(table)
+    assert [pack.files for pack in published.packs] == [2, 3]
+    assert {file.pack for file in published.files if file.uri.endswith("/A")} == {
+        p.name for p in published.packs
+    }
+    assert rows(table) == Counter(["A1", "A2", "A9", "B1", "B2", "C1", "C2", "D1", "D2"])
+    ends_well(table)
+
+
+def test_a_swap_replaces_all_packs() -> None:
+    table = packing("swap")
+    fill(table, "AB")
+    table.start(run)
+    table.source.remove("A")
+    fill(table, "C")
+    table.start(run)
+    assert [(pack.files, pack.session) for pack in snapshot(table).packs] == [(2, snapshot(table).session)]
+    assert rows(table) == Counter(["B1", "B2", "C1", "C2"])
+    ends_well(table)
+
+
+def test_a_large_file_has_its_own_segments() -> None:
+    table = packing("append", targetSegmentSize="1MB")
+    fill(table, "AB")
+    table.source.write("L", b"L1" + b" " * (1 << 18))
+    table.start(run)
+    published = snapshot(table)
+    assert {file.uri[-1]: (file.pack != "", len(file.outputs)) for file in published.files} == {
+        "A": (True, 0),
+        "B": (True, 0),
+        "L": (False, 1),
+    }
+    ends_well(table)
+
+
+def test_nothing_changed_is_nothing_to_do() -> None:
+    table = packing("append")
+    fill(table, "AB")
+    table.start(run)
+    quiet = table.start(run)
+    assert quiet.report is not None
+    assert quiet.report.result is TriggerResult.NOTHING
+    ends_well(table)
+
+
+HALF_DONE = [Kind.DIES_AFTER, Kind.STOPS_AFTER, Kind.HALF, Kind.LATE, Kind.REPLY_LOST]
+
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("kind", HALF_DONE)
+@pytest.mark.parametrize("mode", CAN_PACK)
+def test_whatever_happens_at_an_effect(mode: str, kind: Kind) -> None:
+    """The crash matrix of packs: each effect of a session of small files, in turn."""
+
+    def life(troubles: list[Trouble]) -> tuple[ModelTable, int]:
+        table = packing(mode)
+        fill(table, "AB")
+        table.start(run)
+        table.source.write("A", b"A9")
+        table.source.remove("B")
+        fill(table, "CD")
+        troubled = table.start(run, troubles).process
+        table.expire()
+        table.start(run)
+        for stopped in table.stopped:
+            table.go_on(stopped)
+        effects = len(troubled.effects)
+        fill(table, "E")
+        table.start(run)
+        settle(table)
+        return table, effects
+
+    _, effects = life([])
+    assert effects > 15
+    for number in range(1, effects + 1):
+        table, _ = life([Trouble(number, kind)])
+        assert not table.truth.violations, "\n".join([*table.story, *table.truth.violations])
