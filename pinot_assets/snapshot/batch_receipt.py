@@ -20,6 +20,7 @@ from pinot_assets.snapshot.receipt import Receipt
 BATCHES: Final = "batches"
 """The folder of these receipts, below the session's."""
 _KEY: Final = re.compile(rf"(?:.*/)?{BATCHES}/([0-9]+)-[0-9a-f]{{64}}\.json")
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def attempt_of_batch(key: str) -> int | None:
@@ -29,7 +30,12 @@ def attempt_of_batch(key: str) -> int | None:
 
 
 def rows_key(digest: str) -> str:
-    """Return the key of a rows object in the staging area."""
+    """Return the key of a rows object in the staging area.
+
+    :raises ValueError: the digest is none.
+    """
+    if not _SHA256.fullmatch(digest):
+        raise ValueError(f"{digest} is not the name of a rows object")
     return f"rows/{digest}.parquet"
 
 
@@ -75,6 +81,8 @@ class BatchReceipt(Stored):
             replace(one, rows_object=batch.digest if one.rows else "", format=batch.format)
             for one in batch.files
         )
+        if batch.digest:
+            rows_key(batch.digest)
         end = 0
         for one in files:
             if one.outputs or one.rows < 0 or one.first != end:

@@ -232,8 +232,12 @@ class StagedFiles:
         keys = [*dict.fromkeys(row.receipt for row in done)]  # the files of a batch share one
         read = in_threads(self._receipts_in, keys, THREADS, "receipts")
         by_key = dict(zip(keys, read, strict=True))
-        with reading(f"a receipt of {plan.session}", SnapshotCorrupt, why="it lacks a file", hint=RESTORE):
-            return {row.ordinal: by_key[row.receipt][row.ordinal] for row in done}
+        for row in done:
+            if row.ordinal not in by_key[row.receipt]:
+                raise SnapshotCorrupt(
+                    f"the receipt {self.store.uri}/{row.receipt} is not one of {row.uri}", hint=RESTORE
+                )
+        return {row.ordinal: by_key[row.receipt][row.ordinal] for row in done}
 
     def _receipts_in(self, key: str) -> dict[int, Receipt]:
         """Read what a receipt says, by ordinal: one file, or all files of a batch."""
@@ -263,6 +267,8 @@ class StagedFiles:
     def _receipt_of(self, key: str, data: bytes) -> Receipt:
         """Parse a receipt; all its tars must have keys in this staging area."""
         receipt = Receipt.from_bytes(data, f"{self.store.uri}/{key}")
+        if receipt.rows_object:
+            rows_key(receipt.rows_object)
         for output in receipt.outputs:
             check_key(self.key_of(output.tar_uri))
             check_key(self.key_of(output.metadata_uri))

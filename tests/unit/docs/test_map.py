@@ -69,6 +69,10 @@ def test_make_test_all_collects_them_all(tmp_path: Path) -> None:
     assert "tests" not in re.sub("'.+?'", "", recipe)  # it names no folder: all of testpaths
     command = recipe.replace("$(BIN)/pytest $(SPREAD)", f"{sys.executable} -m pytest -p no:xdist")
     (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "conftest.py").write_text(
+        "def pytest_addoption(parser): parser.addoption('--whole', action='store_true')\n"
+    )
     folders = sorted(f.parent.relative_to(ROOT) for f in (ROOT / "tests").rglob("test_*.py"))
     for number, folder in enumerate(dict.fromkeys(folders)):
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)

@@ -39,6 +39,7 @@ from pinot_assets.session.values.state import (
     session_from_bytes,
     session_to_bytes,
 )
+from pinot_assets.snapshot.batch_receipt import BatchReceipt
 from pinot_assets.snapshot.manifest import (
     Snapshot,
     SnapshotRef,
@@ -198,6 +199,7 @@ SINCE_2 = {
 PACKS = (PublishedPack("cp7-0a1b2c", 4, "a" * 64, 1, 7, (), 2.5, 3),)
 SINCE_3 = {
     "hold-with-versions.json": HOLD,
+    "batch.json": Kind(BatchReceipt.from_bytes, lambda v, _: v.to_bytes()),
     "header-with-packs.json": Kind(_header_with_packs, _write_header_with_packs),
     "members.parquet": Kind(members_from_parquet, lambda v, n: members_to_parquet(replace(v, format=n))),
     "packs.parquet": Kind(packs_from_parquet, lambda v, _: packs_to_parquet(v)),

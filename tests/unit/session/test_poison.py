@@ -21,6 +21,7 @@ from model.world.specs import spec_of
 from model.world.table import CLUSTER, ModelTable, run
 
 from pinot_assets.core.installation_policy import UNLIMITED
+from pinot_assets.core.stored_format import WITH_PACKS
 from pinot_assets.errors import NodeUnreadable, PinotAssetsError, SessionError, SnapshotCorrupt
 from pinot_assets.ingest.contract.task_outputs import file_id
 from pinot_assets.realtime.lease import OperationsStore
@@ -47,6 +48,7 @@ from pinot_assets.session.values.state import (
     published_audit,
     session_to_bytes,
 )
+from pinot_assets.snapshot.batch_receipt import BatchReceipt, rows_key
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef, header_to_bytes, sha256_hex
 from pinot_assets.snapshot.published_files import PublishedFile, files_to_parquet
 from pinot_assets.snapshot.receipt import ColumnFacts, Failure, Fingerprint, Output, Receipt, SegmentFacts
@@ -291,6 +293,28 @@ def test_a_poison_receipt_is_none_and_its_file_is_built_again(staging: Staging) 
         assert error is None or key in error.what
         assert error is not None or what not in NO_OBJECT
         staging.store.delete(key)
+
+
+def test_a_poison_receipt_of_a_batch_is_none_and_its_files_are_read_again(staging: Staging) -> None:
+    rows = b"rows"
+    digest = sha256_hex(rows)
+    staging.store.put_if_absent(rows_key(digest), rows)
+    small = replace(receipt("mem://0"), outputs=(), tars=(), facts=(), rows_object=digest, format=WITH_PACKS)
+    golden = BatchReceipt(digest, len(rows), "", (small,), format=WITH_PACKS).to_bytes()
+    plan = replace(PLAN, rows=(replace(PLAN.rows[0], is_small=True),), format=WITH_PACKS)
+    taken = set()
+    for n, (what, body) in enumerate([("golden", golden), *NO_OBJECT.items(), *poisoned(golden)]):
+        key = f"sessions/{SESSION}/batches/0-{n:064x}.json"
+        staging.store.put_if_absent(key, body)
+        if found := staging.receipts(plan).get(0):
+            taken.add(what)
+            assert found[1].rows_object == digest, what
+        row = replace(plan.rows[0], status=RowStatus.DONE, receipt=key)
+        error = refusal(lambda row=row: staging.accepted_receipts(replace(plan, rows=(row,))))
+        assert error is None or key in error.what, what
+        staging.store.delete(key)
+    assert "golden" in taken
+    assert not taken & {*NO_OBJECT}
 
 
 @pytest.mark.parametrize(
