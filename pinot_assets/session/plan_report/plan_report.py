@@ -14,6 +14,7 @@ from pinot_assets.pinot import versions
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.next_plan import new_plan, work_of
 from pinot_assets.session.decide.run_decision import NEW_SESSION, Decision, PlannedAction
+from pinot_assets.session.plan_report.expected_packs import ExpectedPacks, expected_packs
 from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
 from pinot_assets.session.plan_report.switch_cost import Estimate, Sums, SwitchCost, switch_cost_of
 from pinot_assets.session.plan_report.unknown_recipes import UnknownRecipes, unknown_recipes
@@ -88,7 +89,9 @@ class PlanReport:
     :ivar spec_changes: what was changed in the table spec since published files were built.
     :ivar rebuild: the files that the run is asked to build again, None if it is not asked.
     :ivar unknown: the published segments of which no recipe is known.
-    :ivar expected: segments and memory of the build; None if nothing would be built.
+    :ivar expected: segments and memory of the build; None if nothing would be built. Files whose rows go into
+        packs are not in it.
+    :ivar packs: what becomes of those; None if there are none.
     """
 
     planned: PlannedRun
@@ -106,6 +109,7 @@ class PlanReport:
     rebuild: RebuildRequest | None = None
     unknown: UnknownRecipes = field(default_factory=UnknownRecipes)
     expected: BuildEstimate | None = None
+    packs: ExpectedPacks | None = None
 
     @property
     def decision(self) -> Decision:
@@ -127,7 +131,7 @@ class PlanReport:
         """What it costs that many of these files are small; None if they are not."""
         current = self.decision.current
         published = small_published(current.files) if current is not None else 0
-        return small_files((row.planned.size for row in self.build), published)
+        return small_files((row.planned.size for row in self.build if not row.is_small), published)
 
     @property
     def kept(self) -> int:
@@ -179,8 +183,10 @@ def make_plan_report(context: TriggerContext) -> PlanReport:
         rebuild=context.rebuild,
         unknown=unknown_recipes(context, decision.current),
         expected=estimate_build(
-            context.spec.ingestion, ((row.uri, row.planned.size) for row in planned.to_build)
+            context.spec.ingestion,
+            ((row.uri, row.planned.size) for row in planned.to_build if not row.is_small),
         ),
+        packs=expected_packs(context, planned),
     )
 
 
@@ -316,6 +322,8 @@ def plan_values(plan: PlanReport) -> JsonObject:
             "small": plan.small,
             "segmentsEstimated": plan.expected.segments if plan.expected else None,
             "workerBytesEstimated": plan.expected.worker_bytes if plan.expected else None,
+            "smallFiles": plan.packs.files if plan.packs else 0,
+            "packsEstimated": plan.packs.packs if plan.packs else 0,
         },
         "tableSpec": {
             "changes": [change_values(change) for change in plan.spec_changes],

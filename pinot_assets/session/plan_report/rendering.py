@@ -66,6 +66,8 @@ def file_counts(plan: PlanReport) -> Iterator[Line]:
         )
     if (small := plan.small) is not None:
         yield Line("small files", small, True)
+    if plan.packs is not None:
+        yield Line("packs", plan.packs.text)
     if plan.expected is not None:
         yield Line("worker", plan.expected.text, plan.expected.is_large)
     if plan.held:

@@ -26,6 +26,7 @@ from pinot_assets.session.checks.capacity import (
     znode_bytes,
 )
 from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.plan_report.expected_packs import names_of_packs
 from pinot_assets.session.plan_report.planned_run import PlannedRun
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.plan import Row
@@ -90,6 +91,7 @@ def switch_cost_of(context: TriggerContext, planned: PlannedRun) -> SwitchCost:
     unread = [row for row in planned.to_build if row.planned.size]
     plan, present = planned.decision.plan, context.pinot.all_segments(context.table)
     to_come = names_at_least(context.table, plan, unread) if plan is not None else []
+    to_come += names_of_packs(context, planned)
     added = (*(o.segment for o in built), *to_come)
     doomed = _doomed(context, planned)
     rows, size = _sums(planned, built, unread)

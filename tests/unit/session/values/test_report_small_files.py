@@ -22,7 +22,7 @@ def test_what_many_small_files_cost_is_said_before_they_are_built() -> None:
         "100 files to build of 512.0 KB on average. A file is a segment or more: 100 or more, where 7 would "
         "be enough; each is an upload"
     )
-    assert "Merge them before they are delivered" in said
+    assert "Write `layout: {pack: true}`" in said
 
 
 @pytest.mark.parametrize("sizes", [[1] * 19, [8 << 20] * 100, [0] * 100, []])
@@ -56,7 +56,7 @@ def test_large_files_that_became_small_segments_are_named_afterwards() -> None:
     assert note.startswith(
         "100 files become small segments: 100 of 512 KiB on average, where 7 would be enough"
     )
-    assert "Merge them before they are delivered" in note
+    assert "Write `layout: {pack: true}`" in note
 
 
 def test_what_was_said_before_the_build_is_not_said_again() -> None:
