@@ -50,7 +50,7 @@ Facts = list[tuple[str, ...]]
 
 def our_command(case: Case, out: Path) -> list[str]:
     """A new Python process that builds the case (`small_build`)."""
-    values = {"in": str(case.source), "out": str(out), "format": case.input_format}
+    values = {"in": str(case.source), "out": str(out), "format": case.input_format, "pack": case.pack}
     job = out / "job.json"
     job.write_text(json.dumps({**values, "schema": case.schema, "tableConfig": case.table_config}))
     return [sys.executable, str(HERE / "small_build.py"), str(job)]

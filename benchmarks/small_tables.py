@@ -31,6 +31,7 @@ class Case:
     :ivar source: folder of the files.
     :ivar rows: of each file.
     :ivar made: columns that transformConfigs make, because the files lack them.
+    :ivar pack: whether our side puts the rows of all files into packs.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Case:
     rows: int
     kinds: Mapping[str, int]
     made: tuple[str, ...] = ()
+    pack: bool = False
 
     @property
     def schema(self) -> JsonObject:

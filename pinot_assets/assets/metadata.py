@@ -38,6 +38,8 @@ def of_files(files: Sequence[PublishedFile]) -> Metadata:
         "bytes": sum(output.tar_bytes for output in outputs),
         "seconds": round(sum(file.seconds for file in files), 3),
     }
+    if packs := sorted({file.pack for file in files if file.pack}):
+        values["packs"] = _some(packs)
     if len(files) == 1:
         return {"file": files[0].uri, "version": files[0].version, **values}
     return {"files": len(files), **values}

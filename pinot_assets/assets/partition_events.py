@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import dagster as dg
 
@@ -135,7 +136,9 @@ def _metadata_by_key(members: Mapping[str, Sequence[PublishedFile]], state: str)
 
 def _build(files: Iterable[PublishedFile]) -> str:
     """Return six hex digits, from the segments' names, that distinguish two builds of the same versions."""
-    return digest(output.segment for file in files for output in file.outputs)[:6]
+    files = [*files]
+    segments = (output.segment for file in files for output in file.outputs)
+    return digest(chain(segments, (file.pack for file in files if file.pack)))[:6]
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,7 +224,8 @@ def _versions(files: Sequence[PublishedFile]) -> str:
 
 
 def _output(place: DatasetPlace, session: Session, snapshot: Snapshot) -> OutputDataset:
-    written = [o for file in snapshot.files if file.session == session.id for o in file.outputs]
+    made = (one for one in (*snapshot.files, *snapshot.packs) if one.session == session.id)
+    written = [output for one in made for output in one.outputs]
     segments = snapshot.segments.values()
     facets: JsonObject = {
         "schema": _schema(place),

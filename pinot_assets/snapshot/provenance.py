@@ -17,6 +17,7 @@ from pinot_assets.snapshot.receipt import Output
 class Stay:
     """One version of a file, over the kept snapshots that have it.
 
+    :ivar outputs: the segments with its rows: its own, or those of its pack.
     :ivar since: the oldest kept snapshot with it.
     :ivar until: the first snapshot without it, None while the newest one has it.
     :ivar brought: whether `since` certainly published it. A version in the oldest kept snapshot may be older
@@ -24,6 +25,7 @@ class Stay:
     """
 
     file: PublishedFile
+    outputs: tuple[Output, ...]
     since: Snapshot
     until: Snapshot | None
     brought: bool
@@ -33,7 +35,7 @@ class Stay:
 
         :raises KeyError: the file has no such segment.
         """
-        return {output.segment: output for output in self.file.outputs}[segment]
+        return {output.segment: output for output in self.outputs}[segment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +68,26 @@ def stays(snapshots: Sequence[Snapshot]) -> list[Stay]:
     ended: list[Stay] = []
     open_stays: dict[tuple[str, str, tuple[str, ...]], Stay] = {}
     for snapshot in reversed(snapshots):
-        here = {(f.uri, f.version, tuple(o.segment for o in f.outputs)): f for f in snapshot.files}
+        of_packs = {pack.name: pack.outputs for pack in snapshot.packs}
+        where = ((f, of_packs[f.pack] if f.pack else f.outputs) for f in snapshot.files)
+        here = {(f.uri, f.version, tuple(o.segment for o in outs)): (f, outs) for f, outs in where}
         for key in open_stays.keys() - here.keys():
             ended.append(replace(open_stays.pop(key), until=snapshot))
         oldest = snapshot is snapshots[-1] and snapshot.parent is not None
-        for key, file in here.items():
-            open_stays.setdefault(
-                key, Stay(file, snapshot, None, not oldest or file.session == snapshot.session)
-            )
+        for key, (file, outputs) in here.items():
+            brought = not oldest or file.session == snapshot.session
+            open_stays.setdefault(key, Stay(file, outputs, snapshot, None, brought))
     return [*reversed(open_stays.values()), *reversed(ended)]
 
 
-def of_segment(snapshots: Iterable[Snapshot], segment: str) -> Stay | None:
-    """Return the newest stay of the file in that segment; None if no kept snapshot names the segment."""
-    named = _narrowed(snapshots, lambda file: any(o.segment == segment for o in file.outputs))
-    return next(iter(stays(named)), None)
+def of_segment(snapshots: Iterable[Snapshot], segment: str) -> list[Stay]:
+    """Return the stays of all files in that segment, the newest first; several are of a pack."""
+
+    def has(snapshot: Snapshot) -> Callable[[PublishedFile], bool]:
+        packs = {p.name for p in snapshot.packs if any(o.segment == segment for o in p.outputs)}
+        return lambda file: file.pack in packs or any(o.segment == segment for o in file.outputs)
+
+    return stays([replace(s, files=tuple(filter(has(s), s.files))) for s in snapshots])
 
 
 def of_file(snapshots: Iterable[Snapshot], name: str) -> list[Stay]:
@@ -89,12 +96,12 @@ def of_file(snapshots: Iterable[Snapshot], name: str) -> list[Stay]:
     :param name: a URI, or its end after a `/`.
     """
     end = "/" + name.lstrip("/")
-    return stays(_narrowed(snapshots, lambda file: file.uri == name or file.uri.endswith(end)))
-
-
-def _narrowed(snapshots: Iterable[Snapshot], keeps: Callable[[PublishedFile], bool]) -> list[Snapshot]:
-    """Return the snapshots with only these files, read one by one, since one may have a million files."""
-    return [replace(s, files=tuple(filter(keeps, s.files))) for s in snapshots]
+    return stays(
+        [
+            replace(s, files=tuple(file for file in s.files if file.uri == name or file.uri.endswith(end)))
+            for s in snapshots
+        ]
+    )
 
 
 def snapshot_difference(older: Snapshot, newer: Snapshot) -> SnapshotDiff:

@@ -74,13 +74,15 @@ def why(
             hint="another program pushed it; for a file, ask `pinot-assets where <table> <file>`",
         )
     spec = one_table(table, tables)
-    if (stay := of_segment(_kept(spec), segment)) is None:
+    if not (stays := of_segment(_kept(spec), segment)):
         raise SessionError(
             f"no kept snapshot of {spec.name} names {segment}",
             why=_kept_text(_kept(spec)),
             hint="it may be staged and not published yet: `pinot-assets session show`",
         )
+    stay, *others = stays
     output = stay.output(segment)
+    files = {"files": sorted(one.file.uri for one in stays)} if stay.file.pack else {}
     values = _stay_values(stay) | {
         "segment": segment,
         "segmentRows": output.rows,
@@ -89,7 +91,8 @@ def why(
         "lineageEntry": (stay.since.lineage_entry_id or None) if stay.brought else None,
         "audit": stay.since.audit.get("summary") if stay.brought else None,
     }
-    show_answer(as_json, values, _labelled(values | _times_in_words(stay)))
+    beside = {"file": f"{stay.file.uri}, and {plural(len(others), 'other file')}"} if others and files else {}
+    show_answer(as_json, values | files, _labelled(values | beside | _times_in_words(stay)))
 
 
 def where(
@@ -110,7 +113,7 @@ def where(
             hint=f"give its URI, or the end of it, beginning after a /; `pinot-assets status {table}` "
             "shows what waits to be published",
         )
-    rows = [_stay_values(stay) | {"segments": [one.segment for one in stay.file.outputs]} for stay in stays]
+    rows = [_stay_values(stay) | {"segments": [one.segment for one in stay.outputs]} for stay in stays]
     shown = (row | _times_in_words(stay) for row, stay in zip(rows, stays, strict=True))
     lines = chain.from_iterable(["", *_labelled(row)] for row in shown)
     next(lines)  # no blank line before the first one
@@ -223,6 +226,7 @@ def _stay_values(stay: Stay) -> JsonObject:
         "sha256": file.sha256,
         "rows": file.rows,
         "badRows": file.bad_rows,
+        **({"pack": file.pack} if file.pack else {}),
         "publishedBy": file.session,
         "since": utc_iso(stay.since.published_ms),
         "until": None if stay.until is None else utc_iso(stay.until.published_ms),

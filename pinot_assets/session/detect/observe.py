@@ -6,7 +6,7 @@ others are still shown. Nothing here writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -25,7 +25,7 @@ from pinot_assets.session.values.state import Owner, Pointer, Session, is_fresh,
 from pinot_assets.session.values.trouble import passes, stands
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.snapshot.published_files import versions_of
-from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.source import (
     Fingerprint,
     Inventory,
@@ -337,15 +337,24 @@ def session_files(staging: Staging, session: Session) -> Iterator[FileState]:
     """
     plan = staging.plan(session.plan)
     receipts = staging.receipts(plan)
+    packed = {  # a packed file is in the segments of its pack
+        member.uri: receipts[row.ordinal][1].outputs
+        for row in plan.packs_done
+        if row.ordinal in receipts
+        for member in staging.members(row.uri).members
+    }
     failed = staging.failures(session.failures) if session.failures is not None else ()
     failures = {f.ordinal: f"{f.code}: {f.reason}" for f in failed}
     for row in plan.rows:
-        yield _state(row, receipts.get(row.ordinal), failures.get(row.ordinal, ""))
+        failure = failures.get(row.ordinal, "")
+        yield _state(row, receipts.get(row.ordinal), failure, packed.get(row.uri, ()))
     for uri in plan.removals:
         yield FileState(uri, FileStatus.REMOVED)
 
 
-def _state(row: Row, accepted: tuple[str, Receipt] | None, failure: str) -> FileState:
+def _state(
+    row: Row, accepted: tuple[str, Receipt] | None, failure: str, packed: Sequence[Output]
+) -> FileState:
     if row.status is RowStatus.GONE:
         return FileState(row.uri, FileStatus.GONE, row.planned.token)
     if failure:
@@ -361,7 +370,7 @@ def _state(row: Row, accepted: tuple[str, Receipt] | None, failure: str) -> File
         row.planned.token,
         key,
         receipt.rows,
-        tuple(output.segment for output in receipt.outputs),
+        tuple(output.segment for output in (*receipt.outputs, *packed)),
     )
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.packs import PublishedPack
 from pinot_assets.snapshot.provenance import of_file, of_segment, snapshot_difference, stays
 from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Output
@@ -46,10 +47,17 @@ def test_the_end_of_a_uri_is_enough_from_a_slash_on() -> None:
 
 
 def test_a_segment_and_the_newest_stay_of_its_file() -> None:
-    found = of_segment(HISTORY, "s1")
-    assert found is not None
+    found, *_ = of_segment(HISTORY, "s1")
     assert (found.since.seq, found.until, found.output("s1").rows) == (4, None, 3)
-    assert of_segment(HISTORY, "nosuch") is None
+    assert of_segment(HISTORY, "nosuch") == []
+
+
+def test_a_packed_file_is_in_the_segments_of_its_pack() -> None:
+    pack = PublishedPack("cp4-00000a", 2, "a" * 64, 2, 8, A1.outputs)
+    files = tuple(replace(file, outputs=(), pack=pack.name) for file in (A1, B1))
+    packed = replace(snapshot(4, *files), packs=(pack,))
+    assert [stay.outputs for stay in of_file([packed], "a/x.csv")] == [A1.outputs]
+    assert {stay.file.uri for stay in of_segment([packed], "s1")} == {A1.uri, B1.uri}
 
 
 def test_both_versions_of_an_appended_file_stay() -> None:
