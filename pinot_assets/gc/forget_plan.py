@@ -12,7 +12,7 @@ from pinot_assets.core.text import counted, plural, size
 from pinot_assets.core.waiting import in_threads
 from pinot_assets.errors import ForgetRefused, PinotNotFound, SnapshotCorrupt
 from pinot_assets.gc.bad_rows import is_bad_rows
-from pinot_assets.gc.staged_names import PROBE, SESSION_OBJECT, SNAPSHOT_OBJECT, staged_segment
+from pinot_assets.gc.staged_names import PACK_OBJECT, PROBE, SESSION_OBJECT, SNAPSHOT_OBJECT, staged_segment
 from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.pinot.shadow_table import left_shadow
 from pinot_assets.session.detect.listing import PART_KEY
@@ -39,6 +39,7 @@ class StagedKind(StrEnum):
     SESSION = "plan, receipt or other object of a session"
     BAD_ROWS = "rows put aside"
     TAR = "staged tar"
+    PACK = "member list of a pack, or rows for packs"
     LISTING = "part of a listing"
     PROBE = "probe"
     MARK = "marker of the cluster"
@@ -255,6 +256,8 @@ def _kind_of(table: str, key: str, mark: str) -> StagedKind | WhyKept:
         return StagedKind.SESSION
     if SNAPSHOT_OBJECT.fullmatch(key):
         return StagedKind.SNAPSHOT
+    if PACK_OBJECT.fullmatch(key):
+        return StagedKind.PACK
     if PART_KEY.fullmatch(key):
         return StagedKind.LISTING
     if PROBE.fullmatch(key):

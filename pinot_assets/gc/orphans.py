@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pinot_assets.core.text import plural
+from pinot_assets.core.waiting import in_threads
 from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.gc.bad_rows import NO_BAD_ROWS, BadRowRetention, KeptBadRows, is_bad_rows, versions_in_use
-from pinot_assets.gc.staged_names import PROBE, SESSION_OBJECT, SNAPSHOT_ROWS, staged_segment
+from pinot_assets.gc.staged_names import PACK_OBJECT, PROBE, SESSION_OBJECT, SNAPSHOT_ROWS, staged_segment
 from pinot_assets.health.leftovers import SEGMENTS, unreferenced
 from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.pinot.shadow_table import left_shadow
@@ -26,9 +27,12 @@ from pinot_assets.session.recover.interrupted import unknown_of
 from pinot_assets.session.rollback.retention import SnapshotRetention, needed, reach_of, why_none_goes
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.session_store import KEPT_SESSIONS
-from pinot_assets.session.stores.staging import Reach, staged
+from pinot_assets.session.stores.staged_files import THREADS
+from pinot_assets.session.stores.staging import Reach, Staging, staged
 from pinot_assets.session.stores.stored_snapshots import SnapshotHeader, snapshot_headers
 from pinot_assets.session.values.state import Pointer, Session, is_ours
+from pinot_assets.snapshot.batch_receipt import rows_key
+from pinot_assets.snapshot.packs import members_sha256
 from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.source.file_table import ObjectInfo
 from pinot_assets.table_spec import TableSpec
@@ -44,6 +48,7 @@ class OrphanKind(StrEnum):
     SNAPSHOT = "snapshot"
     ROWS = "rows of a snapshot"
     TAR = "staged tar"
+    PACK = "member list or rows of packs"
     SESSION = "session object"
     BAD_ROWS = "rows put aside"
     LISTING = "part of a listing"
@@ -90,6 +95,8 @@ class TableFacts:
     :ivar shadow: name of the shadow table, or of its schema alone, that an audit left in Pinot, "" for none.
     :ivar staged: every object of the staging area.
     :ivar bad_rows: how long rows that were put aside are kept.
+    :ivar packs: member lists and rows objects that packs of kept snapshots need. None where that is not
+        known, and while a session is open, which may need any of them.
     :ivar now_ms: time by the clock of the staging area.
     :ivar here_ms: time by this machine's clock, for stamps of Pinot's controller, whose clock cannot be read.
     """
@@ -106,6 +113,7 @@ class TableFacts:
     shadow: str
     staged: Mapping[str, Fingerprint]
     bad_rows: BadRowRetention
+    packs: frozenset[str] | None
     now_ms: int
     here_ms: int
 
@@ -128,6 +136,7 @@ def orphans_of(facts: TableFacts) -> Iterator[Orphan]:
     if facts.kept is not None:
         yield from _snapshots(facts, facts.kept)
         yield from _tars(facts, facts.kept)
+        yield from _pack_objects(facts)
         yield from _session_objects(facts, facts.kept)
         yield from _bad_rows(facts)
         yield from _listings(facts)
@@ -165,6 +174,14 @@ def _tars(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
     for key in unreferenced(facts.table, sizes, kept.segments, open_session):
         if staged_segment(facts.table, key):
             yield _object(facts, OrphanKind.TAR, key, "no kept snapshot and no open session names it")
+
+
+def _pack_objects(facts: TableFacts) -> Iterator[Orphan]:
+    """Yield member lists and rows objects of no kept pack: of dropped packs, and of sessions given up."""
+    if facts.packs is None:
+        return
+    for key in sorted(filter(PACK_OBJECT.fullmatch, facts.staged.keys() - facts.packs)):
+        yield _object(facts, OrphanKind.PACK, key, "no pack of a kept snapshot needs it")
 
 
 def _session_objects(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
@@ -286,6 +303,7 @@ def survey(spec: TableSpec, clients: TableClients, pointer: Pointer, grace_ms: i
             lineage=lineage,
             shadow=left_shadow(clients.pinot, spec.name),
             staged={info.key: info.fingerprint for info in listed},
+            packs=_packs_needed(staging, kept) if session is None and kept is not None else None,
             bad_rows=BadRowRetention(days, session.id if session is not None else "", in_use),
             now_ms=now_ms,
             here_ms=clients.now_ms(),
@@ -295,6 +313,17 @@ def survey(spec: TableSpec, clients: TableClients, pointer: Pointer, grace_ms: i
     notes = (f"nothing that is staged is deleted: {why}",) if why else ()
     kept_rows = KeptBadRows.of(days, listed, {orphan.name for orphan in old}, now_ms)
     return Garbage(tuple(old), tuple(young), expired, notes, kept_rows)
+
+
+def _packs_needed(staging: Staging, kept: Reach) -> frozenset[str] | None:
+    """Return the member lists that kept snapshots name and the rows objects that these name; None if one of
+    the lists cannot be read."""
+    lists = [key for key in kept.objects if members_sha256(key)]
+    try:
+        found = in_threads(staging.members, lists, THREADS, "member lists")
+    except SnapshotCorrupt:
+        return None
+    return frozenset(lists).union(*(map(rows_key, members.rows_objects) for members in found))
 
 
 def _snapshots_to_go(

@@ -11,6 +11,7 @@ _TAR: Final = re.compile(r"segments/(?P<segment>[^/]+?)(?:\.metadata)?\.tar\.gz"
 SNAPSHOT_ROWS: Final = re.compile(r"snapshots/[0-9]+-[0-9a-f]{64}\.parquet")
 SNAPSHOT_OBJECT: Final = re.compile(r"snapshots/[0-9]+-[0-9a-f]{64}\.(?:json|parquet)")
 SESSION_OBJECT: Final = re.compile(r"sessions/(?P<id>(?P<node>cp[0-9]+)-[0-9a-f]{6})/.+")
+PACK_OBJECT: Final = re.compile(r"(?:packs|rows)/[0-9a-f]{64}\.parquet")
 PROBE: Final = re.compile(r"\.pinot-assets-probe-[0-9a-f]{32}")
 
 

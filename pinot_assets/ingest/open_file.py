@@ -54,7 +54,7 @@ class OpenFile:
     ) -> None:
         self._started = time.monotonic()
         self._build_spec, self._task, self._folder = build_spec, task, folder
-        self.spec, target = table_of(build_spec)
+        self.spec, target = columns_of_table(build_spec)
         local = folder / "source"
         self.read, self._sha256 = fetch(build_spec, task.file.uri, local)
         signs.worked()
@@ -105,7 +105,7 @@ def heartbeat(build_spec: BuildSpec, task: FileTask) -> Heartbeat:
     return Heartbeat(stores_of(build_spec).staging, build_spec.attempt, task.ordinal)
 
 
-def table_of(build_spec: BuildSpec) -> tuple[SegmentSpec, TargetSchema]:
+def columns_of_table(build_spec: BuildSpec) -> tuple[SegmentSpec, TargetSchema]:
     """Return the columns of the build spec's table."""
     return _table(pickle.dumps((build_spec.schema, build_spec.table_config, build_spec.write_for)))
 

@@ -11,7 +11,7 @@ from pinot_assets.core.untrusted import RECEIPT
 from pinot_assets.errors import StoreConflict
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, segment_name
 from pinot_assets.ingest.contract.task_outputs import CutValues, Heartbeat, cut_key, receipt_key
-from pinot_assets.ingest.open_file import table_of
+from pinot_assets.ingest.open_file import columns_of_table
 from pinot_assets.ingest.stores import stores_of
 from pinot_assets.segment import Segment, metadata_tar, write_tar
 from pinot_assets.segment.values.normalize import Mask
@@ -32,12 +32,12 @@ class StagedSegment(NamedTuple):
     token: str
 
 
-def columns_of(rows: pa.Table) -> dict[str, pa.ChunkedArray]:
-    """Return the columns by name, for `built`: it empties them for all who hold them."""
+def columns_by_name(rows: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """Return the columns by name, for `built_segment`: it empties them for all who hold them."""
     return dict(zip(rows.column_names, rows.columns, strict=True))
 
 
-def built(
+def built_segment(
     build_spec: BuildSpec,
     task: FileTask,
     columns: dict[str, pa.ChunkedArray],
@@ -51,7 +51,7 @@ def built(
     :param custom: what its custom map has beside the release that it was written for.
     :param null_times: see `build_and_release`.
     """
-    spec, _ = table_of(build_spec)
+    spec, _ = columns_of_table(build_spec)
     return build_and_release(
         columns,
         len(next(iter(columns.values()))),
@@ -65,7 +65,7 @@ def built(
     )
 
 
-def stage(build_spec: BuildSpec, segment: Segment, folder: Path, signs: Heartbeat) -> StagedSegment:
+def put_segment(build_spec: BuildSpec, segment: Segment, folder: Path, signs: Heartbeat) -> StagedSegment:
     """Put the two tars of a segment into the staging area."""
     segments, name = stores_of(build_spec).segments, segment.name
     signs.worked()

@@ -32,7 +32,13 @@ from pinot_assets.ingest.formats.read import FIRST_ROWS, read_batches
 from pinot_assets.ingest.open_file import OpenFile, Rows, fetch, heartbeat
 from pinot_assets.ingest.packs.build_pack import build_pack
 from pinot_assets.ingest.packs.small_files import read_small_files
-from pinot_assets.ingest.staged_segment import built, columns_of, put_cut_values, record, stage
+from pinot_assets.ingest.staged_segment import (
+    built_segment,
+    columns_by_name,
+    put_cut_values,
+    put_segment,
+    record,
+)
 from pinot_assets.ingest.stores import stores_of
 from pinot_assets.snapshot.receipt import Failure, Fingerprint, Receipt
 
@@ -133,8 +139,8 @@ def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, s
         "pinotAssets.version": version_text(file.read),
     }
     staged = [
-        stage(build_spec, built(build_spec, task, columns, k, custom), folder, signs)
-        for k, columns in enumerate(map(columns_of, cuts))
+        put_segment(build_spec, built_segment(build_spec, task, columns, k, custom), folder, signs)
+        for k, columns in enumerate(map(columns_by_name, cuts))
     ]
     receipt = replace(
         file.receipt(sum(one.output.rows for one in staged)),

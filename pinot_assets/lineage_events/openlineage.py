@@ -224,8 +224,9 @@ def _versions(files: Sequence[PublishedFile]) -> str:
 
 
 def _output(place: DatasetPlace, session: Session, snapshot: Snapshot) -> OutputDataset:
-    made = (one for one in (*snapshot.files, *snapshot.packs) if one.session == session.id)
-    written = [output for one in made for output in one.outputs]
+    of_files = (one.outputs for one in snapshot.files if one.session == session.id)
+    of_packs = (one.outputs for one in snapshot.packs if one.session == session.id)
+    written = [*chain.from_iterable(chain(of_files, of_packs))]
     segments = snapshot.segments.values()
     facets: JsonObject = {
         "schema": _schema(place),

@@ -1,7 +1,7 @@
 """Decide which packs a session builds of the small files that it has read, and build them.
 
 Packs are decided late: when all files are read, or left out. The decision is the next plan object, and is
-made anew at each attempt; a pack whose members all stand keeps its number and what was built of it
+made anew at each attempt; a pack whose files are all still wanted keeps its number and what was built of it
 (docs/design/layout.md#session).
 """
 

@@ -160,6 +160,7 @@ MARKED: dict[str, Callable[[ModelTable], None]] = {
     "former session": lambda table: rewrite_node(table, "cp2"),
     "header": put_newer("snapshots", f"9-{'a' * 64}.json"),
     "receipt": put_newer("sessions/{session}/files", "0123456789abcdef-0123456789ab-7.json"),
+    "batch": put_newer("sessions/{session}/batches", f"7-{'a' * 64}.json"),
     "switch": put_newer("sessions/{session}", f"switch-7-{'a' * 64}.json"),
     "failures": put_newer("sessions/{session}", f"failures-7-{'a' * 64}.json"),
     "plan": put_newer("sessions/{session}", f"plan-7-{'a' * 64}.parquet"),

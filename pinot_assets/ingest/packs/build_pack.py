@@ -26,8 +26,14 @@ from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.failures import failure_of
 from pinot_assets.ingest.contract.task_outputs import Heartbeat
 from pinot_assets.ingest.open_file import heartbeat
-from pinot_assets.ingest.packs.rows_object import rows_of
-from pinot_assets.ingest.staged_segment import built, columns_of, record, stage, unpacked_bytes
+from pinot_assets.ingest.packs.rows_object import read_rows
+from pinot_assets.ingest.staged_segment import (
+    built_segment,
+    columns_by_name,
+    put_segment,
+    record,
+    unpacked_bytes,
+)
 from pinot_assets.ingest.stores import stores_of
 from pinot_assets.segment import Segment
 from pinot_assets.segment.values.normalize import Mask
@@ -57,13 +63,15 @@ def _build(build_spec: BuildSpec, task: FileTask, folder: Path, signs: Heartbeat
     started, store = time.monotonic(), stores_of(build_spec).of_packs
     key = task.file.uri
     members = members_from_parquet(store.read(key), store.uri_of(key))
-    rows = _Rows(store, members, signs)
+    rows = _PackRows(store, members, signs)
     custom = {
         "pinotAssets.session": build_spec.session,
         "pinotAssets.pack": f"{build_spec.session}_{task.ordinal}",
         "pinotAssets.members": members_sha256(key),
     }
-    staged = [stage(build_spec, one, folder, signs) for one in _segments(build_spec, task, rows, custom)]
+    staged = [
+        put_segment(build_spec, one, folder, signs) for one in _segments(build_spec, task, rows, custom)
+    ]
     receipt = Receipt(
         uri=key,
         ordinal=task.ordinal,
@@ -83,14 +91,14 @@ def _build(build_spec: BuildSpec, task: FileTask, folder: Path, signs: Heartbeat
     return record(build_spec, receipt)
 
 
-class _Rows:
+class _PackRows:
     """The rows of a pack's members, in their order."""
 
     def __init__(self, store: ObjectStore, members: MemberList, signs: Heartbeat) -> None:
         tables: list[pa.Table] = []
         masks: list[Mask] = []
         for digest, of_object in groupby(members.members, attrgetter("rows_object")):
-            table, null_times = rows_of(store, digest)
+            table, null_times = read_rows(store, digest)
             signs.worked()
             for member in of_object:
                 if member.first + member.rows > table.num_rows:
@@ -112,11 +120,11 @@ class _Rows:
         edges = [round(n * self.table.num_rows / count) for n in range(count + 1)]
         for begin, end in pairwise(edges):
             mask = self.null_times[begin:end]
-            yield columns_of(self.table.slice(begin, end - begin)), mask if mask.any() else None
+            yield columns_by_name(self.table.slice(begin, end - begin)), mask if mask.any() else None
 
 
 def _segments(
-    build_spec: BuildSpec, task: FileTask, rows: _Rows, custom: dict[str, str]
+    build_spec: BuildSpec, task: FileTask, rows: _PackRows, custom: dict[str, str]
 ) -> Iterator[Segment]:
     """Yield the pack's segments; more than one where one would be too large for memory or for the target."""
     assert build_spec.packs is not None
@@ -127,7 +135,7 @@ def _segments(
     )
     parts = enumerate(rows.parts(count))
     k, (columns, mask) = next(parts)
-    segment = built(build_spec, task, columns, k, custom, mask)
+    segment = built_segment(build_spec, task, columns, k, custom, mask)
     size, target = unpacked_bytes(segment), build_spec.packs.target_bytes
     if size > _TOO_LARGE * target and segment.rows > 1:
         count = min(rows.table.num_rows, count * math.ceil(size / target))
@@ -136,4 +144,4 @@ def _segments(
         yield segment
     del segment
     for k, (columns, mask) in parts:
-        yield built(build_spec, task, columns, k, custom, mask)
+        yield built_segment(build_spec, task, columns, k, custom, mask)

@@ -45,7 +45,7 @@ def put_rows(store: ObjectStore, rows: FinalRows) -> tuple[str, int, str]:
     return digest, len(data), version.token if version is not None else ""
 
 
-def rows_of(store: ObjectStore, digest: str) -> tuple[pa.Table, Mask | None]:
+def read_rows(store: ObjectStore, digest: str) -> tuple[pa.Table, Mask | None]:
     """Read a rows object.
 
     :returns: the rows, and which of them have a time that was null; None if none has.

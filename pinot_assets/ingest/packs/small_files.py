@@ -22,7 +22,7 @@ from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.failures import failure_of
 from pinot_assets.ingest.contract.task_outputs import CutValues
-from pinot_assets.ingest.open_file import OpenFile, Rows, heartbeat, table_of
+from pinot_assets.ingest.open_file import OpenFile, Rows, columns_of_table, heartbeat
 from pinot_assets.ingest.packs.rows_object import put_rows
 from pinot_assets.ingest.staged_segment import put_cut_values, unpacked_bytes
 from pinot_assets.ingest.stores import stores_of
@@ -155,7 +155,7 @@ class _Buffer:
         tables = [table for file in files for table in file.tables if table.num_rows]
         if not tables:
             return None
-        spec, _ = table_of(self._build_spec)
+        spec, _ = columns_of_table(self._build_spec)
         table = pa.concat_tables([_undictionaried(one) for one in tables]) if len(tables) > 1 else tables[0]
         return final_rows(table, spec, self._build_spec.creation_time_ms)
 
@@ -184,7 +184,7 @@ def _undictionaried(table: pa.Table) -> pa.Table:
 def _bytes_per_row(rows: FinalRows, build_spec: BuildSpec) -> float:
     """Return how many bytes a row needs in a segment, as a segment of some of them has it."""
     sample = rows.table.slice(0, SAMPLE_ROWS)
-    spec: SegmentSpec = table_of(build_spec)[0]
+    spec: SegmentSpec = columns_of_table(build_spec)[0]
     try:
         segment = build_segment(
             sample,
@@ -194,6 +194,6 @@ def _bytes_per_row(rows: FinalRows, build_spec: BuildSpec) -> float:
             creation_time_ms=build_spec.creation_time_ms,
             now_ms=build_spec.creation_time_ms,
         )
-    except BuildError:  # of this sample, which nobody keeps
+    except BuildError:  # of this sample only
         return float(sample.nbytes / sample.num_rows)
     return float(unpacked_bytes(segment) / sample.num_rows)

@@ -21,7 +21,7 @@ from pinot_assets.segment.values.hashing import plain_texts
 from pinot_assets.segment.values.normalize import NOTHING, Cut, Mask, Normalized
 from pinot_assets.segment.values.ordered_values import order_values
 from pinot_assets.segment.values.partition import partition_values
-from pinot_assets.segment.write.segment import cleaned_column, require_whole_texts, time_range
+from pinot_assets.segment.write.segment import cleaned_column, require_whole_texts, times_between
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def final_rows(table: pa.Table, spec: SegmentSpec, now_ms: int) -> FinalRows:
         is_time = column.name == spec.time_column
         if is_time:
             times = order_values(column, cleaned)
-            time_range(spec, times.lowest, times.highest)
+            times_between(spec, times.lowest, times.highest)
             null_times = cleaned.is_null if cleaned.is_null.any() else None
         kind = schema.field(column.name).type
         if is_time or cleaned.cut != NOTHING or column.data_type is DataType.JSON:

@@ -266,10 +266,10 @@ def _time_range(spec: SegmentSpec, built: list[BuiltColumn]) -> SegmentTimes | N
     if spec.time_format is None:
         return None
     time = next(one for one in built if one.column.name == spec.time_column)
-    return time_range(spec, time.lowest, time.highest)
+    return times_between(spec, time.lowest, time.highest)
 
 
-def time_range(spec: SegmentSpec, lowest: Default, highest: Default) -> SegmentTimes:
+def times_between(spec: SegmentSpec, lowest: Default, highest: Default) -> SegmentTimes:
     """Return start and end of rows whose times are between those two.
 
     :raises BuildError: see `_time_range`.

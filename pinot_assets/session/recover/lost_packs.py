@@ -48,7 +48,7 @@ def pack_read_back(staging: Staging, metadata: SegmentMetadata) -> tuple[Publish
     return PublishedPack(session, int(ordinal), digest, 0, 0, ()), output
 
 
-def joined(parts: Iterable[tuple[PublishedPack, Output]]) -> tuple[PublishedPack, ...]:
+def joined_packs(parts: Iterable[tuple[PublishedPack, Output]]) -> tuple[PublishedPack, ...]:
     """Return each pack once, with its visible segments."""
     packs: dict[str, PublishedPack] = {}
     for pack, output in parts:

@@ -20,7 +20,7 @@ from pinot_assets.ingest.contract.task_outputs import version_from_text
 from pinot_assets.pinot.lineage import LineageState, SegmentMetadata
 from pinot_assets.session.context.context import TriggerContext, beyond_all
 from pinot_assets.session.lineage.stale_pointer import Behind, number_of, refusal, staleness
-from pinot_assets.session.recover.lost_packs import files_of_packs, joined, known_packs, pack_read_back
+from pinot_assets.session.recover.lost_packs import files_of_packs, joined_packs, known_packs, pack_read_back
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.session_store import KEPT_SESSIONS
 from pinot_assets.session.stores.staging import Staging, kept_receipts, staged
@@ -118,7 +118,7 @@ def _rebuild(context: TriggerContext, visible: frozenset[str], why: str) -> None
     for name in visible - known.keys() - packed.keys():
         read = pack_read_back(staging, context.pinot.segment_metadata(context.table, name))
         packed |= {name: read} if read is not None else {}
-    of_packs = joined(packed[name] for name in sorted(visible & packed.keys()))
+    of_packs = joined_packs(packed[name] for name in sorted(visible & packed.keys()))
     in_packs, packs = files_of_packs(context, of_packs)
     files = _in_order([*_files(context, visible - packed.keys(), known), *in_packs])
     snapshot = Snapshot(

@@ -16,7 +16,7 @@ from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, TaskKind, segment_name
 from pinot_assets.ingest.contract.builder import ignore_rows
 from pinot_assets.ingest.contract.task_outputs import CutValues, cut_key, receipt_key, version_text
-from pinot_assets.ingest.packs.rows_object import put_rows, rows_of
+from pinot_assets.ingest.packs.rows_object import put_rows, read_rows
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.segment.write.final_rows import FinalRows
 from pinot_assets.segment.write.segment import ColumnStats
@@ -159,7 +159,7 @@ def _build_pack(build_spec: BuildSpec, task: FileTask) -> Receipt:
     members = members_from_parquet(store.read(task.file.uri))
     rows: list[str] = []
     for member in members.members:
-        table, _ = rows_of(store, member.rows_object)
+        table, _ = read_rows(store, member.rows_object)
         rows += table.column("v").to_pylist()[member.first : member.first + member.rows]
     custom = {
         "pinotAssets.session": build_spec.session,

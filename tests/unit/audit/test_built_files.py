@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,11 +10,14 @@ import pytest
 from pinot_assets.audit.built_files import (
     bounds_in_order,
     columns_as_in_schema,
+    packs_as_read,
     rows_as_read,
     tars_as_built,
     unlike,
 )
 from pinot_assets.audit.checks import Finding
+from pinot_assets.core.stored_format import WITH_PACKS
+from pinot_assets.snapshot.packs import Member, MemberList
 from pinot_assets.snapshot.receipt import ColumnFacts, Fingerprint, Output, Receipt, SegmentFacts
 
 SCHEMA = {"a": "INT", "b": "STRING"}
@@ -92,6 +96,54 @@ def test_what_an_older_writer_did_not_count_is_told() -> None:
     finding = rows_as_read([receipt("f"), receipt("old", rows_read=None, facts=()), receipt("g", ())])
     assert numbers(finding) == (True, 3, 3)
     assert finding.message.endswith("the row count of 1 file is not known")
+
+
+def small(uri: str, rows: int, first: int) -> Receipt:
+    return replace(receipt(uri, ()), rows=rows, rows_read=rows, rows_object=OBJECT, first=first)
+
+
+def pack(rows: int) -> Receipt:
+    return replace(receipt("pack", (rows,)), uri=f"packs/{'a' * 64}.parquet")
+
+
+def members(*files: Receipt) -> dict[str, MemberList]:
+    listed = (Member(f.uri, f.read, f.sha256, f.rows, 0, "cp1-00000a", f.rows_object, f.first) for f in files)
+    return {pack(0).uri: MemberList(tuple(listed), "", format=WITH_PACKS)}
+
+
+OBJECT = "b" * 64
+F, G = small("f", 3, 0), small("g", 2, 3)
+OTHERWISE = "g.csv is in a pack, and was read otherwise"
+
+
+def test_each_small_file_is_in_one_pack_with_all_its_rows() -> None:
+    """L1, L2."""
+    finding = packs_as_read(members(F, G), [F, G, pack(5)])
+    assert (finding.passed, finding.expected, finding.found) == (True, 5, 5)
+    assert rows_as_read([F, G]).passed
+
+
+@pytest.mark.parametrize(
+    ("listed", "receipts", "says", "blamed"),
+    [
+        ((F,), [F, G, pack(3)], "g.csv is in 0 packs", ()),
+        ((F, G), [F, pack(5)], OTHERWISE, (pack(0).uri,)),
+        (
+            (F, replace(G, first=4)),
+            [F, G, pack(5)],
+            OTHERWISE,
+            (pack(0).uri,),
+        ),
+        ((F, G), [F, G, pack(4)], "pack 0 has 4 rows, its files have 5", (pack(0).uri,)),
+    ],
+)
+def test_a_file_that_is_in_no_pack_or_otherwise_shuts_the_gate(
+    listed: tuple[Receipt, ...], receipts: list[Receipt], says: str, blamed: tuple[str, ...]
+) -> None:
+    finding = packs_as_read(members(*listed), receipts)
+    assert finding.blocks
+    assert says in finding.message
+    assert finding.files == blamed
 
 
 def test_columns_are_those_of_the_schema() -> None:

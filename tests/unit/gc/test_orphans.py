@@ -49,6 +49,7 @@ FACTS = TableFacts(
     shadow="",
     staged=tars(NOW) | staged(*KEPT.objects, "sessions/cp2-bbbbbb/plan-0-x.parquet"),
     bad_rows=BadRowRetention(30, "", frozenset()),
+    packs=frozenset(),
     now_ms=4 * HOUR_MS,
     here_ms=5 * HOUR_MS,
 )
@@ -56,6 +57,15 @@ FACTS = TableFacts(
 
 def found(**changes: object) -> list[tuple[OrphanKind, str]]:
     return [(o.kind, o.name) for o in orphans_of(replace(FACTS, **changes))]  # type: ignore[arg-type]
+
+
+def test_member_lists_and_rows_that_no_kept_pack_needs() -> None:
+    ours = [f"{folder}/{digit * 64}.parquet" for folder in ("packs", "rows") for digit in "ab"]
+    strange = ["packs/x.parquet", "rows/readme"]
+    there = FACTS.staged | staged(*ours, *strange)
+    of_packs = [(OrphanKind.PACK, ours[1]), (OrphanKind.PACK, ours[3])]
+    assert found(staged=there, packs=frozenset({ours[0], ours[2]})) == of_packs
+    assert found(staged=there, packs=None) == []
 
 
 def entry(state: LineageState, segments_from: set[str], segments_to: set[str]) -> LineageEntry:

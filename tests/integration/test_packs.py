@@ -1,0 +1,164 @@
+"""Packs as a run makes them: small files, Spark, a real Pinot, and queries at both brokers all the while."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+from fakes.pinot.queries import Queries
+
+from pinot_assets.ingest.spark.builder import SparkBuilder
+from pinot_assets.ingest.spark.jvm import local_context, local_session
+from pinot_assets.pinot import HttpPinotClient, PinotConnection
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.stores.clients import open_clients, open_staging
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
+from pinot_assets.settings.environment import Settings
+from pinot_assets.settings.local_stack import StackState
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.table_spec import TableSpec, load_table
+from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+_runs = itertools.count(1)
+
+
+class Events:
+    """A table of events whose files are small; each row knows its file."""
+
+    def __init__(self, stack: StackState, folder: Path) -> None:
+        self.stack, self.folder = stack, folder
+        self.name = f"packed_{time.time_ns()}"
+        self.source = folder / "in"
+        self.source.mkdir()
+        self.spec = self._spec()
+        self.builder = SparkBuilder(lambda: local_session("packs", 2), lambda: local_context("packs", 2))
+        self.settings = Settings(PinotConnection(stack.controller_url), stack.zookeeper, stack.cluster)
+
+    def _spec(self) -> TableSpec:
+        document = {
+            "schema": {
+                "schemaName": self.name,
+                "dimensionFieldSpecs": [
+                    {"name": "v", "dataType": "INT"},
+                    {"name": "source_file", "dataType": "STRING"},
+                ],
+            },
+            "table": {
+                "tableName": self.name,
+                "tableType": "OFFLINE",
+                "segmentsConfig": {"replication": "2"},
+                "tenants": {},
+                "tableIndexConfig": {"loadMode": "MMAP", "sortedColumn": ["v"]},
+                "ingestionConfig": {
+                    "batchIngestionConfig": {
+                        "segmentIngestionType": "REFRESH",
+                        "segmentIngestionFrequency": "DAILY",
+                    }
+                },
+                "metadata": {},
+            },
+            "fileIngestion": {
+                "inputDirURI": str(self.source),
+                "inputFormat": "csv",
+                "output.segment.dir.uri": str(self.folder / "staging"),
+                "consistentPushEnabled": True,
+                "ingestionMode": "append",
+                "consistentPushMaxRetries": 1,
+            },
+            "layout": {"pack": True, "provenanceColumn": "source_file"},
+        }
+        path = self.folder / "events.yaml"
+        path.write_text(yaml.safe_dump(document))
+        return load_table(path)
+
+    def write(self, files: Mapping[str, int]) -> None:
+        """Files with so many rows."""
+        for name, rows in files.items():
+            lines = "\n".join(str(n) for n in range(rows))
+            (self.source / name).write_text(f"v\n{lines}\n")
+
+    def run(self) -> TriggerReport:
+        with (
+            open_clients(self.spec, self.settings, self.builder) as clients,
+            Driver(self.spec, clients, f"run-{next(_runs)}") as driver,
+        ):
+            report = driver.trigger()
+            if report.result is TriggerResult.STAGED:
+                _, findings = driver.audit()
+                assert [f for f in findings if not f.passed] == []
+                assert "packs_as_read" in {f.name for f in findings}
+                driver.publish()
+            return report
+
+    def rollback(self) -> Snapshot:
+        with (
+            open_clients(self.spec, self.settings, self.builder) as clients,
+            Driver(self.spec, clients, f"run-{next(_runs)}") as driver,
+        ):
+            return driver.rollback()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        with (
+            open_clients(self.spec, self.settings, self.builder) as clients,
+            Driver(self.spec, clients, "look") as driver,
+        ):
+            ref = driver.observe().pointer.current_snapshot
+            assert ref is not None
+            return open_staging(self.spec).snapshot(ref)
+
+    @property
+    def brokers(self) -> list[str]:
+        return self.stack.broker_urls
+
+    def shown_by(self, broker: str) -> Counter[str]:
+        """Rows by their file."""
+        sql = f'SELECT source_file, COUNT(*) FROM "{self.name}" GROUP BY source_file LIMIT 100000'
+        with HttpPinotClient(PinotConnection(self.stack.controller_url)) as pinot:
+            return Counter({str(name): int(str(rows)) for name, rows in pinot.broker(broker).query(sql).rows})
+
+
+@pytest.fixture
+def events(stack: StackState, tmp_path: Path) -> Iterator[Events]:
+    made = Events(stack, tmp_path)
+    with HttpPinotClient(PinotConnection(stack.controller_url)) as pinot:
+        apply_plan(plan_apply(made.spec, pinot), pinot)
+        yield made
+        pinot.delete_table(made.name)
+        pinot.delete_schema(made.name)
+
+
+def names(report: TriggerReport) -> list[str]:
+    return [receipt.uri.rpartition("/")[2] for receipt in report.built]
+
+
+def test_two_hundred_files_a_bad_one_a_deleted_one_and_a_way_back(events: Events) -> None:
+    files = {f"{n:03}.csv": 1 + n % 5 for n in range(200)}
+    events.write(files)
+    assert len(names(events.run())) == 200
+    first = events.snapshot
+    [pack] = first.packs
+    assert ([*first.segments], pack.files) == ([o.segment for o in pack.outputs], 200)
+
+    with Queries(events.brokers, events.shown_by) as queries:
+        more = {f"more{n}.csv": 7 for n in range(20)}
+        events.write(more)
+        (events.source / "more3.csv").write_text("v\nno number\n")
+        failed = events.run()
+        assert failed.result is TriggerResult.FAILED
+        assert [failure.uri.rpartition("/")[2] for failure in failed.failed] == ["more3.csv"]
+        events.write({"more3.csv": 7})
+        (events.source / "more5.csv").unlink()
+        assert names(events.run()) == ["more3.csv"]
+        del more["more5.csv"]
+        assert [one.files for one in events.snapshot.packs] == [200, 19]
+        assert events.rollback().segments.keys() == first.segments.keys()
+        expected = [Counter(files), Counter(files | more), Counter(files)]
+        assert queries.answers() == dict.fromkeys(events.brokers, expected)
+    assert all("ServerSegmentMissing" in str(error) for error in queries.failed)
