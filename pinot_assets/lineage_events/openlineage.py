@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain
 from urllib.parse import unquote, urlsplit
 
 import attr
