@@ -205,7 +205,10 @@ def driver_of(
     return driver
 
 
-_STARTERS: Final = {"dagster/sensor_name": "sensor ", "dagster/schedule_name": "schedule ", "user": ""}
+SCHEDULE_TAG: Final = "dagster/schedule_name"
+"""Tag of a run that a schedule started; Dagster keeps it where a person executes the run again."""
+
+_STARTERS: Final = {"dagster/sensor_name": "sensor ", SCHEDULE_TAG: "schedule ", "user": ""}
 """Tags of a run that name who started it, and what that is."""
 
 
@@ -219,7 +222,10 @@ def asked_by(run: dg.DagsterRun) -> str:
 
 def trigger_once(driver: Driver, run: dg.DagsterRun) -> TriggerReport:
     """Make a trigger; it may spend a retry only if the schedule or a person started the run."""
-    return driver.trigger() if is_asked_for(run) else driver.trigger_without_retry()
+    if not is_asked_for(run):
+        return driver.trigger_without_retry()
+    by_schedule = SCHEDULE_TAG in run.tags and run.parent_run_id is None
+    return driver.trigger_scheduled() if by_schedule else driver.trigger()
 
 
 def wait_out(parent: str, store: SessionStore, note: Callable[[str], None], clock: Clock) -> None:

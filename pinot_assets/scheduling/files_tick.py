@@ -23,6 +23,7 @@ from pinot_assets.session.detect.listing import ListingCursor, listing_of
 from pinot_assets.session.detect.observe import ListingComparison, Observation, compare_listing
 from pinot_assets.session.values.state import Mode
 from pinot_assets.session.values.trouble import again_ms, causes
+from pinot_assets.session.values.waiting_files import why_files_wait
 from pinot_assets.snapshot.manifest import sha256_hex
 from pinot_assets.snapshot.receipt import BECAME_FOLDER
 from pinot_assets.source import Inventory, unready_words
@@ -220,7 +221,11 @@ def decide_tick(
     snapshot = observation.pointer.current_snapshot
     last = replace(FilesCursor.read(cursor).works, sweep=None)
     last = last.sees(diff, snapshot.key if snapshot else "", now_s)
-    reason = _stays_out(spec, inventory, observation, diff) or _not_yet(spec, observation, diff, last, now_s)
+    reason = (
+        _stays_out(spec, inventory, observation, diff)
+        or _waits_for_others(spec, inventory, observation, diff, now_s)
+        or _not_yet(spec, observation, diff, last, now_s)
+    )
     later = f"; {unready_words(diff.later)}" if diff.later else ""
     last = last.restless
     if _leaves_nothing(spec, observation, diff):
@@ -277,6 +282,17 @@ def _stays_out(
         text = f"{session.id} waits for {plural(len(observation.failures), 'failed file')} to change; {diff}"
         return Reason(text, stays_behind=True)
     return None
+
+
+def _waits_for_others(
+    spec: TableSpec, inventory: Inventory, observation: Observation, diff: ListingComparison, now_s: int
+) -> Reason | None:
+    """Return why new files wait for others; None where a session is open, or other work is due."""
+    if observation.session is not None or diff.restored or (diff.deleted and spec.mode != "append"):
+        return None
+    files = [inventory.files[uri] for uri in (*diff.new, *diff.rewritten)]
+    why = why_files_wait(spec.layout.wait_for, files, now_s * 1000)
+    return Reason(f"{diff}; {why}") if why else None
 
 
 def _not_yet(

@@ -30,7 +30,12 @@ from pinot_assets.session.lineage.stale_pointer import number_of
 from pinot_assets.session.recover.lost_pointer import catch_up, rebuild
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.formats import require_known
-from pinot_assets.session.trigger import trigger, trigger_planned, trigger_without_retry
+from pinot_assets.session.trigger import (
+    trigger,
+    trigger_planned,
+    trigger_scheduled,
+    trigger_without_retry,
+)
 from pinot_assets.session.values.outcome import RunOutcome, StepRecord
 from pinot_assets.session.values.outdated import RebuildRequest
 from pinot_assets.session.values.progress import Progress, Quiet
@@ -219,6 +224,11 @@ class Driver:
         :returns: FAILED or PAUSED, with the open session, if only a retry or a new session would help.
         """
         return trigger_without_retry(context)
+
+    @_watched
+    def trigger_scheduled(self, context: TriggerContext) -> TriggerReport:
+        """Trigger for a schedule: files wait for others as the table spec says (`layout.waitFor`)."""
+        return trigger_scheduled(context)
 
     @_watched
     def audit(self, context: TriggerContext) -> tuple[Session, tuple[Finding, ...]]:

@@ -29,6 +29,7 @@ from pinot_assets.session.recover.lost_pointer import catch_up, rebuild_if_lost
 from pinot_assets.session.values.outdated import waiting_words
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, Outcome, Session, State
+from pinot_assets.session.values.waiting_files import why_files_wait
 from pinot_assets.snapshot.manifest import Snapshot
 
 if TYPE_CHECKING:
@@ -59,6 +60,21 @@ def trigger_without_retry(context: TriggerContext) -> TriggerReport:
     if spends and not context.spec.ingestion.sensor_retries:
         return _leave_alone(context, decision)
     return _execute(context, decision)
+
+
+def trigger_scheduled(context: TriggerContext) -> TriggerReport:
+    """Run a trigger for a schedule: it begins no session while new files wait for others (`waitFor`)."""
+    decision = decide_run(context, *_prepare(context))
+    changes = decision.free
+    if decision.step is not PlannedAction.BEGIN or changes is None or changes.deleted or changes.rebuilds:
+        return _execute(context, decision)
+    files = (*changes.new, *changes.rewritten)
+    why = why_files_wait(context.spec.layout.wait_for, files, context.clients.now_ms())
+    if not why:
+        return _execute(context, decision)
+    _remember(context, decision)
+    context.note(why)
+    return _report(context, decision, TriggerResult.NOTHING, None)
 
 
 def trigger_planned(context: TriggerContext, plan_hash: str) -> TriggerReport:

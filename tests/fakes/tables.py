@@ -73,6 +73,8 @@ def write_table(folder: Path, name: str, options: JsonObject | None = None) -> T
     }
     of_layout = [key for key in ingestion if key.startswith("layout.")]
     layout = {key.removeprefix("layout."): ingestion.pop(key) for key in of_layout}
+    if "waitFor" in layout:
+        layout["waitFor"] = {"minutes": layout["waitFor"]}
     file = folder / "tables" / f"{name}.yaml"
     spec = document(name, {"v": "STRING"}, ingestion) | ({"layout": layout} if layout else {})
     file.write_text(yaml.safe_dump(spec, sort_keys=False))

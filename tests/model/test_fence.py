@@ -80,6 +80,10 @@ def triggers_alone(driver: Driver) -> None:
     driver.trigger_without_retry()
 
 
+def is_scheduled(driver: Driver) -> None:
+    driver.trigger_scheduled()
+
+
 def rebuilds(driver: Driver) -> None:
     driver.rebuild()
 
@@ -95,6 +99,7 @@ def sets_configs_back(driver: Driver) -> None:
 ENTRIES: list[Job] = [
     run,
     triggers_alone,
+    is_scheduled,
     goes_by_a_plan,
     plans,
     audits,

@@ -11,7 +11,8 @@ from model.world.restored import rows, snapshot
 from model.world.specs import spec_of
 from model.world.table import MODES, ModelTable, Running, run
 
-from pinot_assets.session.values.report import TriggerResult
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 
 CAN_PACK = [mode for mode in MODES if mode != "sync"]
 
@@ -232,3 +233,40 @@ def test_whatever_happens_at_an_effect(mode: str, kind: Kind) -> None:
     for number in range(1, effects + 1):
         table, _ = life([Trouble(number, kind)])
         assert not table.truth.violations, "\n".join([*table.story, *table.truth.violations])
+
+
+def written_ms(table: ModelTable, name: str) -> int:
+    version = table.source.stat(name)
+    assert version is not None
+    return version.mtime_us // 1000
+
+
+def scheduled(driver: Driver) -> TriggerReport:
+    return driver.trigger_scheduled()
+
+
+def test_files_wait_for_others_unless_a_person_asks() -> None:
+    table = ModelTable(
+        spec_of,
+        "append",
+        {"consistentPushMaxRetries": 3, "layout.pack": "true", "layout.waitFor": "60"},
+    )
+    fill(table, "A")
+    table.now_ms = written_ms(table, "A")
+    waits = table.start(scheduled)
+    assert waits.report is not None
+    assert waits.report.result is TriggerResult.NOTHING
+    assert any("1 new file of 5 B wait for others" in note for note in waits.report.notes)
+    table.later(3600)
+    staged = table.start(scheduled).report
+    assert staged is not None
+    assert staged.result is TriggerResult.STAGED
+    fill(table, "B")
+    goes_on = table.start(scheduled).report
+    assert goes_on is not None
+    assert goes_on.result is TriggerResult.STAGED, "an open session waits for nothing"
+    table.start(run)
+    fill(table, "C")
+    table.now_ms = written_ms(table, "C")
+    assert builds(table.start(run)) != []
+    ends_well(table)

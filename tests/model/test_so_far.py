@@ -203,7 +203,14 @@ def test_what_goes_on_with_a_rollback_leads_where_it_was_to_lead() -> None:
 
 def test_each_step_of_a_driver_has_a_command_that_goes_on_with_it() -> None:
     """A new one that is none of a run's must not send people to `run`."""
-    of_a_run = {"trigger", "trigger_planned", "trigger_without_retry", "audit", "publish"}
+    of_a_run = {
+        "trigger",
+        "trigger_planned",
+        "trigger_scheduled",
+        "trigger_without_retry",
+        "audit",
+        "publish",
+    }
     steps = {name for name, method in vars(Driver).items() if hasattr(method, "__wrapped__")}
     assert steps == of_a_run | {"rollback", "apply_recipe", "resume", "clear", "rebuild", "upgrade"}
     assert (steps | {gc_collect.STEP, gc_forget.STEP}) - of_a_run == _NEXT.keys()

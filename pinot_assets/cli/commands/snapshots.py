@@ -241,7 +241,7 @@ def _times_in_words(stay: Stay) -> JsonObject:
 
 def _change(older: Snapshot | None, newer: Snapshot) -> JsonObject:
     """Return what `newer` changed; everything in it counts as new if no older snapshot is kept."""
-    changes = snapshot_difference(older or replace(newer, files=()), newer)
+    changes = snapshot_difference(older or replace(newer, files=(), packs=()), newer)
     return {
         "seq": newer.seq,
         "session": newer.session,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.expressions.syntax import PINOT, SPARK, ExpressionRefused, column_names
@@ -20,6 +20,7 @@ from pinot_assets.table_spec.blocks.pinot_json import field_specs
 from pinot_assets.table_spec.yaml.document import DocumentNode, Problem, did_you_mean
 from pinot_assets.table_spec.yaml.values import (
     Flag,
+    Positive,
     Size,
     has_reference,
     reason_of,
@@ -30,6 +31,31 @@ from pinot_assets.table_spec.yaml.values import (
 PROVENANCE: Final = "provenanceColumn"
 PACK: Final = "pack"
 TARGET_SIZE: Final = "targetSegmentSize"
+WAIT_FOR: Final = "waitFor"
+
+
+class WaitFor(BaseModel):
+    """How long new files wait for others before a schedule or a sensor starts a session."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    minutes: Positive
+    """They wait at most so long, counted from the time at which the oldest was written."""
+    bytes: Size | None = None
+    """They wait no longer once they have so many bytes together."""
+
+    @property
+    def enough_bytes(self) -> int | None:
+        """`bytes` as a number."""
+        return None if self.bytes is None else size_bytes(self.bytes)
+
+
+_WAIT_JSON: Final[JsonObject] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["minutes"],
+    "properties": {"minutes": {"type": ["integer", "string"]}, "bytes": {"type": ["integer", "string"]}},
+}
 
 
 class LayoutSettings(BaseModel):
@@ -43,6 +69,8 @@ class LayoutSettings(BaseModel):
     """Put the rows of small files into common segments."""
     target_segment_size: Annotated[Size, Field(alias=TARGET_SIZE)] = "300mb"
     """Size of such a segment as a server holds it, unpacked."""
+    wait_for: Annotated[WaitFor | None, Field(alias=WAIT_FOR), WithJsonSchema(_WAIT_JSON)] = None
+    """How long new files wait for others, so that there are fewer and larger segments."""
 
     @property
     def target_bytes(self) -> int:
@@ -87,10 +115,30 @@ def _misshapen(place: DocumentNode, key: str) -> Iterator[Problem]:
         yield place.unknown_key("the layout block", _KEYS)
     elif key == PROVENANCE and (not isinstance(place.value, str) or not place.value):
         yield place.problem("is not the name of a column", f"{PROVENANCE}: source_file")
+    elif key == WAIT_FOR:
+        yield from _misshapen_wait(place)
     elif problem := place.no_single_value():
         yield problem
     elif has_reference(place.text() or ""):
         yield place.problem("refers to the environment, which is not read here", "write the value")
+
+
+def _misshapen_wait(place: DocumentNode) -> Iterator[Problem]:
+    if not isinstance(place.value, dict):
+        yield place.problem("is not a mapping", "waitFor: {minutes: 60, bytes: 100MB}")
+        return
+    known = yaml_keys(WaitFor)
+    for key in place.value:
+        part = place.at(key)
+        if key not in known:
+            yield part.unknown_key("waitFor", known)
+        elif problem := part.no_single_value():
+            yield problem
+        elif has_reference(part.text() or ""):
+            yield part.problem("refers to the environment, which is not read here", "write the value")
+    if "minutes" not in place.value:
+        reason = "says no minutes: files that never become enough would wait for ever"
+        yield place.problem(reason, "waitFor: {minutes: 60, bytes: 100MB}")
 
 
 def layout_problems(
@@ -116,9 +164,13 @@ def _pack_problems(
     block: DocumentNode, layout: LayoutSettings, ingestion: FileIngestion
 ) -> Iterator[Problem]:
     if not layout.pack:
-        if TARGET_SIZE in block.mapping:
-            yield block.at(TARGET_SIZE).problem("has no meaning without packs", "write pack: true beside it")
+        for key in (TARGET_SIZE, WAIT_FOR):
+            if key in block.mapping:
+                yield block.at(key).problem("has no meaning without packs", "write pack: true beside it")
         return
+    if layout.wait_for is not None and ingestion.mode == "swap":
+        reason = "is not possible for a swap, which reads all files each time"
+        yield block.at(WAIT_FOR).problem(reason, "remove it")
     place = block.at(PACK)
     if ingestion.push_kind == "plain":
         reason = "needs a consistent push: a plain one shows each file on its own"

@@ -34,7 +34,7 @@ _REQUIRED: Final = {
 }
 """Required key → a stand-in, with which the rules can still judge the other keys, and the fix to show."""
 
-_OF_LAYOUT: Final = ("layout", "provenanceColumn", "pack", "targetSegmentSize")
+_OF_LAYOUT: Final = ("layout", "provenanceColumn", "pack", "targetSegmentSize", "waitFor")
 _NAME_GENERATOR: Final = "segmentNameGenerator."
 _OWN_NAME_GENERATORS: Final = ("fixed", "inputfile")
 

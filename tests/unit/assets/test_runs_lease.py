@@ -67,11 +67,26 @@ class Triggers:
     def trigger_without_retry(self) -> str:
         return "spends none"
 
+    def trigger_scheduled(self) -> str:
+        return "may spend a retry, and waits for files"
+
+
+SCHEDULED = {"dagster/schedule_name": "s"}
+
 
 @pytest.mark.parametrize(
-    ("tags", "asked"),
-    [({}, "may spend a retry"), ({SENSOR_TAG: "true"}, "spends none")],
+    ("tags", "parent", "asked"),
+    [
+        ({}, None, "may spend a retry"),
+        ({SENSOR_TAG: "true"}, None, "spends none"),
+        (SCHEDULED, None, "may spend a retry, and waits for files"),
+        (SCHEDULED, "a run", "may spend a retry"),
+        (SCHEDULED | {"dagster/retry_number": "1"}, "a run", "spends none"),
+    ],
 )
-def test_a_sensors_run_asks_for_a_trigger_that_spends_no_retry(tags: dict[str, str], asked: str) -> None:
+def test_who_started_a_run_decides_how_it_begins(
+    tags: dict[str, str], parent: str | None, asked: str
+) -> None:
     driver: Any = Triggers()
-    assert str(trigger_once(driver, dg.DagsterRun("t_ingest", tags=tags))) == asked
+    run = dg.DagsterRun("t_ingest", tags=tags, parent_run_id=parent, root_run_id=parent)
+    assert str(trigger_once(driver, run)) == asked
