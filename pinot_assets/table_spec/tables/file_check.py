@@ -244,7 +244,7 @@ class FileCheck:
             return LayoutSettings()
         layout, wrong = read_layout_block(root.at(_LAYOUT))
         self.problems += wrong
-        if ingestion is not None:
+        if ingestion is not None and not wrong:
             self.problems += layout_problems(root.at(_LAYOUT), layout, schema, table, ingestion)
         return layout
 

@@ -248,6 +248,20 @@ def test_what_has_settled_during_a_pause_need_not_settle_again(table: ObservedTa
     assert table.tick(listing(F1=11, F2=2), NOW + 60).launch
 
 
+def test_new_files_wait_for_others(table: ObservedTable) -> None:
+    """`layout.waitFor`: for a start only, and not where other work is due. The files here are of 1970."""
+    append = {"ingestionMode": "append", "consistentPushEnabled": "true", "layout.pack": "true"}
+    table.options(append, **{"layout.waitFor": "60"})
+    waits = table.tick(listing(F1=1, F2=2, F3=3), 1800)
+    assert not waits.launch
+    assert waits.message == (
+        "1 new, 0 rewritten, 0 deleted; 1 new file of 3 B wait for others: a session begins in 30 min"
+    )
+    assert table.tick(listing(F1=1, F2=2, F3=3), 3600).launch
+    table.opens()
+    assert table.tick(listing(F1=1, F2=2, F3=3, F4=4), 1801).launch, "an open session goes on"
+
+
 def aged(inventory: Inventory, seconds: int) -> Inventory:
     """The listing, made so long after its files were written."""
     return replace(inventory, listed_at_ms=1000 * seconds)

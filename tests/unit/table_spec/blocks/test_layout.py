@@ -119,3 +119,60 @@ def test_published_files_lack_it_until_they_are_read_again(folder):
     )
     assert not spec_changes(now, recipe_of(same)), "the same folder, written otherwise"
     assert not spec_changes(plain, recipe_of(folder.load(change=with_layout({}, inputDirURI="../elsewhere"))))
+
+
+APPEND = {"ingestionMode": "append", "consistentPushEnabled": True}
+
+
+def test_packs_have_a_target_and_a_class_of_files(folder):
+    layout = folder.load(change=with_layout({"pack": True}, **APPEND)).layout
+    assert (layout.target_bytes, layout.small_below, layout.wait_for) == (300 << 20, 75 << 20, None)
+    wait = {"minutes": "30", "bytes": "100MB"}
+    block = {"pack": "true", "targetSegmentSize": "8m", "waitFor": wait}
+    layout = folder.load(change=with_layout(block, **APPEND)).layout
+    assert (layout.target_bytes, layout.small_below) == (8 << 20, 2 << 20)
+    assert (layout.wait_for.minutes, layout.wait_for.enough_bytes) == (30, 100 << 20)
+    without = folder.load(change=with_layout({}, **APPEND))
+    assert without.layout.small_below == 0
+    packed = folder.load(change=with_layout({"pack": True}, **APPEND))
+    assert packed.config_fingerprint("1") != without.config_fingerprint("1")
+
+
+@pytest.mark.parametrize(
+    ("block", "others", "key", "reason"),
+    [
+        ({"pack": "yes"}, APPEND, "layout.pack", "is neither true nor false"),
+        ({"pack": None}, APPEND, "layout.pack", "has no value"),
+        ({"paks": True}, APPEND, "layout.paks", "is not a key of the layout block"),
+        ({"pack": True}, {"ingestionMode": "append", "consistentPushEnabled": False}, "layout.pack", "plain"),
+        ({"pack": True}, APPEND | {"ingestionMode": "sync"}, "layout.pack", "sync mode"),
+        ({"pack": True}, APPEND | {"onSpecChange": "rebuild"}, "layout.pack", "onSpecChange: rebuild"),
+        ({"targetSegmentSize": "1g"}, APPEND, "layout.targetSegmentSize", "has no meaning without packs"),
+        ({"pack": True, "targetSegmentSize": "x"}, APPEND, "layout.targetSegmentSize", "is not a size"),
+        ({"pack": True, "targetSegmentSize": "1k"}, APPEND, "layout.targetSegmentSize", "below 1 MB"),
+        ({"waitFor": {"minutes": 5}}, APPEND, "layout.waitFor", "has no meaning without packs"),
+        ({"pack": True, "waitFor": 5}, APPEND, "layout.waitFor", "is not a mapping"),
+        ({"pack": True, "waitFor": {"bytes": "1g"}}, APPEND, "layout.waitFor", "says no minutes"),
+        ({"pack": True, "waitFor": {"minutes": 0}}, APPEND, "layout.waitFor.minutes", "is not above 0"),
+        (
+            {"pack": True, "waitFor": {"minute": 1, "minutes": 1}},
+            APPEND,
+            "layout.waitFor.minute",
+            "not a key",
+        ),
+        (
+            {"pack": True, "waitFor": {"minutes": 1}},
+            {"consistentPushSwapEnabled": True},
+            "layout.waitFor",
+            "a swap, which reads all files",
+        ),
+    ],
+)
+def test_what_is_wrong_with_packs_has_a_line(folder, block, others, key, reason):
+    (problem,) = problems(folder, block, FILE, **others)
+    assert (problem.key, reason in str(problem)) == (key, True), str(problem)
+    assert problem.line > 1
+
+
+def test_a_swap_may_pack(folder):
+    assert folder.load(change=with_layout({"pack": True}, consistentPushSwapEnabled=True)).layout.pack
