@@ -27,7 +27,7 @@ from pinot_assets.settings.local_stack import StackState
 SOURCES = ("pinot_assets", "tests/crash", "tests/fakes")
 HOME = Path(".pinot-assets/crash-matrix")
 OUTAGES = "outage"
-MODES = ("append", "sync", "swap")
+MODES = ("append", "sync", "swap", "append-packed", "swap-packed")
 
 
 class Results:
@@ -135,7 +135,9 @@ def report(results: Results, path: Path) -> None:
 
 
 def main(
-    mode: Annotated[list[str], typer.Option(help="append, sync, swap or outage; all of them without.")] = [],  # noqa: B006
+    mode: Annotated[
+        list[str], typer.Option(help="append, sync, swap, append-packed, swap-packed or outage; all without.")
+    ] = [],  # noqa: B006
     only: Annotated[str, typer.Option(help="Points whose name begins so: sync/change/pinot upload")] = "",
     lanes: Annotated[int, typer.Option(help="Tables side by side.")] = 6,
     home: Annotated[Path, typer.Option(help="Where stack and results are kept.")] = HOME,

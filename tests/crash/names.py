@@ -7,6 +7,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 _OBJECTS = (
     (r"/files/[^/]+$", "receipt"),
+    (r"/batches/[^/]+$", "batch receipt"),
+    (r"/rows/[^/]+$", "rows object"),
+    (r"/packs/[^/]+$", "member list"),
     (r"/plan-\d+-[0-9a-f]+\.parquet$", "plan"),
     (r"/switch-\d+-[0-9a-f]+\.json$", "switch"),
     (r"/failures-\d+-[0-9a-f]+\.json$", "failures"),

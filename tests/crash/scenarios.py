@@ -53,7 +53,7 @@ class Lane:
 
     def expected_rows(self) -> Rows:
         """What is to be seen when the source is published as it is now."""
-        if self.table.mode != "append":
+        if self.table.kind != "append":
             return rows_of(self.table.files)
         new = {name: rows for name, rows in self.table.files.items() if self.taken.get(name) != rows}
         return tuple(sorted((*self.shown, *rows_of(new))))
@@ -104,7 +104,7 @@ def rows_of(files: Mapping[str, Rows]) -> Rows:
 
 def start(lane: Lane) -> None:
     """Two sessions, so that from now on each one ends the life of an older one's node."""
-    if lane.table.mode != "swap":
+    if lane.table.kind != "swap":
         lane.table.put("P.csv", "P")
     for _ in range(2):
         lane.change()
@@ -206,20 +206,24 @@ def empty(lane: Lane) -> Round:
     return Round(lane.shown, lane.expected_rows())
 
 
+ALL = ("append", "sync", "swap")
+ALL_PACKED = ("append-packed", "swap-packed")
+
+
 @dataclass(frozen=True)
 class Scenario:
     """:ivar modes: in which it takes ways of its own; each takes up to 120 points."""
 
     prepare: Callable[[Lane], Round]
-    modes: tuple[str, ...] = ("append", "sync", "swap")
+    modes: tuple[str, ...] = ALL
 
 
 SCENARIOS: Mapping[str, Scenario] = {
-    "change": Scenario(change),
-    "retry": Scenario(retry),
+    "change": Scenario(change, (*ALL, *ALL_PACKED)),
+    "retry": Scenario(retry, (*ALL, *ALL_PACKED)),
     "clear": Scenario(clear),
-    "rollback": Scenario(rollback),
-    "again": Scenario(again, ("sync", "swap")),
+    "rollback": Scenario(rollback, (*ALL, "append-packed")),
+    "again": Scenario(again, ("sync", "swap", "swap-packed")),
     "failing": Scenario(failing, ("sync",)),
     "exhausted": Scenario(exhausted, ("append",)),
     "respec": Scenario(respec, ("swap",)),

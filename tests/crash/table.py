@@ -44,6 +44,8 @@ MODES: Mapping[str, JsonMapping] = {
     "sync": {"consistentPushEnabled": True, "ingestionMode": "sync"},
     "swap": {"consistentPushSwapEnabled": True},
 }
+PACKED = "-packed"
+"""End of the names of the same modes for tables whose files share segments."""
 _numbers = itertools.count()
 
 
@@ -88,6 +90,11 @@ class CrashTable:
         self.s3.delete_object(Bucket=self.bucket, Key=f"in/{name}")
         del self.files[name]
 
+    @property
+    def kind(self) -> str:
+        """append, sync or swap."""
+        return self.mode.removesuffix(PACKED)
+
     def write_spec(self) -> JsonObject:
         """The YAML as `options` want it now; returns schema and table config."""
         ingestion = {
@@ -96,10 +103,12 @@ class CrashTable:
             "push.mode": "TAR",  # the stack's deep store is a disk, which cannot copy from S3
             "maxNumRecordsPerSegment": 2,
             "consistentPushMaxRetries": 3,
-            **MODES[self.mode],
+            **MODES[self.kind],
             **self.options,
         }
         spec = document(self.name, {"v": "STRING"}, ingestion)
+        if self.mode.endswith(PACKED):
+            spec["layout"] = {"pack": True}
         new = self.specs / "crash.new"
         new.write_text(yaml.safe_dump(spec))
         new.replace(self.specs / "crash.yaml")  # a driver may be reading the one before

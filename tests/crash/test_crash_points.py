@@ -61,6 +61,18 @@ POINTS = {
         "pinot revertReplaceSegments #1 lost",
         "zk set pointer, set session #1 before",
     ),
+    "append-packed/change": (
+        "store PUT batch receipt #1 after",
+        "store PUT rows object #2 after",
+        "store PUT plan #2 after",
+        "zk set session #3 before",
+        "store PUT receipt #1 after",
+        "pinot endReplaceSegments #1 late",
+    ),
+    "swap-packed/retry": (
+        "store PUT member list #1 after",
+        "store PUT tar #1 after",
+    ),
     "append/rebuild": (
         "store PUT receipt #1 after",
         "pinot endReplaceSegments #1 after",
