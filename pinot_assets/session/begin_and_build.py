@@ -27,7 +27,7 @@ from pinot_assets.session.lineage.entries import why_self_completing
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import write_cluster_marker
-from pinot_assets.session.values.plan import Changes, Plan, Receipts, Row, RowStatus, segments_from
+from pinot_assets.session.values.plan import Changes, Plan, Receipts, Row, segments_from, with_receipt
 from pinot_assets.session.values.report import WARNING, notes_on, small_files, small_published
 from pinot_assets.session.values.state import (
     Mode,
@@ -304,7 +304,7 @@ def renamed(staging: Staging, table: str, plan: Plan, receipts: Mapping[int, Rec
         outputs = tuple(staging.put_renamed(output, name(k)) for k, output in enumerate(old.outputs))
         receipt = replace(old, ordinal=row.ordinal, attempt=plan.attempt, outputs=outputs)
         key = staging.put_receipt(plan.session, receipt)
-        return replace(row, planned=receipt.read, status=RowStatus.DONE, receipt=key)
+        return with_receipt(row, key, receipt)
 
     rows = in_threads(taken, (*plan.rows, *plan.packs), THREADS, "rename")
     return replace(plan, rows=tuple(rows[: len(plan.rows)]), packs=tuple(rows[len(plan.rows) :]))

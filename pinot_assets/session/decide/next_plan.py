@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from pinot_assets.session.values.plan import Changes, Plan, Receipts, Row, RowStatus
+from pinot_assets.session.values.plan import Changes, Plan, Receipts, Row, RowStatus, with_receipt
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.receipt import Fingerprint, Receipt, SourceFile
 
@@ -64,8 +64,7 @@ def reconcile(plan: Plan, changes: Changes, receipts: Receipts, small_below: int
         if row.status is RowStatus.GONE:
             rows.append(row)
         elif listed is not None and valid is not None:
-            key, receipt = valid
-            rows.append(replace(row, planned=receipt.read, status=RowStatus.DONE, receipt=key))
+            rows.append(with_receipt(row, *valid))
         elif listed is None or row.uri not in work:
             # Gone, or back to the version that is published: built again, append would show its rows twice.
             rows.append(replace(row, status=RowStatus.GONE, receipt=""))

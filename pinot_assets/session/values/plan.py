@@ -160,6 +160,12 @@ Receipts = Mapping[int, tuple[str, Receipt]]
 """Valid receipts by ordinal, each with its key."""
 
 
+def with_receipt(row: Row, key: str, receipt: Receipt) -> Row:
+    """Return the row after it accepted this receipt. Where its rows are decides if they go into a pack."""
+    is_small = bool(receipt.rows_object) if receipt.rows else row.is_small
+    return replace(row, planned=receipt.read, status=RowStatus.DONE, receipt=key, is_small=is_small)
+
+
 def with_receipts(plan: Plan, receipts: Receipts) -> Plan:
     """Return the plan after its rows to build accepted these receipts."""
 
@@ -167,8 +173,7 @@ def with_receipts(plan: Plan, receipts: Receipts) -> Plan:
         valid = receipts.get(row.ordinal)
         if row.status is not RowStatus.BUILD or valid is None:
             return row
-        key, receipt = valid
-        return replace(row, planned=receipt.read, status=RowStatus.DONE, receipt=key)
+        return with_receipt(row, *valid)
 
     return replace(plan, rows=tuple(map(taken, plan.rows)), packs=tuple(map(taken, plan.packs)))
 
