@@ -75,7 +75,7 @@ PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
         ),
         "why": Entry(
             "commands.snapshots:why",
-            "Show where SEGMENT comes from: its file and version, who published it, and what the "
+            "Show where SEGMENT comes from: its files and versions, who published it, and what the "
             "audit found.",
         ),
         "where": Entry(

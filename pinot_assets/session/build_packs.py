@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from pinot_assets.core.stored_format import WITH_PACKS
 from pinot_assets.core.text import plural
@@ -23,6 +24,9 @@ from pinot_assets.snapshot.packs import MemberList
 from pinot_assets.snapshot.receipt import Failure, Fingerprint, Receipt, SourceFile
 from pinot_assets.snapshot.recipes import StoredRecipe, revision_of
 from pinot_assets.table_spec.changes.recipe import Recipe
+
+PACK_BYTES: Final = 512 << 20
+"""Bytes of memory that the rows of a pack's segment may need, if the table spec does not say."""
 
 
 def pack_settings(context: TriggerContext, plan: Plan, current: Snapshot | None) -> PackSettings | None:
@@ -126,8 +130,10 @@ def _build(context: TriggerContext, plan: Plan, build_spec: BuildSpec) -> None:
     context.lease.assert_held()
     files = sum(row.is_small for row in plan.done)
     context.progress.note(f"building {plural(len(tasks), 'pack')} of {plural(files, 'small file')}")
-    # Rows objects have the rows that the query made.
-    build_spec = replace(build_spec, query=None)
+    # Rows objects have the rows that the query made. The target decides how large a pack is, unless the table
+    # spec itself limits the memory or the rows of a segment.
+    limit = context.spec.ingestion.desired_segment_bytes or PACK_BYTES
+    build_spec = replace(build_spec, query=None, desired_segment_bytes=limit)
     context.clients.builder.build(build_spec, tasks, on_done, lambda _: context.progress.moving(0))
     if failures:
         first = min(failures, key=lambda one: one.ordinal)

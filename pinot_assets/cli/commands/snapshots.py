@@ -63,7 +63,7 @@ def why(
     tables: TablesOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show where SEGMENT comes from: its file and version, who published it, and what the audit found.
+    """Show where SEGMENT comes from: its files and versions, who published it, and what the audit found.
 
     Exits 1 when no kept snapshot names it.
     """

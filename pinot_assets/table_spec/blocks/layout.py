@@ -79,10 +79,14 @@ class LayoutSettings(BaseModel):
 
     @property
     def small_below(self) -> int:
-        """Bytes below which the rows of a file go into a pack; 0 without packs."""
-        return self.target_bytes // 4 if self.pack else 0
+        """Bytes below which the rows of a file go into a pack; 0 without packs. A task has all rows of such a
+        file in memory, and the file may be compressed."""
+        return min(self.target_bytes // 4, _MOST_SMALL) if self.pack else 0
 
 
+_MOST_SMALL: Final = 75 << 20
+_LEAST_TARGET: Final = 1 << 20
+_MOST_TARGET: Final = 2 << 30
 _KEYS: Final = yaml_keys(LayoutSettings)
 
 
@@ -136,7 +140,7 @@ def _misshapen_wait(place: DocumentNode) -> Iterator[Problem]:
             yield problem
         elif has_reference(part.text() or ""):
             yield part.problem("refers to the environment, which is not read here", "write the value")
-    if "minutes" not in place.value:
+    if "minutes" not in place.value and {*place.value} <= {*known}:
         reason = "says no minutes: files that never become enough would wait for ever"
         yield place.problem(reason, "waitFor: {minutes: 60, bytes: 100MB}")
 
@@ -172,20 +176,27 @@ def _pack_problems(
         reason = "is not possible for a swap, which reads all files each time"
         yield block.at(WAIT_FOR).problem(reason, "remove it")
     place = block.at(PACK)
-    if ingestion.push_kind == "plain":
+    if ingestion.mode == "sync":
+        reason = "is not possible in sync mode yet: a deleted or rewritten file would stay in its pack"
+        fix = (
+            "write consistentPushEnabled: true and ingestionMode: append, or consistentPushSwapEnabled: true"
+        )
+        yield place.problem(reason, f"{fix}, or remove pack")
+    elif ingestion.push_kind == "plain":
         reason = "needs a consistent push: a plain one shows each file on its own"
         yield place.problem(reason, "write consistentPushEnabled: true, or remove pack")
-    elif ingestion.mode == "sync":
-        reason = "is not possible in sync mode yet: a deleted or rewritten file would stay in its pack"
-        yield place.problem(reason, "use append mode or consistentPushSwapTable, or remove pack")
-    if ingestion.on_spec_change == "rebuild":
+    if ingestion.on_spec_change == "rebuild" and ingestion.mode != "swap":
         reason = "is not possible with onSpecChange: rebuild: files in packs are not built again yet"
         yield place.problem(reason, "write onSpecChange: ask, or remove pack")
     if layout.target_bytes < _LEAST_TARGET:
-        yield block.at(TARGET_SIZE).problem("is below 1 MB, which is a small segment", "write 300MB")
-
-
-_LEAST_TARGET: Final = 1 << 20
+        reason = f"is {layout.target_bytes:,} bytes, and the smallest target is 1 MB"
+        yield block.at(TARGET_SIZE).problem(reason, "write 300MB")
+    if layout.target_bytes > _MOST_TARGET:
+        reason = "is above 2 GB: a server loads a segment as a whole, and a worker builds it in memory"
+        yield block.at(TARGET_SIZE).problem(reason, "write 300MB")
+    if layout.wait_for is not None and layout.wait_for.enough_bytes == 0:
+        reason = "is 0, so no file would wait"
+        yield block.at(WAIT_FOR, "bytes").problem(reason, "write bytes: 100MB, or remove it")
 
 
 def _provenance_problems(

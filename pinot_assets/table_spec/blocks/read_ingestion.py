@@ -77,8 +77,9 @@ class _BlockReading:
         place = self.block.at(key)
         text = place.text()
         if key.partition(".")[0] in _OF_LAYOUT:
-            example = f"{'provenanceColumn' if key == 'layout' else key}: …"
-            elsewhere = f"write `layout: {{{example}}}` beside the ingestion block, not in it"
+            name = key.removeprefix("layout.")
+            block = "the block `layout`" if name == "layout" else f"`layout: {{{name}: …}}`"
+            elsewhere = f"write {block} beside the ingestion block, not in it"
             self._refuse(key, "does not belong here", elsewhere)
         elif isinstance(self.block.mapping[key], dict | list):
             nested = [family for family in FAMILIES if family == key or family.startswith(f"{key}.")]
