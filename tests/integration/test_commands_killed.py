@@ -48,6 +48,7 @@ def test_ctrl_c(name: str, here: Place) -> None:
     assert_nothing_left(here)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", MIDDLES)
 def test_ctrl_c_twice(name: str, here: Place) -> None:
     """The second comes while the first is at work; it may be over by then, a watch with exit code 0."""
@@ -73,6 +74,7 @@ def test_sigterm(name: str, here: Place) -> None:
     assert_nothing_left(here)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", MIDDLES)
 def test_kill_9(name: str, here: Place) -> None:
     assert ended_by(here, MIDDLES[name], [signal.SIGKILL]) == -signal.SIGKILL

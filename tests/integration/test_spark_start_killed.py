@@ -29,6 +29,7 @@ OWN_MASTER: Mapping[str, str] = {**LOCAL, "PINOT_ASSETS_SPARK_MASTER": "local[1]
 CTRL_C, TWICE, KILL = [signal.SIGINT], [signal.SIGINT, signal.SIGINT], [signal.SIGKILL]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("spark", [LOCAL, OWN_MASTER], ids=["local", "own"])
 @pytest.mark.parametrize("signals", [CTRL_C, TWICE, KILL], ids=["ctrl-c", "twice", "kill"])
 @pytest.mark.parametrize("script", ["launcher", "jvm"])
