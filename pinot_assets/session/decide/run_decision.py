@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
+from pinot_assets.core.text import plural
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.table_config import setting
@@ -125,6 +126,7 @@ def decide_run(context: TriggerContext, session: Session | None, current: Snapsh
         return Decision(PlannedAction.HELD, current=current)
     if ask_if_ends_again(context, session):
         return Decision(PlannedAction.END, session=session, current=current)
+    _refuse_sync_of_packs(context, current)
     looked = read_source_state(context, session, current)
     decision = Decision(PlannedAction.WAITING, session=session, current=current, looked=looked)
     if looked.changes is None:
@@ -142,6 +144,21 @@ def decide_run(context: TriggerContext, session: Session | None, current: Snapsh
     plan, receipts = _next_plan(context, session, looked.opened, free)
     step = PlannedAction.RETRY if looked.opened.next is Next.RETRY else PlannedAction.CONTINUE
     return replace(decision, step=step, plan=plan, receipts=receipts)
+
+
+def _refuse_sync_of_packs(context: TriggerContext, current: Snapshot | None) -> None:
+    """Refuse to sync a table that has packs: the rows of a rewritten or deleted file would stay in its pack.
+
+    :raises SpecError: it has some.
+    """
+    if context.mode is Mode.SYNC and current is not None and current.packs:
+        files = plural(sum(pack.files for pack in current.packs), "file")
+        raise SpecError(
+            f"{context.table} has packs, which sync mode cannot change yet",
+            why=f"{files} share segments; the rows of one that is rewritten or deleted would stay there",
+            hint="write ingestionMode: append again; or publish the table once with "
+            "consistentPushSwapEnabled: true and without pack, which gives each file its own segments",
+        )
 
 
 def ask_if_ends_again(context: TriggerContext, session: Session | None) -> bool:
