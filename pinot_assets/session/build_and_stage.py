@@ -19,6 +19,7 @@ from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.run_decision import Decision
 from pinot_assets.session.values import trouble
+from pinot_assets.session.values.packs import back_in_packs
 from pinot_assets.session.values.plan import Plan, Receipts, RowStatus, with_receipts, without_files
 from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Outcome, PushKind, Session, State
@@ -73,6 +74,7 @@ def build_and_stage(
         return came_to(TriggerResult.FAILED, _give_up(context, session, "one run publishes all, or nothing"))
     receipts: Receipts = context.staging.receipts(plan)
     plan = without_files(with_receipts(plan, receipts), frozenset(f.uri for f in failed))
+    plan = without_files(plan, back_in_packs(plan, context.current_snapshot()))
     if failed and not (plan.done or plan.removals or plan.touched):
         return came_to(TriggerResult.FAILED, _give_up(context, session, "every file failed"))
     live = (row for row in plan.rows if row.status is not RowStatus.GONE)
@@ -84,7 +86,10 @@ def build_and_stage(
         )
     build_spec = build_spec_of(context, session, plan)
     with_all = partial(with_packs, context, session, plan, receipts, build_spec)
+    packs = plan.packs
     session, plan, receipts = _in_trouble(context, session, with_all)
+    if plan.packs != packs:
+        session = _built_all(context, session)
     session = strategy_of(session).stage(context, session, plan, {o: r for o, (_, r) in receipts.items()})
     return came_to(_RESULTS[session.state], session)
 

@@ -31,7 +31,7 @@ PACK_BYTES: Final = 512 << 20
 
 def pack_settings(context: TriggerContext, plan: Plan, current: Snapshot | None) -> PackSettings | None:
     """Return what tasks need for packs; None if the plan has no small file."""
-    if not any(row.is_small for row in plan.rows):
+    if not plan.packs and not any(row.is_small for row in plan.rows):
         return None
     per_row = _bytes_per_row(current, plan.recipe)
     return PackSettings(context.staging.store.uri, context.spec.layout.target_bytes, per_row)
@@ -72,7 +72,7 @@ def with_packs(
     :returns: the session and the plan as stored, and the valid receipts.
     :raises BuildError: a pack could not be built. That is no file's fault: no retry is spent.
     """
-    if not any(row.is_small for row in plan.rows):
+    if not plan.packs and not any(row.is_small for row in plan.rows):
         return session, plan, receipts
     plan = _decided(context, plan, {ordinal: one for ordinal, (_, one) in receipts.items()})
     session = context.write_session(

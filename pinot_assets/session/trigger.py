@@ -66,7 +66,9 @@ def trigger_scheduled(context: TriggerContext) -> TriggerReport:
     """Run a trigger for a schedule: it begins no session while new files wait for others (`waitFor`)."""
     decision = decide_run(context, *_prepare(context))
     changes = decision.free
-    if decision.step is not PlannedAction.BEGIN or changes is None or changes.deleted or changes.rebuilds:
+    if decision.step is not PlannedAction.BEGIN or changes is None or changes.rebuilds:
+        return _execute(context, decision)
+    if changes.deleted and context.mode is not Mode.APPEND:  # which takes no rows away
         return _execute(context, decision)
     files = (*changes.new, *changes.rewritten)
     why = why_files_wait(context.spec.layout.wait_for, files, context.clients.now_ms())

@@ -270,11 +270,10 @@ def scheduled(driver: Driver) -> TriggerReport:
 
 
 def test_files_wait_for_others_unless_a_person_asks() -> None:
-    table = ModelTable(
-        spec_of,
-        "append",
-        {"consistentPushMaxRetries": 3, "layout.pack": "true", "layout.waitFor": "60"},
-    )
+    table = packing("append", waitFor="60")
+    fill(table, "G")
+    table.start(run)
+    table.source.remove("G")  # which append leaves where it is, and which starts nothing
     fill(table, "A")
     table.now_ms = written_ms(table, "A")
     waits = table.start(scheduled)

@@ -97,9 +97,12 @@ class _PackRows:
     def __init__(self, store: ObjectStore, members: MemberList, signs: Heartbeat) -> None:
         tables: list[pa.Table] = []
         masks: list[Mask] = []
+        read: dict[str, tuple[pa.Table, Mask | None]] = {}  # members of one object need not be neighbours
         for digest, of_object in groupby(members.members, attrgetter("rows_object")):
-            table, null_times = read_rows(store, digest)
-            signs.worked()
+            if digest not in read:
+                read[digest] = read_rows(store, digest)
+                signs.worked()
+            table, null_times = read[digest]
             for member in of_object:
                 if member.first + member.rows > table.num_rows:
                     raise SnapshotCorrupt(

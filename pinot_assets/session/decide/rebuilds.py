@@ -141,7 +141,7 @@ def _require_one_switch(context: TriggerContext, need: RebuildNeed, chosen: Coll
     whole = [
         one for part in (need.possible, need.gone) for one in part.older if needs_one_switch(one.changes)
     ]
-    files = [file for one in whole for file in one.files if file.outputs]
+    files = [file for one in whole for file in one.files if file.outputs or file.pack]
     if not files:
         return
     gone = {id(file) for file in need.gone.files}
@@ -191,7 +191,7 @@ def _asked_for(context: TriggerContext, request: RebuildRequest, current: Snapsh
 def _begun(plan: Plan, changes: Changes, current: Snapshot) -> set[str]:
     """Return the files that the open session began to build again: it planned their published version."""
     planned = {row.uri: row.planned for row in plan.rows if row.status is not RowStatus.GONE}
-    newest = {file.uri: file.fingerprint for file in files_among(current.files, planned.keys())}
+    newest = {f.uri: f.fingerprint for f in files_among(current.files, planned.keys()) if not f.pack}
     return {u for u, version in newest.items() if planned[u] in (version, changes.touched.get(u))}
 
 

@@ -45,7 +45,8 @@ def pack_read_back(staging: Staging, metadata: SegmentMetadata) -> tuple[Publish
         start_ms=metadata.start_ms,
         end_ms=metadata.end_ms,
     )
-    return PublishedPack(session, int(ordinal), digest, 0, 0, ()), output
+    number = int(ordinal) if ordinal.isdecimal() else 0
+    return PublishedPack(session, number, digest, 0, 0, ()), output
 
 
 def joined_packs(parts: Iterable[tuple[PublishedPack, Output]]) -> tuple[PublishedPack, ...]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from pinot_assets.core.stored_format import FIRST
+from pinot_assets.core.stored_format import FIRST, WITH_PACKS
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError
 from pinot_assets.ingest.contract.task_outputs import version_from_text
@@ -133,7 +133,8 @@ def _rebuild(context: TriggerContext, visible: frozenset[str], why: str) -> None
         published_ms=context.clients.now_ms(),
         files=files,
         owner=context.clients.store.owner(),
-        format=max((k.snapshot.format for k in kept), default=FIRST),  # no kept snapshot shows another format
+        # No kept snapshot, and no pack, shows another format.
+        format=max((k.snapshot.format for k in kept), default=WITH_PACKS if packs else FIRST),
         asked_by=context.asked_by,
         recipes=in_use(recipes, {file.revision for file in files}),
         packs=packs,

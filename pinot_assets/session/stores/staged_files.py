@@ -155,6 +155,7 @@ class StagedFiles:
         valid: dict[int, tuple[str, Receipt]] = {}
         accepted = {r.ordinal: r.receipt for r in (*plan.done, *plan.packs_done)}
         rows = (*plan.rows, *plan.packs)
+        uris = {row.ordinal: row.uri for row in rows}
         folder, files = f"sessions/{plan.session}/files", {file_id(row.uri) for row in rows}
         keys = self.fitting_receipts(
             info  # what else lies there is no receipt of a file of this plan
@@ -165,6 +166,8 @@ class StagedFiles:
         for key, receipt in chain(receipts, self._of_batches(plan)):
             if receipt is None or accepted.get(receipt.ordinal, key) != key:
                 continue
+            if uris.get(receipt.ordinal, receipt.uri) != receipt.uri:
+                continue  # of a plan that a restored ZooKeeper does not know
             before = valid.get(receipt.ordinal)
             is_newer = before is None or before[1].attempt < receipt.attempt
             if receipt.ordinal in accepted or (is_newer and receipt.attempt <= plan.attempt):
@@ -277,7 +280,8 @@ class StagedFiles:
     def _valid_receipt(self, key: str) -> Receipt | None:
         if (receipt := self.readable_receipt(key)) is None:
             return None
-        if receipt.rows_object and not self.ask_if_rows_whole(receipt.rows_object):
+        token = receipt.tars[0] if receipt.tars else ""
+        if receipt.rows_object and not self.ask_if_rows_whole(receipt.rows_object, token):
             return None
         whole = all(
             self._ask_if_whole(output, token)
@@ -304,7 +308,9 @@ class StagedFiles:
 
         :raises StoreConflict: another receipt has that key.
         """
-        stats = [self.store.stat(self.key_of(o.tar_uri)) for o in receipt.outputs]
+        keys = [self.key_of(o.tar_uri) for o in receipt.outputs]
+        keys += [rows_key(receipt.rows_object)] if receipt.rows_object else []
+        stats = map(self.store.stat, keys)
         receipt = replace(receipt, tars=tuple(tar.token if tar else "" for tar in stats))
         key = f"sessions/{session}/{receipt_key(receipt.uri, receipt.read, receipt.attempt)}"
         self.store.put_if_absent(key, receipt.to_bytes())

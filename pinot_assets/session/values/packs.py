@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pinot_assets.session.values.plan import Plan, Row, RowStatus
+from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.packs import Member, MemberList, PublishedPack, members_sha256
-from pinot_assets.snapshot.published_files import PublishedFile
+from pinot_assets.snapshot.published_files import PublishedFile, files_among
 from pinot_assets.snapshot.receipt import Receipt
 
 
@@ -79,6 +80,20 @@ def cut_at(target: int, waiting: Iterable[Accepted]) -> Iterator[tuple[Accepted,
         size += one.bytes
     if pack:
         yield tuple(pack)
+
+
+def back_in_packs(plan: Plan, current: Snapshot | None) -> frozenset[str]:
+    """Return the files of an append that were read in the version that a published pack has: between listing
+    and reading they came back to it. Published again, their rows would show twice, since a pack stays."""
+    if plan.mode is not Mode.APPEND or current is None or not current.packs:
+        return frozenset()
+    built = {row.uri: row.planned for row in plan.done}
+    newest = {file.uri: file for file in files_among(current.files, built.keys())}
+    return frozenset(
+        uri
+        for uri, file in newest.items()
+        if file.pack and built[uri] in (file.fingerprint, plan.touched.get(uri))
+    )
 
 
 def packs_built(
