@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from model.world import builder
 from model.world.ending import settle
 from model.world.process import Kind, Trouble
 from model.world.restored import rows, snapshot
@@ -12,8 +13,11 @@ from model.world.specs import spec_of
 from model.world.table import MODES, ModelTable, Running, run
 
 from pinot_assets.errors import SpecError
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
+from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.source import ObjectStore
 
 CAN_PACK = [mode for mode in MODES if mode != "sync"]
 
@@ -293,3 +297,65 @@ def test_files_wait_for_others_unless_a_person_asks() -> None:
     table.now_ms = written_ms(table, "C")
     assert builds(table.start(run)) != []
     ends_well(table)
+
+
+def test_a_published_file_that_comes_back_while_it_is_read_is_not_shown_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = packing("append")
+    fill(table, "AB")
+    table.start(run)
+    store, real = table.source, builder.build
+    former = store._objects[store._path("A")]
+    table.source.write("A", b"A9")
+
+    def build(
+        build_spec: BuildSpec, task: FileTask, source: ObjectStore, built: builder.Built
+    ) -> Receipt | Failure:
+        if task.file.uri.endswith("/A"):  # somebody restores it, with its former time
+            store._objects[store._path("A")] = former
+        return real(build_spec, task, source, built)
+
+    monkeypatch.setattr(builder, "build", build)
+    table.start(run)
+    monkeypatch.setattr(builder, "build", real)
+    assert rows(table) == Counter(["A1", "A2", "B1", "B2"])
+    quiet = table.start(run).report
+    assert quiet is not None
+    assert quiet.result is TriggerResult.NOTHING
+    assert rows(table) == Counter(["A1", "A2", "B1", "B2"])
+
+
+@pytest.mark.parametrize("retries", [0, 3])
+def test_packs_that_failed_do_not_count_once_one_is_built(retries: int) -> None:
+    table = packing("append")
+    table.options["consistentPushMaxRetries"] = retries
+    fill(table, "AB")
+    for _ in range(3):
+        table.start(run, [Trouble("build pack", Kind.CALL_LOST)])
+    table.start(run, [Trouble("push", Kind.DIES_BEFORE)])
+    table.expire()
+    last = table.start(run)
+    assert builds(last) == []
+    assert last.report is not None
+    assert last.report.session is not None
+    assert last.report.session.retry_count == 0
+    assert rows(table) == Counter(["A1", "A2", "B1", "B2"])
+
+
+def test_a_lost_pointer_and_lost_snapshots_are_made_again_from_the_segments_of_packs() -> None:
+    table = packing("append")
+    fill(table, "AB")
+    table.start(run)
+    for info in [*table.staging.list("snapshots")]:
+        table.staging.delete(info.key)
+    nodes = table.zookeeper.nodes
+    for path in [path for path in nodes if "consistentPush" in path]:
+        del nodes[path]
+    found = table.start(run).report
+    assert found is not None
+    assert found.result is TriggerResult.NOTHING
+    assert [pack.files for pack in snapshot(table).packs] == [2]
+    fill(table, "C")
+    table.start(run)
+    assert rows(table) == Counter(["A1", "A2", "B1", "B2", "C1", "C2"])
