@@ -2,51 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pinot_assets.errors import PinotAssetsError, SessionError
 from pinot_assets.pinot.lineage import SegmentMetadata
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.stores.stored_snapshots import StoredSnapshot
+from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.packs import PublishedPack, members_key
 from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Output
 
 
-def known_packs(
-    kept: Iterable[StoredSnapshot], crcs: Mapping[str, int]
-) -> dict[str, tuple[PublishedPack, Output]]:
-    """Return pack and output, by name, of segments with the CRC that Pinot has; the newest snapshot wins."""
-    known: dict[str, tuple[PublishedPack, Output]] = {}
-    for one in kept:
-        for pack in one.snapshot.packs:
-            for output in pack.outputs:
-                if crcs.get(output.segment) == output.crc:
-                    known.setdefault(output.segment, (pack, output))
-    return known
+def packs_in(
+    snapshot: Snapshot, crcs: Mapping[str, int]
+) -> Iterator[tuple[str, tuple[PublishedPack, Output]]]:
+    """Yield name, pack and output of each segment of a pack that has the CRC that Pinot has."""
+    for pack in snapshot.packs:
+        for output in pack.outputs:
+            if crcs.get(output.segment) == output.crc:
+                yield output.segment, (pack, output)
 
 
-def pack_read_back(staging: Staging, metadata: SegmentMetadata) -> tuple[PublishedPack, Output] | None:
-    """Return pack and output of a segment from its custom map; None if it is not of a pack."""
+def pack_read_back(metadata: SegmentMetadata) -> PublishedPack | None:
+    """Return the pack of a segment from its custom map, without segments; None if it is not of a pack."""
     custom = metadata.custom
     if (digest := custom.get("pinotAssets.members")) is None:
         return None
     session, _, ordinal = custom.get("pinotAssets.pack", "").rpartition("_")
-    output = Output(  # without size and hash, its tar is never published again
-        segment=metadata.segment,
-        crc=metadata.crc,
-        rows=metadata.total_docs,
-        tar_uri=staging.store.uri_of(f"segments/{metadata.segment}.tar.gz"),
-        tar_bytes=0,
-        tar_sha256="",
-        metadata_uri=staging.store.uri_of(f"segments/{metadata.segment}.metadata.tar.gz"),
-        start_ms=metadata.start_ms,
-        end_ms=metadata.end_ms,
-    )
-    number = int(ordinal) if ordinal.isdecimal() else 0
-    return PublishedPack(session, number, digest, 0, 0, ()), output
+    return PublishedPack(session, int(ordinal) if ordinal.isdecimal() else 0, digest, 0, 0, ())
 
 
 def joined_packs(parts: Iterable[tuple[PublishedPack, Output]]) -> tuple[PublishedPack, ...]:

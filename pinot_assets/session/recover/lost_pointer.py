@@ -20,7 +20,7 @@ from pinot_assets.ingest.contract.task_outputs import version_from_text
 from pinot_assets.pinot.lineage import LineageState, SegmentMetadata
 from pinot_assets.session.context.context import TriggerContext, beyond_all
 from pinot_assets.session.lineage.stale_pointer import Behind, number_of, refusal, staleness
-from pinot_assets.session.recover.lost_packs import files_of_packs, joined_packs, known_packs, pack_read_back
+from pinot_assets.session.recover.lost_packs import files_of_packs, joined_packs, pack_read_back, packs_in
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.session_store import KEPT_SESSIONS
 from pinot_assets.session.stores.staging import Staging, kept_receipts, staged
@@ -44,6 +44,7 @@ from pinot_assets.session.values.state import (
     ours_of,
 )
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.snapshot.packs import PublishedPack
 from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.snapshot.recipes import StoredRecipe, in_use, merged_recipes
@@ -112,15 +113,15 @@ def _rebuild(context: TriggerContext, visible: frozenset[str], why: str) -> None
         )
         return
     crcs = context.pinot.segment_crcs(context.table)
-    snapshots = [*read_snapshots(staging, refs)]
-    known, recipes = _known(snapshots, crcs)
-    packed = known_packs(snapshots, crcs)
-    for name in visible - known.keys() - packed.keys():
-        read = pack_read_back(staging, context.pinot.segment_metadata(context.table, name))
-        packed |= {name: read} if read is not None else {}
+    known, packed, recipes = _known(read_snapshots(staging, refs), crcs)
+    names = sorted(visible - known.keys() - packed.keys())
+    told = {name: context.pinot.segment_metadata(context.table, name) for name in names}
+    for name, metadata in told.items():
+        if (pack := pack_read_back(metadata)) is not None:
+            packed[name] = pack, _output(staging, metadata, None)
     of_packs = joined_packs(packed[name] for name in sorted(visible & packed.keys()))
     in_packs, packs = files_of_packs(context, of_packs)
-    files = _in_order([*_files(context, visible - packed.keys(), known), *in_packs])
+    files = _in_order([*_files(context, visible - packed.keys(), known, told), *in_packs])
     snapshot = Snapshot(
         seq=seq,
         table=context.spec.name_with_type,
@@ -197,10 +198,15 @@ def hold_of_last_rollback(
 
 def _known(
     kept: Iterable[StoredSnapshot], crcs: Mapping[str, int]
-) -> tuple[dict[str, tuple[PublishedFile, Output]], tuple[StoredRecipe, ...]]:
-    """Return file and output, by name, of segments with the CRC that Pinot has, and what built files; the
-    newest snapshot wins."""
+) -> tuple[
+    dict[str, tuple[PublishedFile, Output]],
+    dict[str, tuple[PublishedPack, Output]],
+    tuple[StoredRecipe, ...],
+]:
+    """Return file and output, and pack and output, by name, of segments with the CRC that Pinot has, and what
+    built files; the newest snapshot wins."""
     known: dict[str, tuple[PublishedFile, Output]] = {}
+    packed: dict[str, tuple[PublishedPack, Output]] = {}
     recipes: tuple[StoredRecipe, ...] = ()
     for one in kept:
         recipes = merged_recipes(recipes, one.snapshot.recipes)
@@ -208,16 +214,23 @@ def _known(
             for output in file.outputs:
                 if crcs.get(output.segment) == output.crc:
                     known.setdefault(output.segment, (file, output))
-    return known, recipes
+        packed = dict(packs_in(one.snapshot, crcs)) | packed
+    return known, packed, recipes
 
 
 def _files(
-    context: TriggerContext, visible: frozenset[str], known: Mapping[str, tuple[PublishedFile, Output]]
+    context: TriggerContext,
+    visible: frozenset[str],
+    known: Mapping[str, tuple[PublishedFile, Output]],
+    told: Mapping[str, SegmentMetadata],
 ) -> list[PublishedFile]:
-    """Return one published file for each version of a file."""
+    """Return one published file for each version of a file.
+
+    :param told: what Pinot says of the segments that are not known.
+    """
     files: dict[tuple[str, str, str], PublishedFile] = {}
     for name in sorted(visible):
-        file, output = known.get(name) or _read_back(context, name)
+        file, output = known.get(name) or _read_back(context, told[name])
         key = file.session, file.uri, file.version
         files.setdefault(key, replace(file, rows=0, outputs=()))
         there = files[key]
@@ -234,16 +247,15 @@ def _seq(session: str) -> int:
     return int(session.removeprefix("cp").partition("-")[0])
 
 
-def _read_back(context: TriggerContext, name: str) -> tuple[PublishedFile, Output]:
+def _read_back(context: TriggerContext, metadata: SegmentMetadata) -> tuple[PublishedFile, Output]:
     """Return file and output of one segment, from its custom map and from the file's receipt if kept."""
-    metadata = context.pinot.segment_metadata(context.table, name)
     try:
         uri, session = metadata.custom["pinotAssets.file"], metadata.custom["pinotAssets.session"]
         read = version_from_text(metadata.custom["pinotAssets.version"])
         _seq(session)
     except (KeyError, ValueError) as error:
         raise SessionError(
-            f"the visible segment {name} of {context.table} does not name its file",
+            f"the visible segment {metadata.segment} of {context.table} does not name its file",
             why=f"ZooKeeper remembers no snapshot, and the segment's custom map cannot be read: {error!r}",
             hint=f"restore {context.clients.store.path}, or delete this project's segments and ingest again",
         ) from error
