@@ -252,7 +252,7 @@ def parquet_table(data: bytes, columns: Sequence[str] | None = None) -> pa.Table
     work is done, with exit code 134. For a million rows one thread is no slower here.
 
     :param columns: all if none is named; a part of a nested column by its path.
-    :return: its texts are of the type `string`.
+    :returns: its texts are of the type `string`.
     :raises ValueError: unpacked, they would exceed the limit. If it is not Parquet, Arrow raises its error.
     """
     with pq.ParquetFile(pa.BufferReader(data)) as file:

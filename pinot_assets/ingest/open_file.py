@@ -13,6 +13,11 @@ from typing import Final
 
 import pyarrow as pa
 
+from pinot_assets.core.this_machine import (
+    keep_freed_memory,
+    take_memory_from_arrow,
+    take_memory_from_system,
+)
 from pinot_assets.errors import SourceChanged, SourceError
 from pinot_assets.ingest.contract.accepted_rows import (
     BadRowAllowance,
@@ -25,6 +30,7 @@ from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.failures import BecameFolder, Vanished
 from pinot_assets.ingest.contract.task_outputs import Heartbeat, bad_rows_key
 from pinot_assets.ingest.formats.content import check_not_torn
+from pinot_assets.ingest.formats.read import FIRST_ROWS
 from pinot_assets.ingest.provenance import path_below_source, with_provenance
 from pinot_assets.ingest.stores import stores_of
 from pinot_assets.segment import SegmentSpec
@@ -44,7 +50,6 @@ class OpenFile:
 
     :param rows_of: reads them.
     :param folder: for the copy, and for the bad rows.
-    :ivar spec: the table's columns.
     :ivar read: the version that was copied.
     :raises PinotAssetsError: the file cannot be copied. More follows when the tables are read.
     """
@@ -54,7 +59,7 @@ class OpenFile:
     ) -> None:
         self._started = time.monotonic()
         self._build_spec, self._task, self._folder = build_spec, task, folder
-        self.spec, target = columns_of_table(build_spec)
+        spec, target = columns_of_table(build_spec)
         local = folder / "source"
         self.read, self._sha256 = fetch(build_spec, task.file.uri, local)
         signs.worked()
@@ -63,7 +68,7 @@ class OpenFile:
         self._values = EmptyColumns(target.schema.names)
         tables = rows_of(local, self.read, target, self._verdicts)
         if name := build_spec.provenance_column:
-            column = next(column for column in self.spec.columns if column.name == name)
+            column = next(column for column in spec.columns if column.name == name)
             tables = with_provenance(tables, column, path_below_source(build_spec, task))
         self._tables = signs.counted(self._values.watched(tables))
 
@@ -98,6 +103,15 @@ class OpenFile:
             rows_filtered=_filtered(build_spec, verdicts, rows),
             format=build_spec.format,
         )
+
+
+def prepare_memory(build_spec: BuildSpec) -> None:
+    """Choose where memory comes from. A worker of Spark builds files of several tables, one by one."""
+    if build_spec.input_format in FIRST_ROWS:
+        take_memory_from_system()
+    else:
+        take_memory_from_arrow()
+    keep_freed_memory()
 
 
 def heartbeat(build_spec: BuildSpec, task: FileTask) -> Heartbeat:

@@ -7,7 +7,6 @@ is done when, and only when, its receipt exists (docs/design/session.md#receipt)
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -16,11 +15,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from pinot_assets.core.files import temporary_folder
-from pinot_assets.core.this_machine import (
-    keep_freed_memory,
-    take_memory_from_arrow,
-    take_memory_from_system,
-)
 from pinot_assets.core.untrusted import RECEIPT
 from pinot_assets.errors import BuildError, PinotAssetsError
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema, cut
@@ -28,8 +22,8 @@ from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, TaskKin
 from pinot_assets.ingest.contract.failures import failure_of
 from pinot_assets.ingest.contract.task_outputs import CutValues, Heartbeat, receipt_key, version_text
 from pinot_assets.ingest.formats.content import check_not_torn
-from pinot_assets.ingest.formats.read import FIRST_ROWS, read_batches
-from pinot_assets.ingest.open_file import OpenFile, Rows, fetch, heartbeat
+from pinot_assets.ingest.formats.read import read_batches
+from pinot_assets.ingest.open_file import OpenFile, Rows, fetch, heartbeat, prepare_memory
 from pinot_assets.ingest.packs.build_pack import build_pack
 from pinot_assets.ingest.packs.small_files import read_small_files
 from pinot_assets.ingest.staged_segment import (
@@ -95,12 +89,7 @@ def build_from(build_spec: BuildSpec, task: FileTask, rows: Rows) -> Receipt | F
     :returns: the receipt in the staging area. If another run of this task wrote a receipt for the same
         version first, that receipt (rule R13).
     """
-    # A worker of Spark builds files of several tables, one after the other.
-    if build_spec.input_format in FIRST_ROWS:
-        take_memory_from_system()
-    else:
-        take_memory_from_arrow()
-    keep_freed_memory()
+    prepare_memory(build_spec)
     if task.kind is TaskKind.SMALL_FILE:
         [result] = read_small_files(build_spec, [task], rows)
         return result
@@ -129,7 +118,6 @@ def inspected(build_spec: BuildSpec, task: FileTask, look: Callable[[Path], None
 
 
 def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, signs: Heartbeat) -> Receipt:
-    started = time.monotonic()
     file = OpenFile(build_spec, task, rows_of, folder, signs)
     cuts = cut(file.tables, build_spec.max_rows_per_segment, build_spec.desired_segment_bytes)
     custom = {
@@ -147,7 +135,6 @@ def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, s
         outputs=tuple(one.output for one in staged),
         tars=tuple(one.token for one in staged),
         facts=tuple(one.facts for one in staged),
-        seconds=round(time.monotonic() - started, 3),
     )
     put_cut_values(build_spec, receipt, CutValues.of((one.columns for one in staged), build_spec.format))
     return record(build_spec, receipt)

@@ -80,9 +80,8 @@ def why(
             why=_kept_text(_kept(spec)),
             hint="it may be staged and not published yet: `pinot-assets session show`",
         )
-    stay, *others = stays
+    stay, packed = stays[0], sorted({one.file.uri for one in stays if one.file.pack})
     output = stay.output(segment)
-    files = {"files": sorted(one.file.uri for one in stays)} if stay.file.pack else {}
     values = _stay_values(stay) | {
         "segment": segment,
         "segmentRows": output.rows,
@@ -91,8 +90,10 @@ def why(
         "lineageEntry": (stay.since.lineage_entry_id or None) if stay.brought else None,
         "audit": stay.since.audit.get("summary") if stay.brought else None,
     }
-    beside = {"file": f"{stay.file.uri}, and {plural(len(others), 'other file')}"} if others and files else {}
-    show_answer(as_json, values | files, _labelled(values | beside | _times_in_words(stay)))
+    in_words = values | _times_in_words(stay)
+    if others := packed[1:]:
+        in_words |= {"file": f"{stay.file.uri}, and {plural(len(others), 'other file')}"}
+    show_answer(as_json, values | ({"files": packed} if packed else {}), _labelled(in_words))
 
 
 def where(

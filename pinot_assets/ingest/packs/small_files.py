@@ -17,12 +17,11 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from pinot_assets.core.files import temporary_folder
-from pinot_assets.core.this_machine import keep_freed_memory, take_memory_from_arrow
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.failures import failure_of
-from pinot_assets.ingest.contract.task_outputs import CutValues
-from pinot_assets.ingest.open_file import OpenFile, Rows, columns_of_table, heartbeat
+from pinot_assets.ingest.contract.task_outputs import CutValues, Heartbeat
+from pinot_assets.ingest.open_file import OpenFile, Rows, columns_of_table, heartbeat, prepare_memory
 from pinot_assets.ingest.packs.rows_object import put_rows
 from pinot_assets.ingest.staged_segment import put_cut_values, unpacked_bytes
 from pinot_assets.ingest.stores import stores_of
@@ -52,27 +51,29 @@ def read_small_files(
 
     :param rows_of: reads the rows of one file.
     """
-    take_memory_from_arrow()
-    keep_freed_memory()
-    results: list[FileResult] = []
-    buffer = _Buffer(build_spec)
-    with temporary_folder("read") as folder:
-        for task in tasks:
-            try:
-                _read(build_spec, task, rows_of, folder, buffer)
-            except Exception as error:  # only this file fails, and none of the others of its batch
-                results.append(failure_of(build_spec, task, error))
-            if buffer.is_due or task is tasks[-1]:
-                results += buffer.write()
-    return results
+    prepare_memory(build_spec)
+    results: dict[int, FileResult] = {}
+    try:
+        with temporary_folder("read") as folder, closing(heartbeat(build_spec, tasks[0])) as signs:
+            buffer = _Buffer(build_spec)
+            for task in tasks:
+                try:
+                    buffer.add(_read(build_spec, task, rows_of, folder, signs))
+                except Exception as error:  # only this file fails, and none of the others of its batch
+                    results[task.ordinal] = failure_of(build_spec, task, error)
+                if buffer.is_due or task is tasks[-1]:
+                    results |= {result.ordinal: result for result in buffer.write()}
+    except Exception as error:
+        # No staging area, or a full disk: the files of this batch fail, and not the job with all others.
+        lacking = (task for task in tasks if task.ordinal not in results)
+        results |= {task.ordinal: failure_of(build_spec, task, error) for task in lacking}
+    return [*results.values()]
 
 
-def _read(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, buffer: _Buffer) -> None:
-    with closing(heartbeat(build_spec, task)) as signs:
-        file = OpenFile(build_spec, task, rows_of, folder, signs)
-        tables = [*file.tables]
-        receipt = file.receipt(sum(table.num_rows for table in tables))
-    buffer.add(_Read(task, receipt, tables))
+def _read(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, signs: Heartbeat) -> _Read:
+    file = OpenFile(build_spec, task, rows_of, folder, signs)
+    tables = [*file.tables]
+    return _Read(task, file.receipt(sum(table.num_rows for table in tables)), tables)
 
 
 class _Read(NamedTuple):

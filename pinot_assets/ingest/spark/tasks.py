@@ -92,13 +92,19 @@ def build_in_worker(
     limit_memory(build_spec.limits.worker_bytes)
     if is_repeated():
         build = build_or_keep if build is build_file else build
+    if batch[0].kind is TaskKind.SMALL_FILE and build in (build_file, build_or_keep):
+        results = read_small_files(build_spec, batch, rows_through_arrow(build_spec))
+    else:
+        results = _one_by_one(build_spec, build, batch)
+    finished.add(results)
+    return results
+
+
+def _one_by_one(build_spec: BuildSpec, build: Build, batch: Sequence[FileTask]) -> list[FileResult]:
     signs: Heartbeat | None = None
     with suppress(PinotAssetsError):  # without a staging area each file fails by itself, and says why
         signs = heartbeat(build_spec, batch[0])
-    results: list[FileResult] = []
-    if batch[0].kind is TaskKind.SMALL_FILE and build in (build_file, build_or_keep):
-        results = read_small_files(build_spec, batch, rows_through_arrow(build_spec))
-        batch = ()
+    results = []
     for task in batch:
         result = build(build_spec, task)
         results.append(result)
@@ -106,7 +112,6 @@ def build_in_worker(
             signs.worked(result.rows if isinstance(result, Receipt) else 0)
     if signs is not None:
         signs.close()
-    finished.add(results)
     return results
 
 

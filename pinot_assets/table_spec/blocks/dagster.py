@@ -19,7 +19,7 @@ from pinot_assets.table_spec.yaml.values import (
     Count,
     Flag,
     Positive,
-    has_reference,
+    no_plain_value,
     reason_of,
     text_of,
     yaml_keys,
@@ -159,10 +159,8 @@ def _misshapen(place: DocumentNode, key: str) -> Iterator[Problem]:
     else:
         others = place.items() if key == "owners" else [place]
         for part in [place.at(tag) for tag in place.mapping] if key == "tags" else others:
-            if problem := part.no_single_value():
+            if problem := no_plain_value(part):
                 yield problem
-            elif has_reference(part.text() or ""):
-                yield part.problem("refers to the environment, which is not read here", "write the value")
 
 
 def _texts(place: DocumentNode) -> JsonValue:

@@ -22,7 +22,7 @@ from pinot_assets.table_spec.yaml.values import (
     Flag,
     Positive,
     Size,
-    has_reference,
+    no_plain_value,
     reason_of,
     size_bytes,
     yaml_keys,
@@ -121,10 +121,8 @@ def _misshapen(place: DocumentNode, key: str) -> Iterator[Problem]:
         yield place.problem("is not the name of a column", f"{PROVENANCE}: source_file")
     elif key == WAIT_FOR:
         yield from _misshapen_wait(place)
-    elif problem := place.no_single_value():
+    elif problem := no_plain_value(place):
         yield problem
-    elif has_reference(place.text() or ""):
-        yield place.problem("refers to the environment, which is not read here", "write the value")
 
 
 def _misshapen_wait(place: DocumentNode) -> Iterator[Problem]:
@@ -136,10 +134,8 @@ def _misshapen_wait(place: DocumentNode) -> Iterator[Problem]:
         part = place.at(key)
         if key not in known:
             yield part.unknown_key("waitFor", known)
-        elif problem := part.no_single_value():
+        elif problem := no_plain_value(part):
             yield problem
-        elif has_reference(part.text() or ""):
-            yield part.problem("refers to the environment, which is not read here", "write the value")
     if "minutes" not in place.value and {*place.value} <= {*known}:
         reason = "says no minutes: files that never become enough would wait for ever"
         yield place.problem(reason, "waitFor: {minutes: 60, bytes: 100MB}")

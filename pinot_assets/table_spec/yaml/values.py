@@ -94,6 +94,15 @@ def variable_for(key: str) -> str:
     return "TABLE_" + (known or re.sub(r"\W", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", last)).upper())
 
 
+def no_plain_value(place: DocumentNode) -> Problem | None:
+    """Return a problem if a place holds no single value, or refers to the environment."""
+    if problem := place.no_single_value():
+        return problem
+    if has_reference(place.text() or ""):
+        return place.problem("refers to the environment, which is not read here", "write the value")
+    return None
+
+
 def secret_problems(part: DocumentNode) -> tuple[list[Problem], set[KeyPath]]:
     """Find every literal secret at or below a place.
 

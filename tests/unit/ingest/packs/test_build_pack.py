@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +13,8 @@ from fakes.builder import make_order, tasks_of, write_names
 from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.core.stored_format import WITH_PACKS
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, PackSettings, TaskKind
+from pinot_assets.ingest.contract.task_outputs import Heartbeat
+from pinot_assets.ingest.packs import small_files
 from pinot_assets.ingest.task import build_file, read_small_files, rows_through_arrow
 from pinot_assets.snapshot.batch_receipt import BatchReceipt
 from pinot_assets.snapshot.manifest import sha256_hex
@@ -115,6 +119,33 @@ def test_a_value_that_no_segment_can_have_fails_its_file_at_reading(tmp_path: Pa
     assert failure.uri.endswith("1.csv")
     assert "longer than 3" in failure.reason
     assert [r.ordinal for r in receipts_of(results)] == [0, 2]
+
+
+def test_a_batch_of_quick_files_leaves_signs_of_life(
+    order: BuildSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each file is read in less time than lies between two signs; without any, the driver kills the job."""
+    left: list[int] = []
+    monkeypatch.setattr(Heartbeat, "worked", lambda self, rows=0: left.append(id(self)))
+    for n in range(3):
+        write_names(tmp_path / "in" / f"{n}.csv", 1)
+    read(order, tasks_of(order))
+    assert len(left) >= 3
+    assert len({*left}) == 1
+
+
+def test_a_full_disk_fails_the_files_and_not_the_job(
+    order: BuildSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(2):
+        write_names(tmp_path / "in" / f"{n}.csv", 1)
+
+    def full(_purpose: str) -> AbstractContextManager[Path]:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(small_files, "temporary_folder", full)
+    results = read(order, tasks_of(order))
+    assert [result.ordinal for result in results if isinstance(result, Failure)] == [0, 1]
 
 
 def test_two_builds_of_a_list_are_equal_and_a_null_time_stays_what_it_was(
