@@ -45,7 +45,7 @@ CASTS = {"cast", "try_cast"}
 """Between their brackets is no list of values."""
 LISTED = {
     check_spark_expression: sorted(spark.ALLOWED - COSTS_OF_SPARK.judged - CASTS),
-    check_pinot: sorted(pinot.ALLOWED - COSTS_OF_PINOT.judged - KEYWORDS),
+    check_pinot: sorted(pinot.ALLOWED - COSTS_OF_PINOT.judged - KEYWORDS - CASTS),
 }
 
 
