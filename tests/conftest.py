@@ -6,7 +6,7 @@ import logging
 import os
 import random
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -18,6 +18,7 @@ from fakes.realtime.kafka_table import Clicks, clicks_table
 from lanes import Lanes, is_lane, lane_of, precedence
 from sample import beyond_sample
 
+from pinot_assets.local import processes
 from pinot_assets.local.stack import Stack
 from pinot_assets.settings.local_stack import StackState, default_cache, load_state
 
@@ -85,6 +86,26 @@ def cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
     (own / "spark-classes").touch()  # where the folder of the archives would be
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PINOT_ASSETS_CACHE", str(own))
+        yield
+
+
+class _OwnPorts:
+    """Draws each port once: a worker's stacks must not take the ports of parts that another test has down."""
+
+    def __init__(self, worker: int) -> None:
+        self._worker, self._left = worker, list[int]()
+
+    def choice(self, ports: Sequence[int]) -> int:
+        if not self._left:  # every sixteenth of all is the worker's own
+            self._left = random.SystemRandom().sample(mine := ports[self._worker % 16 :: 16], len(mine))
+        return self._left.pop()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_ports() -> Iterator[None]:
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, "_RANDOM", _OwnPorts(worker))
         yield
 
 

@@ -31,8 +31,26 @@ _USUAL_SIGNALS = [signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, 
 would always take the whole grace time."""
 
 
-# Below the range that Linux uses for outgoing connections, so that no such connection takes these ports.
-_RANGE = range(20_000, 32_000)
+def port_range(outgoing: str) -> range:
+    """Return the ports to choose from: those below the machine's ports of outgoing connections, since such a
+    connection could take the port of a part that is down.
+
+    :param outgoing: first and last port of outgoing connections, as Linux tells them.
+    """
+    first = next(iter(outgoing.split()), "")
+    below = int(first) if first.isdigit() else 32_000
+    if below >= 24_000:
+        return range(20_000, min(below, 32_000))
+    return range(below - 8_000, below) if below >= 12_000 else range(20_000, 32_000)
+
+
+def _outgoing_ports() -> str:
+    with suppress(OSError):
+        return Path("/proc/sys/net/ipv4/ip_local_port_range").read_text()
+    return ""  # not Linux
+
+
+_RANGE = port_range(_outgoing_ports())
 # A separate generator: a test may have seeded the module's own one equally in several processes.
 _RANDOM = random.SystemRandom()
 

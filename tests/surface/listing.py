@@ -199,7 +199,7 @@ def stored() -> Iterator[str]:
     yield from (path, f"{path}/lease")
     yield f"owners/{mark_of('*')}".removeprefix("owners/")
     folder = Path(pinot_assets.__file__).parent
-    stores = ("staging", "staged_files")
+    stores = ("staging", "staged_files", "staged_receipts")
     for name in (*(f"session/stores/{store}.py" for store in stores), "ingest/contract/task_outputs.py"):
         tree = ast.parse((folder / name).read_text(encoding="utf-8"))
         put = [call for call in ast.walk(tree) if isinstance(call, ast.Call) and _is_put(call)]

@@ -25,7 +25,8 @@ from pinot_assets.core.waiting import in_threads
 from pinot_assets.errors import SnapshotCorrupt, SourceError
 from pinot_assets.ingest.contract.task_outputs import attempt_of, file_id
 from pinot_assets.session.stores.plan_parquet import plan_from_parquet, plan_to_parquet
-from pinot_assets.session.stores.staged_files import THREADS, StagedFiles
+from pinot_assets.session.stores.staged_files import THREADS
+from pinot_assets.session.stores.staged_receipts import StagedReceipts
 from pinot_assets.session.values.hold import Hold
 from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.state import ObjectRef
@@ -94,7 +95,7 @@ class Reach:
         )
 
 
-class Staging(StagedFiles):
+class Staging(StagedReceipts):
     """Typed access to all that one table has in the staging area."""
 
     # --- plans ---------------------------------------------------------------------------------------
