@@ -7,7 +7,7 @@ segment, read back from the bytes in its tar. Those checks must pass, or the gat
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
@@ -20,6 +20,7 @@ from pinot_assets.core.check_result import Severity, base_name, some
 from pinot_assets.core.text import plural
 from pinot_assets.segment.values.normalize import Cut
 from pinot_assets.snapshot.packs import MemberList
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import ColumnFacts, Output, Receipt, SegmentFacts
 from pinot_assets.table_spec.blocks.audit import CutCheck, EmptyOutputs, TimeRange, moment_ms
 
@@ -57,22 +58,37 @@ def rows_as_read(receipts: Collection[Receipt]) -> Finding:
     return replace(finding, message="; ".join([finding.message, *more]), files=files)
 
 
-def packs_as_read(packs: Mapping[str, MemberList], receipts: Collection[Receipt]) -> Finding:
-    """Check that the segments of packs have the rows of the small files that were read, each of them once.
+def packs_as_read(
+    packs: Mapping[str, MemberList], receipts: Collection[Receipt], carried: Iterable[PublishedFile] = ()
+) -> Finding:
+    """Check that the segments of packs have the rows of their files, each of them once.
 
     :param packs: the member lists, by the URIs of their receipts.
     :param receipts: of files and of packs.
+    :param carried: published files whose packs are built again.
     """
-    files = {r.uri: r for r in receipts if r.rows_object}
+    files = {(r.uri, r.read.token): r for r in receipts if r.rows_object}
+    stay = {(file.uri, file.version): file for file in carried}
     members = [(uri, member) for uri, one in packs.items() for member in one.members]
-    times = Counter(member.uri for _, member in members)
-    wrong = {u: f"{base_name(u)} is in {times[u]:,} packs" for u in files if times[u] != 1}
+    times = Counter((member.uri, member.fingerprint.token) for _, member in members)
+    wrong = {
+        uri: f"{base_name(uri)} is in {plural(times[uri, token], 'pack')}"
+        for uri, token in (*files, *stay)
+        if times[uri, token] != 1
+    }
     at_fault = set[str]()
     for uri, member in members:
-        file = files.get(member.uri)
-        if file is None or (file.read, file.rows, file.rows_object, file.first) != (
-            *(member.fingerprint, member.rows, member.rows_object, member.first),
-        ):
+        key = member.uri, member.fingerprint.token
+        if key in stay:
+            is_right = (member.rows, member.sha256) == (stay[key].rows, stay[key].sha256)
+        elif key in files:
+            file = files[key]
+            is_right = (member.rows, member.rows_object, member.first) == (
+                *(file.rows, file.rows_object, file.first),
+            )
+        else:
+            is_right = False
+        if not is_right:
             wrong.setdefault(member.uri, f"{base_name(member.uri)} is in a pack, and was read otherwise")
             at_fault.add(uri)
     for receipt in receipts:
@@ -81,9 +97,11 @@ def packs_as_read(packs: Mapping[str, MemberList], receipts: Collection[Receipt]
             rows = packs[receipt.uri].rows
             wrong[receipt.uri] = f"pack {receipt.ordinal} has {written:,} rows, its files have {rows:,}"
             at_fault.add(receipt.uri)
-    expected, found = sum(r.rows for r in files.values()), sum(r.rows for r in receipts if r.is_pack)
-    good = "rows of small files are in packs"
-    finding = finding_of("packs_as_read", expected, [*wrong.values()], good, found=found)
+    expected = sum(one.rows for one in files.values()) + sum(one.rows for one in stay.values())
+    found = sum(r.rows for r in receipts if r.is_pack)
+    finding = finding_of(
+        "packs_as_read", expected, [*wrong.values()], "rows of files are in packs", found=found
+    )
     return replace(finding, files=tuple(sorted(at_fault)))
 
 

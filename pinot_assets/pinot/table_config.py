@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from pinot_assets.core.json_object import JsonMapping, JsonValue
 
@@ -44,6 +45,24 @@ def period_ms(text: object) -> int | None:
     if match is None:
         return None
     return sum(int(count) * unit for count, unit in zip(match.groups(), _UNITS_MS, strict=True) if count)
+
+
+UNIT_MS: Final = {
+    "DAYS": 86_400_000,
+    "HOURS": 3_600_000,
+    "MINUTES": 60_000,
+    "SECONDS": 1_000,
+    "MILLISECONDS": 1,
+}
+
+
+def retention_ms(config: JsonMapping) -> int | None:
+    """Return how long Pinot keeps a segment after its newest time value; None if it keeps all."""
+    segments = setting(config, "segmentsConfig") or {}
+    unit = UNIT_MS.get(str(setting(segments, "retentionTimeUnit")).upper())
+    value = str(setting(segments, "retentionTimeValue")).strip()
+    number = int(value) if value.isascii() and value.isdigit() else 0
+    return unit * number if unit and number else None
 
 
 HOUR_MS = 3_600_000

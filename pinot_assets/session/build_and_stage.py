@@ -19,7 +19,6 @@ from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.run_decision import Decision
 from pinot_assets.session.values import trouble
-from pinot_assets.session.values.packs import back_in_packs
 from pinot_assets.session.values.plan import Plan, Receipts, RowStatus, with_receipts, without_files
 from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Outcome, PushKind, Session, State
@@ -74,7 +73,6 @@ def build_and_stage(
         return came_to(TriggerResult.FAILED, _give_up(context, session, "one run publishes all, or nothing"))
     receipts: Receipts = context.staging.receipts(plan)
     plan = without_files(with_receipts(plan, receipts), frozenset(f.uri for f in failed))
-    plan = without_files(plan, back_in_packs(plan, context.current_snapshot()))
     if failed and not (plan.done or plan.removals or plan.touched):
         return came_to(TriggerResult.FAILED, _give_up(context, session, "every file failed"))
     live = (row for row in plan.rows if row.status is not RowStatus.GONE)

@@ -31,8 +31,9 @@ _runs = itertools.count(1)
 class Events:
     """A table of events whose files are small; each row knows its file."""
 
-    def __init__(self, stack: StackState, folder: Path) -> None:
-        self.stack, self.folder = stack, folder
+    def __init__(self, stack: StackState, folder: Path, mode: str) -> None:
+        self.stack, self.folder, self.mode = stack, folder, mode
+        self.columns = {"v": "INT", "source_file": "STRING"}
         self.name = f"packed_{time.time_ns()}"
         self.source = folder / "in"
         self.source.mkdir()
@@ -45,8 +46,7 @@ class Events:
             "schema": {
                 "schemaName": self.name,
                 "dimensionFieldSpecs": [
-                    {"name": "v", "dataType": "INT"},
-                    {"name": "source_file", "dataType": "STRING"},
+                    {"name": name, "dataType": kind} for name, kind in self.columns.items()
                 ],
             },
             "table": {
@@ -68,7 +68,7 @@ class Events:
                 "inputFormat": "csv",
                 "output.segment.dir.uri": str(self.folder / "staging"),
                 "consistentPushEnabled": True,
-                "ingestionMode": "append",
+                "ingestionMode": self.mode,
                 "consistentPushMaxRetries": 1,
             },
             "layout": {"pack": True, "provenanceColumn": "source_file"},
@@ -76,6 +76,15 @@ class Events:
         path = self.folder / "events.yaml"
         path.write_text(yaml.safe_dump(document))
         return load_table(path)
+
+    def add_column(self, name: str, kind: str) -> None:
+        self.columns[name] = kind
+        self.spec = self._spec()
+        self.apply()
+
+    def apply(self) -> None:
+        with HttpPinotClient(PinotConnection(self.stack.controller_url)) as pinot:
+            apply_plan(plan_apply(self.spec, pinot), pinot)
 
     def write(self, files: Mapping[str, int]) -> None:
         """Files with so many rows."""
@@ -124,18 +133,18 @@ class Events:
             return Counter({str(name): int(str(rows)) for name, rows in pinot.broker(broker).query(sql).rows})
 
 
-@pytest.fixture
-def events(stack: StackState, tmp_path: Path) -> Iterator[Events]:
-    made = Events(stack, tmp_path)
+@pytest.fixture(params=["append"])
+def events(request: pytest.FixtureRequest, stack: StackState, tmp_path: Path) -> Iterator[Events]:
+    made = Events(stack, tmp_path, request.param)
     with HttpPinotClient(PinotConnection(stack.controller_url)) as pinot:
-        apply_plan(plan_apply(made.spec, pinot), pinot)
+        made.apply()
         yield made
         pinot.delete_table(made.name)
         pinot.delete_schema(made.name)
 
 
 def names(report: TriggerReport) -> list[str]:
-    return [receipt.uri.rpartition("/")[2] for receipt in report.built]
+    return sorted(receipt.uri.rpartition("/")[2] for receipt in report.built)
 
 
 def test_two_hundred_files_a_bad_one_a_deleted_one_and_a_way_back(events: Events) -> None:
@@ -160,5 +169,44 @@ def test_two_hundred_files_a_bad_one_a_deleted_one_and_a_way_back(events: Events
         assert [one.files for one in events.snapshot.packs] == [200, 19]
         assert events.rollback().segments.keys() == first.segments.keys()
         expected = [Counter(files), Counter(files | more), Counter(files)]
+        assert queries.answers() == dict.fromkeys(events.brokers, expected)
+    assert all("ServerSegmentMissing" in str(error) for error in queries.failed)
+
+
+@pytest.mark.parametrize("events", ["sync"], indirect=True)
+def test_members_are_rewritten_and_deleted_and_no_other_file_is_read(events: Events) -> None:
+    files = {f"{n:03}.csv": 1 + n % 5 for n in range(60)}
+    more = {f"more{n}.csv": 7 for n in range(20)}
+    events.write(files)
+    events.run()
+    events.write(more)
+    events.run()
+    both = files | more
+    with Queries(events.brokers, events.shown_by) as queries:
+        events.write({"007.csv": 9, "more2.csv": 1, "new.csv": 3})
+        for name in ("003.csv", "011.csv"):
+            (events.source / name).unlink()
+        report = events.run()
+        assert names(report) == ["007.csv", "more2.csv", "new.csv"]
+        second = both | {"007.csv": 9, "more2.csv": 1, "new.csv": 3}
+        for name in ("003.csv", "011.csv"):
+            del second[name]
+        assert [one.files for one in events.snapshot.packs] == [58, 20, 1]
+
+        # A column that the kept rows do not have, and rows objects that are lost.
+        events.add_column("region", "STRING")
+        rows_objects = [*(events.folder / "staging" / f"{events.name}_OFFLINE" / "rows").iterdir()]
+        sizes = sorted(rows_objects, key=lambda path: path.stat().st_size)
+        events.write({"008.csv": 6})
+        assert names(events.run()) == ["008.csv"]
+        third = second | {"008.csv": 6}
+        assert [one.files for one in events.snapshot.packs] == [20, 1, 57, 1]  # read otherwise: its own pack
+
+        sizes[-1].unlink()
+        events.write({"009.csv": 2, "more1.csv": 2})
+        waits = events.run()
+        fourth = third | {"more1.csv": 2}
+        assert any("the changes of 1 file wait" in note for note in waits.notes)
+        expected = [Counter(one) for one in (both, second, third, fourth)]
         assert queries.answers() == dict.fromkeys(events.brokers, expected)
     assert all("ServerSegmentMissing" in str(error) for error in queries.failed)

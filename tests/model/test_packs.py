@@ -12,14 +12,13 @@ from model.world.restored import rows, snapshot
 from model.world.specs import spec_of
 from model.world.table import MODES, ModelTable, Running, run
 
-from pinot_assets.errors import SpecError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import ObjectStore
 
-CAN_PACK = [mode for mode in MODES if mode != "sync"]
+CAN_PACK = MODES
 
 
 def packing(mode: str, **layout: str) -> ModelTable:
@@ -179,29 +178,6 @@ def test_a_swap_replaces_all_packs() -> None:
     table.start(run)
     assert [(pack.files, pack.session) for pack in snapshot(table).packs] == [(2, snapshot(table).session)]
     assert rows(table) == Counter(["B1", "B2", "C1", "C2"])
-    ends_well(table)
-
-
-def test_sync_mode_refuses_a_table_that_has_packs_until_a_swap_has_built_them_again() -> None:
-    """The rows of a file that is rewritten or deleted would stay in its pack, and be seen twice."""
-    table = packing("append")
-    fill(table, "AB")
-    table.start(run)
-    table.mode = "sync"
-    del table.options["layout.pack"]
-    table.source.write("A", b"A9")
-    table.source.remove("B")
-    refused = table.start(run)
-    assert isinstance(refused.process.error, SpecError)
-    assert "2 files share segments" in str(refused.process.error)
-    assert rows(table) == Counter(["A1", "A2", "B1", "B2"])
-    table.mode = "swap"
-    table.start(run)
-    assert snapshot(table).packs == ()
-    table.mode = "sync"
-    table.source.write("A", b"A10")
-    table.start(run)
-    assert rows(table) == Counter(["A10"])
     ends_well(table)
 
 

@@ -15,7 +15,7 @@ from packaging.version import Version
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.untrusted import listed, typed
 from pinot_assets.pinot.client.app_config import AppConfig
-from pinot_assets.pinot.table_config import period_ms, setting
+from pinot_assets.pinot.table_config import period_ms, retention_ms, setting
 from pinot_assets.pinot.versions import release
 
 COMPLETION_WINDOW_MS: Final = 300_000
@@ -107,13 +107,6 @@ def resets_errors(table: RealtimeSettings, cluster: ClusterSettings) -> bool:
     return reingests(table, cluster) if table.pauseless else cluster.error_auto_reset
 
 
-UNIT_MS: Final = {
-    "DAYS": 86_400_000,
-    "HOURS": 3_600_000,
-    "MINUTES": 60_000,
-    "SECONDS": 1_000,
-    "MILLISECONDS": 1,
-}
 _RESETS_ERRORS: Final = Version("1.4")
 # Fields that are not known unless the controller's settings are.
 _OF_CONTROLLER: Final = (
@@ -154,7 +147,7 @@ def table_settings(config: JsonMapping) -> RealtimeSettings:
         ),
         recovery_always=str(ingestion.get("disasterRecoveryMode")).upper() == "ALWAYS",
         completion_mode=str(setting(segments, "completionConfig", "completionMode") or "DEFAULT").upper(),
-        retention_ms=_retention_ms(segments),
+        retention_ms=retention_ms(config),
         download_timeout_s=_number(
             stream.get("realtime.segment.pauseless.download.timeoutSeconds"),
             60 * _number(stream.get("segmentDownloadTimeoutMinutes"), 10),
@@ -239,12 +232,6 @@ def _streams(config: JsonMapping) -> tuple[Mapping[str, str], ...]:
         {str(key): str(value) for key, value in stream.items()}
         for stream in listed(maps or ([older] if older else []), dict)
     )
-
-
-def _retention_ms(segments: JsonMapping) -> int | None:
-    unit = UNIT_MS.get(str(segments.get("retentionTimeUnit")).upper())
-    value = _number(segments.get("retentionTimeValue"), 0)
-    return unit * value if unit and value else None
 
 
 def _period_s(settings: AppConfig, name: str, default: int) -> int:

@@ -21,7 +21,8 @@ from pinot_assets.pinot.client.app_config import AppConfig, config_or_why, confi
 from pinot_assets.pinot.client.helix_nodes import Node, Stat
 from pinot_assets.pinot.http_client import each_server
 from pinot_assets.pinot.realtime import RealtimeReads
-from pinot_assets.realtime.model.settings import UNIT_MS, ClusterSettings, cluster_settings, table_settings
+from pinot_assets.pinot.table_config import UNIT_MS
+from pinot_assets.realtime.model.settings import ClusterSettings, cluster_settings, table_settings
 from pinot_assets.realtime.model.state import (
     NOT_PAUSED,
     Consumption,
@@ -228,7 +229,7 @@ def _reason(error: PinotAssetsError) -> str:
 States = Mapping[str, Mapping[str, str]]
 """Segment → server → state."""
 
-_UNIT_MS: Final[Mapping[str, float]] = {**UNIT_MS, "MICROSECONDS": 1e-3, "NANOSECONDS": 1e-6}
+_FINE_UNIT_MS: Final[Mapping[str, float]] = {**UNIT_MS, "MICROSECONDS": 1e-3, "NANOSECONDS": 1e-6}
 
 
 def llc_segments(
@@ -351,7 +352,7 @@ def _count(value: object) -> int | None:
 
 
 def _time_ms(value: str | None, unit: str | None) -> int | None:
-    number, factor = _count(value), _UNIT_MS.get((unit or "MILLISECONDS").upper())
+    number, factor = _count(value), _FINE_UNIT_MS.get((unit or "MILLISECONDS").upper())
     return None if number is None or factor is None else int(number * factor)
 
 

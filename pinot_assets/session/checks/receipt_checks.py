@@ -39,10 +39,11 @@ from pinot_assets.core.files import temporary_folder
 from pinot_assets.core.waiting import in_threads
 from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.segment import SegmentSpec
+from pinot_assets.session.checks.pack_segments import expired_packs, packs_in_part
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging, Switch, kept_receipts
-from pinot_assets.session.values.plan import superseded
+from pinot_assets.session.values.plan import carried_files, superseded
 from pinot_assets.session.values.state import Mode, Session
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.published_files import PublishedFile
@@ -58,7 +59,7 @@ boundary, and is never deleted by age."""
 
 
 def receipt_findings(
-    context: TriggerContext, switch: Switch, receipts: Collection[Receipt]
+    context: TriggerContext, session: Session, switch: Switch, receipts: Collection[Receipt]
 ) -> tuple[Finding, ...]:
     """Return the findings about what was built; they need no server.
 
@@ -70,10 +71,10 @@ def receipt_findings(
     empty: list[EmptyOutputs | None] = [check for check in checks if isinstance(check, EmptyOutputs)]
     changes = [check for check in checks if isinstance(check, RowChange)]
     files = [receipt for receipt in receipts if not receipt.is_pack]
-    packs = {one.uri: context.staging.members(one.uri) for one in receipts if one.is_pack}
+    has_packs = any(one.is_pack or one.rows_object for one in receipts)
     return (
         rows_as_read(files),
-        *([packs_as_read(packs, receipts)] if packs or any(file.rows_object for file in files) else []),
+        *([_packs(context, session, receipts)] if has_packs else []),
         columns_as_in_schema(receipts, {c.name: c.data_type.value for c in schema.columns}),
         bounds_in_order(receipts),
         _tars(context.staging, receipts),
@@ -95,6 +96,19 @@ def cut_findings(
 def new_outputs(switch: Switch) -> tuple[Output, ...]:
     """Return the new segments of a switch; a placeholder segment is not new and was checked before."""
     return () if switch.carried else switch.segments_to
+
+
+# --- packs -----------------------------------------------------------------------------------------
+
+
+def _packs(context: TriggerContext, session: Session, receipts: Collection[Receipt]) -> Finding:
+    staging, current = context.staging, context.current_snapshot()
+    plan = staging.plan(session.plan)
+    lists = {one.uri: staging.members(one.uri) for one in receipts if one.is_pack}
+    # Rows that Pinot's retention has removed do not come back with the pack.
+    expired = expired_packs(context, packs_in_part(plan, current))
+    kept = carried_files(plan, current) if plan.mode is not Mode.SWAP else []
+    return packs_as_read(lists, receipts, [file for file in kept if file.pack not in expired])
 
 
 # --- tars ------------------------------------------------------------------------------------------

@@ -166,7 +166,7 @@ def findings_of_files(
     files = [receipt for receipt in receipts if not receipt.is_pack]
     aside = rows_put_aside(context.spec, files)
     cut, losses = cut_findings(context, session, files), loss_findings(context, session, files)
-    return (_all_built(session), *aside, *receipt_findings(context, switch, receipts), *cut, *losses)
+    return (_all_built(session), *aside, *receipt_findings(context, session, switch, receipts), *cut, *losses)
 
 
 def _all_built(session: Session) -> Finding:

@@ -17,6 +17,7 @@ from pinot_assets.pinot import versions
 from pinot_assets.pinot.table_config import time_boundary_ms
 from pinot_assets.session.begin_and_build import spent_names
 from pinot_assets.session.checks.capacity import generation_before, require_capacity, require_lineage_capacity
+from pinot_assets.session.checks.pack_segments import packs_in_part, refuse_expired_rows
 from pinot_assets.session.close import ask_if_lost, finalize, load_switch, renew_entry, revert_entry_of
 from pinot_assets.session.commit.gate import (
     require_open_gate,
@@ -47,6 +48,7 @@ def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mappi
     outputs = segments_to(plan, receipts)
     replaced = segments_from(plan, current, visible)
     refuse_hidden_sources(context, plan, current, visible)
+    refuse_expired_rows(context, plan, current)
     if not outputs and not replaced:
         return stage_without_switch(context, session, plan, receipts)
     plan_ref = context.staging.put_plan(plan)
@@ -271,11 +273,12 @@ def with_placeholder(
 ) -> Switch:
     """Return the switch as `stage` will make it: one that only removes segments may get a placeholder.
 
-    A file of no bytes gives no segment, so a plan that has only such files to build brings nothing, either.
+    A file of no bytes gives no segment, so a plan that has only such files to build brings nothing, either;
+    a pack of which files stay is built again.
 
     :raises SwitchConflict: as `add_placeholder`.
     """
-    brings = any(row.planned.size for row in plan.to_build)
+    brings = any(row.planned.size for row in plan.to_build) or packs_in_part(as_built(plan), current)
     only_removes = switch.segments_from and not brings and context.push is not PushKind.PLAIN
     if not only_removes or current is None or not ask_if_placeholder_needed(context, switch):
         return switch

@@ -71,7 +71,7 @@ def find_rebuilds(
 
     replaced = set() if context.mode is Mode.APPEND else {*free.deleted, *(f.uri for f in free.rewritten)}
     found = outdated(context.spec, current)
-    need = _in_pinot(context, need_of(found, current, is_same, replaced))
+    need = _in_pinot(context, current, need_of(found, current, is_same, replaced))
     uris = _begun(plan, changes, current) if plan is not None else set()
     if request is not None and request.files:
         # If none of them is outdated, the open session is not continued in their place.
@@ -79,7 +79,6 @@ def find_rebuilds(
     elif request is not None or (context.spec.ingestion.on_spec_change == "rebuild" and not hold.rebuilds):
         uris |= {file.uri for file in need.possible.files}
     chosen = {uri for uri in uris if is_same(uri)}
-    _refuse_packed(context, current, chosen)
     if chosen or free.new or free.rewritten:
         _require_one_switch(context, need, chosen)
     return Rebuilds(need, tuple(changes.listed[uri] for uri in sorted(chosen)))
@@ -119,17 +118,6 @@ def _require_possible(context: TriggerContext, hold: Hold, current: Snapshot | N
             f"files of {table} are not built again",
             why="a rollback took a rebuild back, and holds it",
             hint=f"`pinot-assets resume {table}` ends the hold",
-        )
-
-
-def _refuse_packed(context: TriggerContext, current: Snapshot, chosen: Collection[str]) -> None:
-    """Refuse what would show rows twice: the rows of a packed file stay in its pack."""
-    packed = [file for file in files_among(current.files, chosen) if file.pack] if current.packs else []
-    if packed:
-        raise RebuildRefused(
-            f"{plural(len(packed), 'file')} of {context.table} cannot be built again",
-            why=f"their rows are in packs with those of other files, like {names_of(packed, 3)}",
-            hint="name other files with --files; a swap (`consistentPushSwapEnabled`) builds all files again",
         )
 
 
@@ -184,29 +172,36 @@ def _asked_for(context: TriggerContext, request: RebuildRequest, current: Snapsh
             hint="a pattern may begin at any folder, and * stays in one; `pinot-assets rebuild "
             f"{context.table} --dry-run` lists what would be built again",
         )
-    now, is_there = revision_of(current.recipes, context.recipe), _ask_pinot(context)
+    now, is_there = revision_of(current.recipes, context.recipe), _ask_pinot(context, current)
     return {uri for uri in named if published[uri].revision != now and is_there(published[uri])}
 
 
 def _begun(plan: Plan, changes: Changes, current: Snapshot) -> set[str]:
     """Return the files that the open session began to build again: it planned their published version."""
     planned = {row.uri: row.planned for row in plan.rows if row.status is not RowStatus.GONE}
-    newest = {f.uri: f.fingerprint for f in files_among(current.files, planned.keys()) if not f.pack}
+    newest = {f.uri: f.fingerprint for f in files_among(current.files, planned.keys())}
     return {u for u, version in newest.items() if planned[u] in (version, changes.touched.get(u))}
 
 
-def _in_pinot(context: TriggerContext, need: RebuildNeed) -> RebuildNeed:
+def _in_pinot(context: TriggerContext, current: Snapshot, need: RebuildNeed) -> RebuildNeed:
     """Return what Pinot still has: its retention may have expired the segments of a file."""
     if not need.is_any:
         return need
-    is_there = _ask_pinot(context)
+    is_there = _ask_pinot(context, current)
     of_pinot = (
         found.only([file for file in found.files if is_there(file)]) for found in (need.possible, need.gone)
     )
     return RebuildNeed(*of_pinot)
 
 
-def _ask_pinot(context: TriggerContext) -> Callable[[PublishedFile], bool]:
-    """Return whether a file has a visible segment, or had none when it was built."""
+def _ask_pinot(context: TriggerContext, current: Snapshot) -> Callable[[PublishedFile], bool]:
+    """Return whether a file, or its pack, has a visible segment, or had none when it was built."""
     visible = context.pinot.visible_segments(context.table)
-    return lambda file: not file.outputs or any(o.segment in visible for o in file.outputs)
+    there = {pack.name for pack in current.packs if any(o.segment in visible for o in pack.outputs)}
+
+    def is_there(file: PublishedFile) -> bool:
+        if file.pack:
+            return file.pack in there
+        return not file.outputs or any(o.segment in visible for o in file.outputs)
+
+    return is_there

@@ -16,6 +16,7 @@ from pinot_assets.pinot import versions
 from pinot_assets.pinot.table_config import setting
 from pinot_assets.session.close import ask_if_lost
 from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.decide.lost_rows import with_lost_rows
 from pinot_assets.session.decide.next_plan import is_empty, new_plan, reconcile, unchanged
 from pinot_assets.session.decide.rebuilds import find_rebuilds
 from pinot_assets.session.decide.retries import Next, Opened, after_attempt
@@ -23,7 +24,7 @@ from pinot_assets.session.detect.listing import changes_of, list_ready, with_fol
 from pinot_assets.session.values.hold import Hold, as_listed, without_held
 from pinot_assets.session.values.outdated import NO_NEED, RebuildNeed
 from pinot_assets.session.values.plan import Changes, Plan, Receipts
-from pinot_assets.session.values.state import Mode, Outcome, Session
+from pinot_assets.session.values.state import Mode, Outcome, PushKind, Session
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source import Readiness
 from pinot_assets.table_spec.blocks.pinot_settings import TASKS, refuse_settings
@@ -126,12 +127,12 @@ def decide_run(context: TriggerContext, session: Session | None, current: Snapsh
         return Decision(PlannedAction.HELD, current=current)
     if ask_if_ends_again(context, session):
         return Decision(PlannedAction.END, session=session, current=current)
-    _refuse_sync_of_packs(context, current)
+    _refuse_plain(context, current)
     looked = read_source_state(context, session, current)
     decision = Decision(PlannedAction.WAITING, session=session, current=current, looked=looked)
     if looked.changes is None:
         return decision
-    free = without_held(looked.changes, looked.hold)
+    free = with_lost_rows(context, without_held(looked.changes, looked.hold), current)
     decision = replace(decision, free=free)
     if session is None or looked.opened is None:
         plan = _first_plan(context, free, current)
@@ -146,18 +147,17 @@ def decide_run(context: TriggerContext, session: Session | None, current: Snapsh
     return replace(decision, step=step, plan=plan, receipts=receipts)
 
 
-def _refuse_sync_of_packs(context: TriggerContext, current: Snapshot | None) -> None:
-    """Refuse to sync a table that has packs: the rows of a rewritten or deleted file would stay in its pack.
+def _refuse_plain(context: TriggerContext, current: Snapshot | None) -> None:
+    """Refuse to push file by file into a table that has packs, which no single file can replace.
 
     :raises SpecError: it has some.
     """
-    if context.mode is Mode.SYNC and current is not None and current.packs:
+    if context.push is PushKind.PLAIN and context.mode is Mode.SYNC and current is not None and current.packs:
         files = plural(sum(pack.files for pack in current.packs), "file")
         raise SpecError(
-            f"{context.table} has packs, which sync mode cannot change yet",
+            f"{context.table} has packs, which a plain push cannot change",
             why=f"{files} share segments; the rows of one that is rewritten or deleted would stay there",
-            hint="write ingestionMode: append again; or publish the table once with "
-            "consistentPushSwapEnabled: true and without pack, which gives each file its own segments",
+            hint="write consistentPushEnabled: true again",
         )
 
 

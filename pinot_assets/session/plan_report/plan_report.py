@@ -14,7 +14,7 @@ from pinot_assets.pinot import versions
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.next_plan import new_plan, work_of
 from pinot_assets.session.decide.run_decision import NEW_SESSION, Decision, PlannedAction
-from pinot_assets.session.plan_report.expected_packs import ExpectedPacks, expected_packs
+from pinot_assets.session.plan_report.planned_packs import PlannedPacks, planned_packs
 from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
 from pinot_assets.session.plan_report.switch_cost import Estimate, Sums, SwitchCost, switch_cost_of
 from pinot_assets.session.plan_report.unknown_recipes import UnknownRecipes, unknown_recipes
@@ -91,7 +91,7 @@ class PlanReport:
     :ivar unknown: the published segments of which no recipe is known.
     :ivar expected: segments and memory of the build; None if nothing would be built. Files whose rows go into
         packs are not in it.
-    :ivar packs: what becomes of those; None if there are none.
+    :ivar packs: what becomes of those, and of published packs that change.
     """
 
     planned: PlannedRun
@@ -109,7 +109,7 @@ class PlanReport:
     rebuild: RebuildRequest | None = None
     unknown: UnknownRecipes = field(default_factory=UnknownRecipes)
     expected: BuildEstimate | None = None
-    packs: ExpectedPacks | None = None
+    packs: PlannedPacks = field(default_factory=PlannedPacks)
 
     @property
     def decision(self) -> Decision:
@@ -166,14 +166,14 @@ def make_plan_report(context: TriggerContext) -> PlanReport:
     :raises PinotAssetsError: as `plan_run`.
     """
     planned = plan_run(context)
-    decision = planned.decision
+    decision, packs = planned.decision, planned_packs(context, planned)
     return PlanReport(
         planned=planned,
         source=context.clients.source.uri,
         listed=len(decision.looked.readiness.listed.files) if decision.looked is not None else 0,
         files=tuple(_files(decision)),
         modes=tuple(_modes(context, planned)),
-        switching=switch_cost_of(context, planned) if planned.switches else None,
+        switching=switch_cost_of(context, planned, packs) if planned.switches else None,
         expiring=foreseen(context) if planned.switches else (),
         retries=(decision.session.retry_count if decision.session else 0, context.spec.ingestion.retries),
         holder=context.clients.store.holder(),
@@ -186,7 +186,7 @@ def make_plan_report(context: TriggerContext) -> PlanReport:
             context.spec.ingestion,
             ((row.uri, row.planned.size) for row in planned.to_build if not row.is_small),
         ),
-        packs=expected_packs(context, planned),
+        packs=packs,
     )
 
 
@@ -322,8 +322,12 @@ def plan_values(plan: PlanReport) -> JsonObject:
             "small": plan.small,
             "segmentsEstimated": plan.expected.segments if plan.expected else None,
             "workerBytesEstimated": plan.expected.worker_bytes if plan.expected else None,
-            "smallFiles": plan.packs.files if plan.packs else 0,
-            "packsEstimated": plan.packs.packs if plan.packs else 0,
+            "smallFiles": plan.packs.new.files if plan.packs.new else 0,
+            "packsEstimated": plan.packs.new.packs if plan.packs.new else 0,
+            "packsRebuilt": plan.packs.changed.rebuilt,
+            "packsDropped": plan.packs.changed.dropped,
+            "packFilesKept": plan.packs.changed.files,
+            "packBytesKept": plan.packs.changed.bytes,
         },
         "tableSpec": {
             "changes": [change_values(change) for change in plan.spec_changes],

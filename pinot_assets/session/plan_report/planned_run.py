@@ -14,6 +14,7 @@ from pinot_assets.errors import PinotAssetsError, PlanOutdated, PushRefused, Swi
 from pinot_assets.pinot.shadow_table import left_shadow
 from pinot_assets.session.begin_and_build import refuse_too_many
 from pinot_assets.session.checks.assertions import refuse_unaskable
+from pinot_assets.session.checks.pack_segments import expired_packs, packs_in_part
 from pinot_assets.session.close import ask_if_end_must_stop, load_switch
 from pinot_assets.session.commit.one_switch import why_paused, with_placeholder
 from pinot_assets.session.context.context import TriggerContext
@@ -262,6 +263,7 @@ def _with_segments(context: TriggerContext, planned: PlannedRun, visible: frozen
     refused: PinotAssetsError | None
     try:
         refuse_too_many(context, plan, decision.current)
+        expired_packs(context, packs_in_part(as_built(plan), decision.current))
         if (refused := why_paused(context, plan, decision.current, visible)) is None:
             switch = with_placeholder(context, plan, decision.current, switch, visible)
     except (PushRefused, SwitchConflict) as error:

@@ -66,8 +66,10 @@ def file_counts(plan: PlanReport) -> Iterator[Line]:
         )
     if (small := plan.small) is not None:
         yield Line("small files", small, True)
-    if plan.packs is not None:
-        yield Line("packs", plan.packs.text)
+    if plan.packs.new is not None:
+        yield Line("packs", plan.packs.new.text)
+    if text := plan.packs.changed.text:
+        yield Line("" if plan.packs.new is not None else "packs", text, plan.packs.changed.is_much)
     if plan.expected is not None:
         yield Line("worker", plan.expected.text, plan.expected.is_large)
     if plan.held:

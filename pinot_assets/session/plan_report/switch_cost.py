@@ -26,7 +26,7 @@ from pinot_assets.session.checks.capacity import (
     znode_bytes,
 )
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.plan_report.expected_packs import names_of_packs
+from pinot_assets.session.plan_report.planned_packs import PlannedPacks
 from pinot_assets.session.plan_report.planned_run import PlannedRun
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.plan import Row
@@ -82,19 +82,20 @@ class SwitchCost:
     revert_ms: int
 
 
-def switch_cost_of(context: TriggerContext, planned: PlannedRun) -> SwitchCost:
+def switch_cost_of(context: TriggerContext, planned: PlannedRun, packs: PlannedPacks) -> SwitchCost:
     """Read and add up; writes nothing.
 
     :param planned: one that leads up to a switch.
+    :param packs: what it does with packs.
     """
     built = list(planned.outputs)
     unread = [row for row in planned.to_build if row.planned.size]
     plan, present = planned.decision.plan, context.pinot.all_segments(context.table)
     to_come = names_at_least(context.table, plan, unread) if plan is not None else []
-    to_come += names_of_packs(context, planned)
+    to_come += packs.names(context.table, plan) if plan is not None else []
     added = (*(o.segment for o in built), *to_come)
     doomed = _doomed(context, planned)
-    rows, size = _sums(planned, built, unread)
+    rows, size = _sums(planned, built, unread, packs)
     pushed = size.added.plus(-sum(o.loaded_bytes for o in built if o.segment in present))
     tars = [o.tar_bytes for o in built if o.segment not in present]
     tars += _tars_to_come(planned, size.added.guess, len(to_come))
@@ -121,7 +122,9 @@ def switch_cost_of(context: TriggerContext, planned: PlannedRun) -> SwitchCost:
     )
 
 
-def _sums(planned: PlannedRun, built: list[Output], unread: list[Row]) -> tuple[Sums, Sums]:
+def _sums(
+    planned: PlannedRun, built: list[Output], unread: list[Row], packs: PlannedPacks
+) -> tuple[Sums, Sums]:
     """Rows and bytes."""
     current = planned.decision.current
     known: Mapping[str, Output] = current.segments if current is not None else {}
@@ -138,10 +141,11 @@ def _sums(planned: PlannedRun, built: list[Output], unread: list[Row]) -> tuple[
         after = come if planned.mode is Mode.SWAP else come.plus(now - removed)
         return Sums(now, at_least(removed) if foreign else Estimate(removed), come, after)
 
-    loaded = sum(o.loaded_bytes for o in known.values())
+    loaded, kept = sum(o.loaded_bytes for o in known.values()), packs.changed
+    removed = sum(o.rows for o in gone)
     return (
-        sums(sum(o.rows for o in known.values()), sum(o.rows for o in gone), sum(o.rows for o in built)),
-        sums(loaded, sum(o.loaded_bytes for o in gone), sum(o.loaded_bytes for o in built)),
+        sums(sum(o.rows for o in known.values()), removed, sum(o.rows for o in built) + kept.rows),
+        sums(loaded, sum(o.loaded_bytes for o in gone), sum(o.loaded_bytes for o in built) + kept.bytes),
     )
 
 

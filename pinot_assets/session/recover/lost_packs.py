@@ -66,7 +66,7 @@ def files_of_packs(
                 sha256=member.sha256,
                 rows=member.rows,
                 bad_rows=member.bad_rows,
-                session=pack.session,
+                session=member.session,
                 outputs=(),
                 version=member.fingerprint.token,
                 revision=pack.revision,

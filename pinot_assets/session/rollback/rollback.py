@@ -255,7 +255,7 @@ def _record(
         restored,
         recipes=in_use(
             merged_recipes(restored.recipes, current.snapshot.recipes),
-            {file.revision for file in restored.files},
+            {file.revision for file in restored.files} | {pack.revision for pack in restored.packs},
         ),
         seq=session.seq,
         session=session.id,

@@ -6,26 +6,32 @@ Source: docs/design/layout.md#session.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pinot_assets.session.values.plan import Plan, Row, RowStatus
-from pinot_assets.session.values.state import Mode
+from pinot_assets.session.values.plan import FileKey, InPack, Plan, Row, RowStatus, carried_files
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.packs import Member, MemberList, PublishedPack, members_sha256
-from pinot_assets.snapshot.published_files import PublishedFile, files_among
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Receipt
+from pinot_assets.snapshot.recipes import StoredRecipe
+from pinot_assets.table_spec.changes.recipe import Recipe
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A small file that was read, and whose receipt the plan accepted.
+    """A small file whose rows go into a pack: the plan accepted its receipt, or a published pack has it.
 
     :ivar bytes: about how many bytes its rows have in a segment, unpacked.
     """
 
     member: Member
     bytes: int
+
+
+def read_digest(recipe: StoredRecipe | None) -> str:
+    """Return the digest of a recipe's part for reading; "" without a recipe."""
+    return Recipe(dict(recipe.read), {}).read_fingerprint if recipe is not None else ""
 
 
 def accepted_members(plan: Plan, receipts: Mapping[int, Receipt]) -> list[Accepted]:
@@ -51,18 +57,52 @@ def accepted_members(plan: Plan, receipts: Mapping[int, Receipt]) -> list[Accept
 
 
 def standing_packs(
-    packs: Iterable[Row], lists: Mapping[str, MemberList], accepted: Iterable[Accepted]
+    packs: Iterable[Row],
+    lists: Mapping[str, MemberList],
+    wanted: Collection[str],
+    waiting: Iterable[Accepted],
 ) -> Iterator[Row]:
     """Yield the packs of the former plan: a pack stays as it is if all of its members do, and goes otherwise.
 
     :param lists: member lists by their keys.
+    :param wanted: keys of the lists of dirty packs.
+    :param waiting: members for which no dirty pack has a place.
     """
-    there = {one.member for one in accepted}
+    there = {one.member for one in waiting}
     for row in packs:
-        if row.status is RowStatus.GONE or there.issuperset(lists[row.uri].members):
+        is_gone = row.status is RowStatus.GONE
+        if is_gone or row.uri in wanted or there.issuperset(lists[row.uri].members):
             yield row
         else:
             yield replace(row, status=RowStatus.GONE, receipt="")
+
+
+def in_old_places(
+    dirty: Mapping[str, MemberList], plan: Plan, current: Snapshot, accepted: Iterable[Accepted], read: str
+) -> Iterator[tuple[tuple[Accepted, ...], str]]:
+    """Yield what becomes of dirty packs, those that keep something: members that are gone leave, and a small
+    file that was read again takes the place of its former version.
+
+    A file that was read with another read recipe than the pack leaves it: a pack has one.
+
+    :param dirty: the member lists of the dirty packs, by their names.
+    :param read: digest of the read recipe of the accepted files.
+    :returns: yields the members of each, and the digest of their read recipe.
+    """
+    kept = {(file.uri, file.session) for file in carried_files(plan, current)}
+    new = {one.member.uri: one for one in accepted}
+    for pack in current.packs:
+        if (old := dirty.get(pack.name)) is None:
+            continue
+        bytes_per_row = sum(output.loaded_bytes for output in pack.outputs) / max(pack.rows, 1)
+        members: list[Accepted] = []
+        for member in old.members:
+            if (member.uri, member.session) in kept:
+                members.append(Accepted(member, round(bytes_per_row * member.rows)))
+            elif old.read == read and (one := new.pop(member.uri, None)) is not None:
+                members.append(one)
+        if members:
+            yield tuple(members), old.read
 
 
 def cut_at(target: int, waiting: Iterable[Accepted]) -> Iterator[tuple[Accepted, ...]]:
@@ -80,20 +120,6 @@ def cut_at(target: int, waiting: Iterable[Accepted]) -> Iterator[tuple[Accepted,
         size += one.bytes
     if pack:
         yield tuple(pack)
-
-
-def back_in_packs(plan: Plan, current: Snapshot | None) -> frozenset[str]:
-    """Return the files of an append that were read in the version that a published pack has: between listing
-    and reading they came back to it. Published again, their rows would show twice, since a pack stays."""
-    if plan.mode is not Mode.APPEND or current is None or not current.packs:
-        return frozenset()
-    built = {row.uri: row.planned for row in plan.done}
-    newest = {file.uri: file for file in files_among(current.files, built.keys())}
-    return frozenset(
-        uri
-        for uri, file in newest.items()
-        if file.pack and built[uri] in (file.fingerprint, plan.touched.get(uri))
-    )
 
 
 def packs_built(
@@ -119,9 +145,19 @@ def packs_built(
     )
 
 
-def pack_of(packs: Iterable[PublishedPack], members: Mapping[int, MemberList]) -> dict[str, str]:
-    """Return the name of the pack of each file that was packed, by URI."""
-    return {member.uri: pack.name for pack in packs for member in members[pack.ordinal].members}
+def places_of(
+    packs: Iterable[PublishedPack], members: Mapping[int, MemberList], read: str
+) -> dict[FileKey, InPack]:
+    """Return the pack of each file that was packed.
+
+    :param members: their member lists, by ordinal.
+    :param read: digest of the read recipe of the plan.
+    """
+    return {
+        (member.uri, member.session): InPack(pack.name, members[pack.ordinal].read == read)
+        for pack in packs
+        for member in members[pack.ordinal].members
+    }
 
 
 def published_packs(

@@ -9,17 +9,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 from pinot_assets.core.stored_format import Open, Stored
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.packs import PublishedPack
 from pinot_assets.snapshot.published_files import PublishedFile, files_among
 from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt, SourceFile
 from pinot_assets.snapshot.recipes import UNKNOWN, StoredRecipe
 
-_NONE: Final[Mapping[str, str]] = {}
+FileKey = tuple[str, str]
+"""One published version of a file: its URI, and the session that read it."""
+
+
+class InPack(NamedTuple):
+    """Where the rows of a file are.
+
+    :ivar name: of the pack.
+    :ivar is_current: whether the plan's recipe read them and wrote the pack.
+    """
+
+    name: str
+    is_current: bool
+
+
+_NONE: Final[Mapping[FileKey, InPack]] = {}
 
 
 class RowStatus(StrEnum):
@@ -207,7 +224,9 @@ def segments_from(plan: Plan, current: Snapshot | None, visible: frozenset[str])
         return ()
     if plan.mode is Mode.SWAP:
         return tuple(sorted(visible))
-    planned = {o.segment for f in superseded(plan, current) for o in f.outputs}
+    of_files = (file.outputs for file in superseded(plan, current))
+    of_packs = (pack.outputs for pack in dirty_packs(plan, current))
+    planned = {output.segment for outputs in chain(of_files, of_packs) for output in outputs}
     return tuple(sorted(planned & visible))
 
 
@@ -227,22 +246,42 @@ def superseded(plan: Plan, current: Snapshot | None) -> list[PublishedFile]:
     return [f for uri, f in newest.items() if built[uri] in (f.fingerprint, plan.touched.get(uri))]
 
 
+def dirty_packs(plan: Plan, current: Snapshot | None) -> tuple[PublishedPack, ...]:
+    """Return the published packs that have rows of a version that the plan replaces or removes.
+
+    What stays of them is built again from the rows that are kept.
+    """
+    if current is None or not current.packs:
+        return ()
+    names = {file.pack for file in superseded(plan, current)}
+    return tuple(pack for pack in current.packs if pack.name in names)
+
+
+def carried_files(plan: Plan, current: Snapshot | None) -> list[PublishedFile]:
+    """Return the files of dirty packs that the plan does not touch: their rows stay, in other segments."""
+    dirty = {pack.name for pack in dirty_packs(plan, current)}
+    if current is None or not dirty:
+        return []
+    gone = {id(file) for file in superseded(plan, current)}
+    return [file for file in current.files if file.pack in dirty and id(file) not in gone]
+
+
 def published_files(
     plan: Plan,
     receipts: Mapping[int, Receipt],
     current: Snapshot | None,
     revision: int = UNKNOWN,
-    pack_of: Mapping[str, str] = _NONE,
+    places: Mapping[FileKey, InPack] = _NONE,
 ) -> tuple[PublishedFile, ...]:
     """Return the files of the next snapshot, sorted by URI, which makes the next diff much faster.
 
     :param revision: names the recipe of the plan.
-    :param pack_of: the name of the pack of each small file with rows.
+    :param places: the new pack of each file whose rows are in one.
     """
     added = [
         replace(
             PublishedFile.from_receipt(receipts[r.ordinal], plan.session, revision),
-            pack=pack_of.get(r.uri, ""),
+            pack=places[key].name if (key := (r.uri, plan.session)) in places else "",
         )
         for r in plan.done
     ]
@@ -256,5 +295,8 @@ def published_files(
             touched = plan.touched.get(file.uri)
             if touched is not None and file is newest[file.uri]:
                 file = replace(file, fingerprint=touched)
+            if file.pack and (place := places.get((file.uri, file.session))) is not None:
+                built_by = revision if place.is_current else file.revision
+                file = replace(file, pack=place.name, revision=built_by)
             kept.append(file)
     return tuple(sorted((*kept, *added), key=attrgetter("uri")))  # stable: a file's newest version stays last

@@ -172,18 +172,9 @@ def _pack_problems(
         reason = "is not possible for a swap, which reads all files each time"
         yield block.at(WAIT_FOR).problem(reason, "remove it")
     place = block.at(PACK)
-    if ingestion.mode == "sync":
-        reason = "is not possible in sync mode yet: a deleted or rewritten file would stay in its pack"
-        fix = (
-            "write consistentPushEnabled: true and ingestionMode: append, or consistentPushSwapEnabled: true"
-        )
-        yield place.problem(reason, f"{fix}, or remove pack")
-    elif ingestion.push_kind == "plain":
+    if ingestion.push_kind == "plain":
         reason = "needs a consistent push: a plain one shows each file on its own"
         yield place.problem(reason, "write consistentPushEnabled: true, or remove pack")
-    if ingestion.on_spec_change == "rebuild" and ingestion.mode != "swap":
-        reason = "is not possible with onSpecChange: rebuild: files in packs are not built again yet"
-        yield place.problem(reason, "write onSpecChange: ask, or remove pack")
     if layout.target_bytes < _LEAST_TARGET:
         reason = f"is {layout.target_bytes:,} bytes, and the smallest target is 1 MB"
         yield block.at(TARGET_SIZE).problem(reason, "write 300MB")

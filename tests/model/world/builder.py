@@ -12,9 +12,10 @@ from fakes.builder import BuildsInMemory
 from fakes.stores.memory import open_memory
 from model.world.process import Died, Process
 
-from pinot_assets.errors import BuildError
+from pinot_assets.errors import BuildError, PinotAssetsError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, TaskKind, segment_name
 from pinot_assets.ingest.contract.builder import ignore_rows
+from pinot_assets.ingest.contract.failures import failure_of
 from pinot_assets.ingest.contract.task_outputs import CutValues, cut_key, receipt_key, version_text
 from pinot_assets.ingest.packs.rows_object import put_rows, read_rows
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
@@ -78,7 +79,10 @@ class ModelBuilder(BuildsInMemory):
 def build(build_spec: BuildSpec, task: FileTask, source: ObjectStore, built: Built) -> Receipt | Failure:
     """As `pinot_assets.ingest.task.build_file` does it."""
     if task.kind is TaskKind.PACK:
-        return _build_pack(build_spec, task)
+        try:
+            return _build_pack(build_spec, task)
+        except PinotAssetsError as error:
+            return failure_of(build_spec, task, error)
     key = source.key_of(task.file.uri)
     read = source.stat(key)
     if read is None:

@@ -1,0 +1,144 @@
+"""Files that have to be read again because the rows that were kept of them are lost.
+
+A pack that changes is built again from rows objects. Where one is gone, its files become ordinary rows of the
+plan, as long as the source still has what was published and the table spec reads it as before. Otherwise the
+pack stays as it is, and the changes of its files wait. Only reads.
+Source: docs/design/layout.md#lost-rows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from pinot_assets.core.text import plural
+from pinot_assets.core.waiting import in_threads
+from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.stores.staged_files import THREADS
+from pinot_assets.session.values.outdated import names_of
+from pinot_assets.session.values.packs import read_digest
+from pinot_assets.session.values.plan import Changes, FileKey
+from pinot_assets.session.values.report import WARNING
+from pinot_assets.session.values.state import Mode
+from pinot_assets.snapshot.batch_receipt import rows_key
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.packs import MemberList, members_key
+from pinot_assets.snapshot.published_files import PublishedFile
+
+
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """One changed pack that lacks kept rows.
+
+    :ivar files: those whose rows are lost, and which are not changed themselves.
+    :ivar read: digest of the read recipe with which they were read.
+    """
+
+    pack: str
+    files: tuple[PublishedFile, ...]
+    read: str
+
+
+def with_lost_rows(context: TriggerContext, changes: Changes, current: Snapshot | None) -> Changes:
+    """Return the changes with the files to read again, and without those of packs that cannot change.
+
+    :param changes: without what a rollback holds.
+    """
+    if current is None or not current.packs or context.mode is Mode.SWAP:
+        return changes
+    before, read, stuck = changes, read_digest(context.recipe), set[str]()
+    newest = current.ledger
+    while lost := _lost(context, changes, current):  # a file may have versions in several packs
+        again = set[str]()
+        for one in lost:
+            uris = {file.uri for file in one.files}
+            same = (_is_listed(file, changes) and file is newest[file.uri] for file in one.files)
+            if one.read == read and stuck.isdisjoint(uris) and all(same):
+                again |= uris
+            else:
+                stuck |= {file.uri for file in current.files if file.pack == one.pack}
+        again -= stuck
+        changes = _without(changes, stuck, context.mode)
+        known = {file.uri for file in changes.rebuilds}
+        added = tuple(changes.listed[uri] for uri in sorted(again - known))
+        changes = replace(changes, rebuilds=(*changes.rebuilds, *added))
+        if added:
+            names = names_of([newest[file.uri] for file in added], 3)
+            context.note(
+                f"the rows kept of {plural(len(added), 'file')} are lost, which are read again: {names}"
+            )
+    asked = {*before.deleted, *(file.uri for file in (*before.rewritten, *before.rebuilds))}
+    if waiting := asked & stuck:
+        context.note(
+            f"{WARNING} the changes of {plural(len(waiting), 'file')} wait: rows of their packs are lost, "
+            "and the source has not what was published, or the table spec reads it otherwise now; "
+            "a swap (`consistentPushSwapEnabled`) builds all files again"
+        )
+    return changes
+
+
+def _lost(context: TriggerContext, changes: Changes, current: Snapshot) -> list[_Lost]:
+    """Return the changed packs with lost rows of files that are not changed."""
+    kept = _kept(changes, context.mode, current)
+    if not kept:
+        return []
+    staging = context.staging
+    packs = [pack for pack in current.packs if pack.name in kept]
+    keys = [members_key(pack.members) for pack in packs]
+    lists = [*in_threads(staging.members, keys, THREADS, "member lists")]
+    needed = {
+        digest for pack, one in zip(packs, lists, strict=True) for digest in _objects(one, kept[pack.name])
+    }
+    digests = sorted(needed)
+    stats = in_threads(lambda digest: staging.store.stat(rows_key(digest)), digests, THREADS, "kept rows")
+    gone = {digest for digest, there in zip(digests, stats, strict=True) if there is None}
+    found = []
+    for pack, one in zip(packs, lists, strict=True):
+        files = [
+            kept[pack.name][key]
+            for member in one.members
+            if (key := (member.uri, member.session)) in kept[pack.name] and member.rows_object in gone
+        ]
+        if files:
+            found.append(_Lost(pack.name, tuple(files), one.read))
+    return found
+
+
+def _objects(members: MemberList, kept: Collection[FileKey]) -> set[str]:
+    return {one.rows_object for one in members.members if (one.uri, one.session) in kept}
+
+
+def _kept(changes: Changes, mode: Mode, current: Snapshot) -> Mapping[str, Mapping[FileKey, PublishedFile]]:
+    """Return the files that stay in changed packs, by pack; as `dirty_packs` of a plan of these changes."""
+    uris = {file.uri for file in changes.rebuilds}
+    newest = current.ledger
+    if mode is Mode.SYNC:
+        uris |= {*changes.deleted, *(file.uri for file in changes.rewritten)}
+
+    def goes(file: PublishedFile) -> bool:
+        return file.uri in uris and (mode is Mode.SYNC or file is newest[file.uri])
+
+    dirty = {file.pack for file in current.files if file.pack and goes(file)}
+    kept: dict[str, dict[FileKey, PublishedFile]] = defaultdict(dict)
+    for file in current.files:
+        if file.pack in dirty and not goes(file):
+            kept[file.pack][file.uri, file.session] = file
+    return kept
+
+
+def _is_listed(file: PublishedFile, changes: Changes) -> bool:
+    """Whether the source has the published version."""
+    listed = changes.listed.get(file.uri)
+    return listed is not None and listed.fingerprint in (file.fingerprint, changes.touched.get(file.uri))
+
+
+def _without(changes: Changes, uris: Collection[str], mode: Mode) -> Changes:
+    changes = replace(changes, rebuilds=tuple(file for file in changes.rebuilds if file.uri not in uris))
+    if mode is not Mode.SYNC:  # a rewritten file changes no pack
+        return changes
+    return replace(
+        changes,
+        rewritten=tuple(file for file in changes.rewritten if file.uri not in uris),
+        deleted=tuple(uri for uri in changes.deleted if uri not in uris),
+    )

@@ -1,0 +1,167 @@
+"""What a plan does with packs: exact for packs that change, an estimate for files that are not read yet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pinot_assets.core.text import plural, size
+from pinot_assets.core.waiting import in_threads
+from pinot_assets.ingest.contract.build_spec import segment_name
+from pinot_assets.session.checks.pack_segments import expired_packs, packs_in_part
+from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.plan_report.planned_run import PlannedRun
+from pinot_assets.session.stores.staged_files import THREADS
+from pinot_assets.session.values.packs import Accepted, in_old_places, read_digest
+from pinot_assets.session.values.plan import Plan, as_built, carried_files, dirty_packs, superseded
+from pinot_assets.session.values.state import Mode
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.packs import Member, members_key
+
+_MUCH = 10
+"""From so many times the bytes of what changed on, a person should hear what is written again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedPacks:
+    """What becomes of published packs.
+
+    :ivar rebuilt: packs that are built again, of kept rows and of files that are read again.
+    :ivar dropped: packs of which nothing stays.
+    :ivar files: how many files stay in those that are built again; `rows` and `bytes` are theirs.
+    :ivar changed_bytes: of the rows, in segments, that files which are rewritten or deleted have now.
+    :ivar places: URIs of small files that are read again and take the place of their former version.
+    """
+
+    rebuilt: int = 0
+    dropped: int = 0
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+    changed_bytes: int = 0
+    places: frozenset[str] = frozenset()
+
+    @property
+    def is_much(self) -> bool:
+        """Whether far more is written again than has changed."""
+        return self.bytes > _MUCH * self.changed_bytes
+
+    @property
+    def text(self) -> str:
+        """Return what becomes of them as a sentence, without an estimate."""
+        parts = []
+        if self.rebuilt:
+            amount = f"{self.rows:,} rows, {size(self.bytes)}"
+            kept = (
+                f"from the kept rows of {plural(self.files, 'file')}, none of which is read ({amount})"
+                if self.files
+                else "of files that are read again"
+            )
+            parts.append(f"{plural(self.rebuilt, 'pack')} built again {kept}")
+        if self.dropped:
+            parts.append(f"{plural(self.dropped, 'pack')} dropped")
+        if self.is_much and self.changed_bytes:
+            times = self.bytes / self.changed_bytes
+            parts.append(f"{times:,.0f} times the {size(self.changed_bytes)} that change")
+        return "; ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedPacks:
+    """What is expected of small files that are not read yet and go into new packs.
+
+    :ivar bytes: of their rows in segments, as published segments have them for each byte of their files; the
+        files' own without any.
+    """
+
+    files: int
+    bytes: int
+    target: int
+
+    @property
+    def packs(self) -> int:
+        """How many packs these are."""
+        return math.ceil(self.bytes / self.target)
+
+    @property
+    def text(self) -> str:
+        """Return the estimate as a sentence."""
+        return (
+            f"the rows of {plural(self.files, 'small file')} in about {plural(self.packs, 'segment')} "
+            f"of up to {size(self.target)} (estimated from sizes)"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPacks:
+    """What a plan does with packs.
+
+    :ivar new: None if no small file goes into a new pack.
+    """
+
+    changed: ChangedPacks = field(default_factory=ChangedPacks)
+    new: ExpectedPacks | None = None
+
+    def names(self, table: str, plan: Plan) -> Iterator[str]:
+        """Yield a name for each pack to come: what Pinot stores of a segment depends on their length."""
+        to_come = self.changed.rebuilt + (self.new.packs if self.new is not None else 0)
+        for ordinal in range(plan.next_ordinal, plan.next_ordinal + to_come):
+            yield segment_name(table, plan.session, plan.attempt, ordinal, 0)
+
+
+def planned_packs(context: TriggerContext, planned: PlannedRun) -> PlannedPacks:
+    """Read the member lists of packs that change, and add up; writes nothing."""
+    plan, current = planned.decision.plan, planned.decision.current
+    if plan is None:
+        return PlannedPacks()
+    changed = ChangedPacks()
+    # Packs that the open session has built already are among the outputs of the plan.
+    if not (current is None or plan.packs_done or planned.refused or plan.mode is Mode.SWAP):
+        changed = _changed(context, as_built(plan), current)
+    small = [
+        row.planned.size
+        for row in planned.to_build
+        if row.is_small and row.planned.size and row.uri not in changed.places
+    ]
+    if not small:
+        return PlannedPacks(changed)
+    source = sum(file.fingerprint.size for file in current.files) if current is not None else 0
+    loaded = sum(o.loaded_bytes for o in current.segments.values()) if current is not None else 0
+    times = loaded / source if loaded and source else 1.0
+    new = ExpectedPacks(len(small), round(sum(small) * times), context.spec.layout.target_bytes)
+    return PlannedPacks(changed, new)
+
+
+def _changed(context: TriggerContext, plan: Plan, current: Snapshot) -> ChangedPacks:
+    if not (dirty := dirty_packs(plan, current)):
+        return ChangedPacks()
+    expired = expired_packs(context, packs_in_part(plan, current))
+    dirty = tuple(pack for pack in dirty if pack.name not in expired)
+    keys = [members_key(pack.members) for pack in dirty]
+    lists = in_threads(context.staging.members, keys, THREADS, "member lists")
+    by_name = dict(zip((pack.name for pack in dirty), lists, strict=True))
+    read_again = [
+        Accepted(Member(row.uri, row.planned, "", 0, 0, plan.session, "", 0), 0)
+        for row in plan.done
+        if row.is_small
+    ]
+    rebuilt = [
+        members
+        for members, _ in in_old_places(by_name, plan, current, read_again, read_digest(context.recipe))
+    ]
+    members = [one for of_pack in rebuilt for one in of_pack]
+    carried = {(file.uri, file.session) for file in carried_files(plan, current)}
+    kept = [one for one in members if (one.member.uri, one.member.session) in carried]
+    rows = sum(pack.rows for pack in dirty)
+    per_row = sum(o.loaded_bytes for pack in dirty for o in pack.outputs) / max(rows, 1)
+    gone = sum(file.rows for file in superseded(plan, current) if file.pack in by_name)
+    return ChangedPacks(
+        rebuilt=len(rebuilt),
+        dropped=len(dirty) - len(rebuilt),
+        files=len(kept),
+        rows=sum(one.member.rows for one in kept),
+        bytes=sum(one.bytes for one in kept),
+        changed_bytes=round(per_row * gone),
+        places=frozenset(one.member.uri for one in members if one not in kept),
+    )
