@@ -49,6 +49,7 @@ from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.table_spec.blocks.audit import CutCheck, EmptyOutputs, Loss, LossName, RowChange, TimeRange
+from pinot_assets.table_spec.changes.recipe import COLUMNS
 
 LOOKS: Final = 32
 """Tars that are looked at a time, one small request each: some seconds for thousands of them on S3. A listing
@@ -196,7 +197,8 @@ def loss_findings(
     # Only a swap reads published files again whose recipe is the same. After a rollback or a rebuild of the
     # ledger, the table spec with which the segments were built is unknown.
     same_spec = is_swap and current.mode == Mode.SWAP and _same_fingerprint(session, current)
-    rewritten = _rewritten(context, receipts, published, same_spec)
+    columns = {recipe.revision: frozenset(recipe.read.get(COLUMNS) or ()) for recipe in current.recipes}
+    rewritten = _rewritten(context, receipts, published, same_spec, columns)
     had = any(file.rows for file in rewritten)
     left = any(file.rows and file.receipt.rows for file in rewritten)
     findings: list[Finding] = []
@@ -264,9 +266,13 @@ def _rewritten(
     receipts: Collection[Receipt],
     ledger: Mapping[str, PublishedFile],
     same_spec: bool,
+    columns: Mapping[int, frozenset[str]],
 ) -> tuple[Rewritten, ...]:
     """Published files that are built into something else; of one table spec, a file of the published content
-    gives what it gave: a swap reads those again, too."""
+    gives what it gave: a swap reads those again, too.
+
+    :param columns: the table's columns then, by revision.
+    """
     pairs = []
     for receipt in receipts:
         if (file := ledger.get(receipt.uri)) is None:
@@ -282,4 +288,10 @@ def _rewritten(
     former: dict[str, Receipt] = {}
     for session, versions in by_session.items():
         former |= kept_receipts(context.staging, session, versions)
+    # The receipt of a small file has no facts of its columns: those of its pack have other files' rows, too.
+    for new, file in pairs:
+        receipt, known = former.get(file.uri), columns.get(file.revision)
+        if receipt is not None and not receipt.facts and known:
+            added = (name for name in new.suspects if name not in known)
+            former[file.uri] = replace(receipt, missing=(*receipt.missing, *added))
     return tuple(replace(new, former=former.get(file.uri)) for new, file in pairs)

@@ -64,13 +64,21 @@ class StagedReceipts(StagedFiles):
         for key, batch in zip(keys, batches, strict=True):
             yield from ((key, receipt) for receipt in (batch.files if batch is not None else ()))
 
-    def _valid_batch(self, key: str) -> BatchReceipt | None:
+    def readable_batch(self, key: str) -> BatchReceipt | None:
+        """Return the batch receipt with that key, None if the object there is none.
+
+        :raises SourceError: the staging area does not answer, or there is no such object.
+        """
         with suppress(TooLarge, SnapshotCorrupt):
             data = self.store.read(key, RECEIPT)
             with reading(key, SnapshotCorrupt):
-                batch = BatchReceipt.from_bytes(data, f"{self.store.uri}/{key}")
-            return batch if not batch.digest or self.ask_if_rows_whole(batch.digest, batch.token) else None
+                return BatchReceipt.from_bytes(data, f"{self.store.uri}/{key}")
         return None
+
+    def _valid_batch(self, key: str) -> BatchReceipt | None:
+        if (batch := self.readable_batch(key)) is None:
+            return None
+        return batch if not batch.digest or self.ask_if_rows_whole(batch.digest, batch.token) else None
 
     def ask_if_rows_whole(self, digest: str, token: str = "") -> bool:
         """Whether a rows object exists with its content, which is read only if its version is another one.

@@ -30,6 +30,7 @@ from pinot_assets.session.stores.staged_receipts import StagedReceipts
 from pinot_assets.session.values.hold import Hold
 from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.state import ObjectRef
+from pinot_assets.snapshot.batch_receipt import BATCHES
 from pinot_assets.snapshot.manifest import (
     Snapshot,
     SnapshotRef,
@@ -266,7 +267,7 @@ def staged(staging: Staging, folder: str) -> Iterator[ObjectInfo]:
 def kept_receipts(staging: Staging, session: str, versions: Mapping[str, str]) -> dict[str, Receipt]:
     """Return the kept receipts of files that a session published, by URI; unreadable ones are left out.
 
-    The folder is listed once, however many files are given.
+    Each folder is listed once, however many files are given.
 
     :param versions: token of the version that was read, by URI.
     :raises TooLarge: the receipts have too many bytes together.
@@ -286,7 +287,14 @@ def kept_receipts(staging: Staging, session: str, versions: Mapping[str, str]) -
         return next((receipt for info in infos if (receipt := _read(staging, info.key)) is not None), None)
 
     receipts = in_threads(newest, of_file.values(), THREADS, "receipts")
-    return {uri: receipt for uri, receipt in zip(of_file, receipts, strict=True) if receipt is not None}
+    found = {uri: receipt for uri, receipt in zip(of_file, receipts, strict=True) if receipt is not None}
+    if len(found) == len(versions):
+        return found
+    keys = staging.fitting_receipts(staged(staging, f"sessions/{session}/{BATCHES}"))
+    batches = in_threads(staging.readable_batch, sorted(keys), THREADS, "receipts")
+    of_batches = (receipt for batch in batches if batch is not None for receipt in batch.files)
+    of_versions = (one for one in of_batches if versions.get(one.uri) == one.read.token)
+    return {receipt.uri: receipt for receipt in of_versions} | found
 
 
 def _read(staging: Staging, key: str) -> Receipt | None:

@@ -145,8 +145,6 @@ def test_packs_have_a_target_and_a_class_of_files(folder):
         ({"pack": None}, APPEND, "layout.pack", "has no value"),
         ({"paks": True}, APPEND, "layout.paks", "is not a key of the layout block"),
         ({"pack": True}, {"ingestionMode": "append", "consistentPushEnabled": False}, "layout.pack", "plain"),
-        ({"pack": True}, APPEND | {"ingestionMode": "sync"}, "layout.pack", "sync mode"),
-        ({"pack": True}, APPEND | {"onSpecChange": "rebuild"}, "layout.pack", "onSpecChange: rebuild"),
         ({"targetSegmentSize": "1g"}, APPEND, "layout.targetSegmentSize", "has no meaning without packs"),
         ({"pack": True, "targetSegmentSize": "x"}, APPEND, "layout.targetSegmentSize", "is not a size"),
         (
