@@ -27,7 +27,7 @@ from pinot_assets.settings.local_stack import StackState
 SOURCES = ("pinot_assets", "tests/crash", "tests/fakes")
 HOME = Path(".pinot-assets/crash-matrix")
 OUTAGES = "outage"
-MODES = ("append", "sync", "swap", "append-packed", "swap-packed")
+MODES = ("append", "sync", "swap", "append-packed", "sync-packed", "swap-packed")
 
 
 class Results:
@@ -136,7 +136,7 @@ def report(results: Results, path: Path) -> None:
 
 def main(
     mode: Annotated[
-        list[str], typer.Option(help="append, sync, swap, append-packed, swap-packed or outage; all without.")
+        list[str], typer.Option(help="One of append, sync, swap, each also with -packed, or outage.")
     ] = [],  # noqa: B006
     only: Annotated[str, typer.Option(help="Points whose name begins so: sync/change/pinot upload")] = "",
     lanes: Annotated[int, typer.Option(help="Tables side by side.")] = 6,

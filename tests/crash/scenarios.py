@@ -207,7 +207,7 @@ def empty(lane: Lane) -> Round:
 
 
 ALL = ("append", "sync", "swap")
-ALL_PACKED = ("append-packed", "swap-packed")
+ALL_PACKED = ("append-packed", "sync-packed", "swap-packed")
 
 
 @dataclass(frozen=True)
@@ -221,13 +221,13 @@ class Scenario:
 SCENARIOS: Mapping[str, Scenario] = {
     "change": Scenario(change, (*ALL, *ALL_PACKED)),
     "retry": Scenario(retry, (*ALL, *ALL_PACKED)),
-    "clear": Scenario(clear),
-    "rollback": Scenario(rollback, (*ALL, "append-packed")),
-    "again": Scenario(again, ("sync", "swap", "swap-packed")),
+    "clear": Scenario(clear, (*ALL, "sync-packed")),
+    "rollback": Scenario(rollback, (*ALL, "append-packed", "sync-packed")),
+    "again": Scenario(again, ("sync", "swap", "sync-packed", "swap-packed")),
     "failing": Scenario(failing, ("sync",)),
     "exhausted": Scenario(exhausted, ("append",)),
     "respec": Scenario(respec, ("swap",)),
-    "rebuild": Scenario(rebuild, ("append", "sync")),
-    "removal": Scenario(removal, ("sync",)),
+    "rebuild": Scenario(rebuild, ("append", "sync", "append-packed", "sync-packed")),
+    "removal": Scenario(removal, ("sync", "sync-packed")),
     "empty": Scenario(empty, ("sync",)),
 }
