@@ -18,6 +18,7 @@ from pinot_assets.audit.built_files import (
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.stored_format import WITH_PACKS
 from pinot_assets.snapshot.packs import Member, MemberList
+from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import ColumnFacts, Fingerprint, Output, Receipt, SegmentFacts
 
 SCHEMA = {"a": "INT", "b": "STRING"}
@@ -121,6 +122,22 @@ def test_each_small_file_is_in_one_pack_with_all_its_rows() -> None:
     finding = packs_as_read(members(F, G), [F, G, pack(5)])
     assert (finding.passed, finding.expected, finding.found) == (True, 5, 5)
     assert rows_as_read([F, G]).passed
+
+
+def stays(file: Receipt) -> PublishedFile:
+    return replace(PublishedFile.from_receipt(file, "cp0-00000a"), pack="cp0-00000a_9")
+
+
+def test_files_that_stay_in_a_pack_that_is_built_again_count_as_well() -> None:
+    """L1, L2."""
+    finding = packs_as_read(members(F, G), [F, pack(5)], [stays(G)])
+    assert (finding.passed, finding.expected, finding.found) == (True, 5, 5)
+    lost = packs_as_read(members(F), [F, pack(3)], [stays(G)])
+    assert lost.blocks
+    assert "g.csv is in 0 packs" in lost.message
+    other = packs_as_read(members(F, G), [F, pack(5)], [stays(replace(G, rows=7))])
+    assert (other.blocks, other.files) == (True, (pack(0).uri,))
+    assert OTHERWISE in other.message
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.pinot.table_config import is_refresh, period_ms, setting
+from pinot_assets.pinot.table_config import is_refresh, period_ms, retention_ms, setting
 
 HOUR = 3_600_000
 
@@ -39,3 +39,19 @@ def test_the_older_push_type_counts_where_it_stands_alone() -> None:
 def test_a_setting_below_something_that_is_no_mapping() -> None:
     assert setting({"a": [1]}, "a", "b") is None
     assert setting({"a": {"b": 2}}, "a", "b") == 2
+
+
+@pytest.mark.parametrize(
+    ("segments", "ms"),
+    [
+        ({"retentionTimeUnit": "DAYS", "retentionTimeValue": "7"}, 7 * 24 * HOUR),
+        ({"retentionTimeUnit": "hours", "retentionTimeValue": 12}, 12 * HOUR),
+        ({"retentionTimeUnit": "DAYS"}, None),
+        ({"retentionTimeValue": "7"}, None),
+        ({"retentionTimeUnit": "DAYS", "retentionTimeValue": "${DAYS}"}, None),
+        ({"retentionTimeUnit": "DAYS", "retentionTimeValue": "-1"}, None),
+        ({}, None),
+    ],
+)
+def test_how_long_pinot_keeps_a_segment(segments: dict[str, object], ms: int | None) -> None:
+    assert retention_ms({"segmentsConfig": segments}) == ms

@@ -1,0 +1,200 @@
+"""Which members packs have, for tables of any history."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from pinot_assets.core.stored_format import WITH_PACKS
+from pinot_assets.session.values.packs import (
+    Accepted,
+    cut_at,
+    in_old_places,
+    packs_built,
+    places_of,
+    published_packs,
+    standing_packs,
+)
+from pinot_assets.session.values.plan import (
+    Plan,
+    Row,
+    RowStatus,
+    carried_files,
+    dirty_packs,
+    published_files,
+    segments_from,
+    superseded,
+)
+from pinot_assets.session.values.state import Mode
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.packs import Member, MemberList, PublishedPack, members_key
+from pinot_assets.snapshot.published_files import PublishedFile
+from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt
+
+READ, OTHER = "r" * 64, "s" * 64
+
+
+def version(n: int) -> Fingerprint:
+    return Fingerprint(n, n)
+
+
+def member(uri: str, n: int, session: str, rows: int = 2) -> Member:
+    return Member(uri, version(n), f"{n}", rows, 0, session, "0" * 64, 0)
+
+
+def output(name: str, rows: int = 1) -> Output:
+    return Output(name, 1, rows, f"mem://{name}", 10, "", "", unpacked_bytes=100 * rows)
+
+
+class Table:
+    """A table all of whose files are small, as a sequence of sessions leaves it."""
+
+    def __init__(self, mode: Mode, target: int) -> None:
+        self.mode, self.target = mode, target
+        self.number = 0
+        self.lists: dict[str, MemberList] = {}
+        self.snapshot: Snapshot | None = None
+
+    def session(self, work: dict[str, int], gone: tuple[str, ...] = (), read: str = READ) -> Plan:
+        """Publish these versions of files, in packs."""
+        self.number += 1
+        session = f"cp{self.number}-00000a"
+        rows = tuple(
+            Row(uri, n, version(v), RowStatus.DONE, f"b-{n}", is_small=True)
+            for n, (uri, v) in enumerate(sorted(work.items()))
+        )
+        removals = gone if self.mode is Mode.SYNC else ()
+        plan = Plan(session, 0, self.mode, rows, removals, {}, "", format=WITH_PACKS)
+        accepted = [Accepted(member(row.uri, row.planned.size, session), 200) for row in rows]
+        wanted: list[tuple[tuple[Accepted, ...], str]] = []
+        if self.snapshot is not None:
+            dirty = {pack.name: self.lists[pack.name] for pack in dirty_packs(plan, self.snapshot)}
+            wanted = [*in_old_places(dirty, plan, self.snapshot, accepted, read)]
+        placed = {one.member for members, _ in wanted for one in members}
+        waiting = (one for one in accepted if one.member not in placed)
+        wanted += [(members, read) for members in cut_at(self.target, waiting)]
+
+        packs, members, receipts = [], {}, {}
+        for row in rows:
+            receipts[row.ordinal] = _receipt(row.uri, row.ordinal, row.planned, 2)
+        for ordinal, (of_pack, read_with) in enumerate(wanted, start=len(rows)):
+            members[ordinal] = MemberList(tuple(o.member for o in of_pack), read_with, format=WITH_PACKS)
+            total = members[ordinal].rows
+            packs.append(
+                Row(members_key(f"{ordinal:064x}"), ordinal, version(1), RowStatus.DONE, f"p-{ordinal}")
+            )
+            receipts[ordinal] = replace(
+                _receipt("", ordinal, version(1), total),
+                outputs=(output(f"t__{session}_{ordinal}_0", total),),
+            )
+        plan = replace(plan, packs=tuple(packs))
+        built = packs_built(plan, receipts, members, self.number)
+        self.lists |= {pack.name: members[pack.ordinal] for pack in built}
+        before = self.snapshot
+        files = published_files(plan, receipts, before, self.number, places_of(built, members, read))
+        self.snapshot = Snapshot(
+            self.number, "t_OFFLINE", session, self.mode, "", None, "", "", 0, files,
+            packs=published_packs(built, files, before), format=WITH_PACKS,
+        )  # fmt: skip
+        self.replaced = segments_from(plan, before, frozenset(before.segments if before else ()))
+        return plan
+
+    @property
+    def now(self) -> Snapshot:
+        assert self.snapshot is not None
+        return self.snapshot
+
+    def versions_in_packs(self) -> Counter[tuple[str, str]]:
+        return Counter((m.uri, m.session) for pack in self.now.packs for m in self.lists[pack.name].members)
+
+
+def _receipt(uri: str, ordinal: int, read: Fingerprint, rows: int) -> Receipt:
+    return Receipt(uri, ordinal, 0, read, f"{read.size}", rows, 0, (), 0.0, "", format=WITH_PACKS)
+
+
+@pytest.mark.parametrize("mode", [Mode.SYNC, Mode.APPEND])
+@pytest.mark.parametrize("seed", range(30))
+def test_after_any_sessions_each_version_is_in_one_pack_and_none_is_missing(seed: int, mode: Mode) -> None:
+    """L2, and what is replaced is what is not there any more."""
+    drawn = random.Random(seed)
+    table, there, number = Table(mode, target=drawn.choice([200, 500, 100_000])), set[str](), 0
+    for _ in range(6):
+        work: dict[str, int] = {}
+        for _ in range(drawn.randint(0, 6)):
+            number += 1
+            work[f"f{drawn.randint(0, 9)}"] = number
+        gone = tuple(uri for uri in sorted(there - work.keys()) if drawn.random() < 0.3)
+        before = table.snapshot
+        table.session(work, gone, drawn.choice([READ, READ, OTHER]))
+        there |= work.keys()
+        if mode is Mode.SYNC:
+            there -= set(gone)
+            assert {file.uri for file in table.now.files} == there
+        assert table.versions_in_packs() == Counter((f.uri, f.session) for f in table.now.files)
+        assert {file.pack for file in table.now.files} == {pack.name for pack in table.now.packs}
+        if before is not None:
+            assert {*table.replaced} == before.segments.keys() - table.now.segments.keys()
+        assert sum(o.rows for o in table.now.segments.values()) == table.now.rows
+
+
+def test_a_file_that_is_read_otherwise_than_its_pack_leaves_it() -> None:
+    table = Table(Mode.SYNC, 10_000)
+    table.session({"a": 1, "b": 2})
+    table.session({"a": 3}, read=OTHER)
+    lists = [table.lists[pack.name] for pack in table.now.packs]
+    assert [([m.uri for m in one.members], one.read) for one in lists] == [(["b"], READ), (["a"], OTHER)]
+    assert {file.uri: file.revision for file in table.now.files} == {"a": 2, "b": 1}
+
+
+def test_a_file_that_stays_in_a_pack_of_the_same_recipe_counts_as_built_by_it() -> None:
+    table = Table(Mode.SYNC, 10_000)
+    table.session({"a": 1, "b": 2})
+    table.session({"a": 3})
+    assert {file.uri: (file.revision, file.session[:3]) for file in table.now.files} == {
+        "a": (2, "cp2"),
+        "b": (2, "cp1"),
+    }
+
+
+def test_what_stays_is_what_the_plan_does_not_touch() -> None:
+    table = Table(Mode.SYNC, 10_000)
+    table.session({"a": 1, "b": 2, "c": 3})
+    before = table.now
+    plan = table.session({"a": 4}, gone=("c",))
+    assert [file.uri for file in superseded(plan, before)] == ["a", "c"]
+    assert [file.uri for file in carried_files(plan, before)] == ["b"]
+
+
+def test_a_pack_of_the_former_plan_stays_only_with_all_its_members() -> None:
+    """L8: the decision depends on nothing but plan, receipts and ledger."""
+    a, b = (Accepted(member(uri, 1, "cp1-00000a"), 1) for uri in "ab")
+    lists = {
+        "both": MemberList((a.member, b.member), READ, format=WITH_PACKS),
+        "one": MemberList((a.member,), READ, format=WITH_PACKS),
+        "dirty": MemberList((member("z", 9, "cp0-00000a"),), READ, format=WITH_PACKS),
+    }
+    rows = [Row(key, n, version(1), RowStatus.DONE, "r") for n, key in enumerate(lists)]
+
+    def standing(wanted: set[str], waiting: list[Accepted]) -> list[str]:
+        left = standing_packs(rows, lists, wanted, waiting)
+        return [row.uri for row in left if row.status is not RowStatus.GONE]
+
+    assert standing({"dirty"}, [a, b]) == ["both", "one", "dirty"]
+    assert standing(set(), [a]) == ["one"]
+    assert standing({"dirty"}, [b]) == ["dirty"]
+
+
+def _published(uri: str) -> PublishedFile:
+    return PublishedFile.from_receipt(_receipt(uri, 0, version(1), 2), "cp1-00000a", 1)
+
+
+def test_a_file_without_a_pack_makes_none_dirty() -> None:
+    pack = PublishedPack("cp1-00000a", 7, "0" * 64, 1, 2, (output("s"),))
+    files = (_published("a"), replace(_published("b"), pack=pack.name))
+    now = Snapshot(1, "t", "cp1-00000a", "SYNC", "", None, "", "", 0, files, packs=(pack,), format=WITH_PACKS)
+    plan = Plan("cp2-00000a", 0, Mode.SYNC, (), ("a",), {}, "", format=WITH_PACKS)
+    assert dirty_packs(plan, now) == ()
+    assert dirty_packs(replace(plan, removals=("b",)), now) == (pack,)
