@@ -10,6 +10,7 @@ from fakes.pinot.memory import FakePinot
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from model.world.lives import PUSHES, make_table, planned, run_now, run_planned
+from model.world.restored import snapshot
 from model.world.specs import losing_spec_of
 from model.world.table import MODES, TABLE, ModelTable
 from model.world.truth import Truth
@@ -108,6 +109,51 @@ def test_a_run_has_the_numbers_of_its_plan(
     assert counted.added.exact is not any(row.planned.size for row in plan.build)
     if counted.after.exact:
         assert counted.after.total == len(after)
+
+
+@given(mode=st.sampled_from([*MODES]), release=st.sampled_from(RELEASES), names=changes, more=st.booleans())
+@example(mode="sync", release="0.11.0", names=["deleted"], more=False)
+@example(mode="sync", release="0.11.0", names=["rewritten", "another deleted", "new"], more=True)
+@settings(max_examples=25, deadline=None)
+def test_a_run_has_the_numbers_of_its_plan_where_files_share_segments(
+    mode: str, release: str, names: list[str], more: bool
+) -> None:
+    """Packs that change are known exactly, before any file is read; their rows are, too."""
+    table = table_of(mode, release, is_published=False)
+    table.options["layout.pack"] = "true"
+    change_files(table, PUBLISHED)
+    run_now(table)
+    if more:
+        change_files(table, {"F": "F1", "G": "G1"})
+        run_now(table)
+    for name in names:
+        change_files(table, CHANGES[name])
+    plan = planned(table)
+    before, was = table.pinot.visible_segments(TABLE), snapshot(table)
+    _, error = run_planned(table, plan.planned.plan_basis.hash)
+    after = table.pinot.visible_segments(TABLE)
+    if plan.planned.refused is not None:
+        assert (str(error), after) == (str(plan.planned.refused), before)
+        return
+    assert error is None, error
+    assert before - after == set(plan.planned.segments_from)
+    changed = plan.packs.changed
+    if plan.switching is None:
+        assert (after, changed.rebuilt, changed.dropped) == (before, 0, 0)
+        return
+    is_read = any(row.planned.size for row in plan.build)
+    sizes = {file: len(text) for file, text in table.files.items()}
+    if all(sizes[row.uri.rpartition("/")[2]] for row in plan.build):
+        assert len(after - before) == len(plan.switching.added)
+    if mode != "swap":
+        stays = {pack.name for pack in snapshot(table).packs} & {pack.name for pack in was.packs}
+        assert changed.rebuilt + changed.dropped == len(was.packs) - len(stays)
+        carried = [
+            f for f in snapshot(table).files if f.pack not in stays and f.session != snapshot(table).session
+        ]
+        assert (changed.files, changed.rows) == (len(carried), sum(file.rows for file in carried))
+    if not is_read:
+        assert plan.switching.rows.after.total == snapshot(table).rows
 
 
 @pytest.mark.parametrize(("release", "replaced"), [("0.11.0", 2), ("1.5.1", 1)])
