@@ -1,13 +1,12 @@
-"""Decide which packs a session builds of the small files that it has read, and build them.
+"""Build the packs of a session, once all of its files are read or left out.
 
-Packs are decided late: when all files are read, or left out. The decision is the next plan object, and is
-made anew at each attempt; a pack whose files are all still wanted keeps its number and what was built of it
-(docs/design/layout.md#session).
+The decision which packs these are (`pack_decision.py`) is the next plan object. Source:
+docs/design/layout.md#session.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -16,24 +15,14 @@ from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import in_threads
 from pinot_assets.errors import BuildError, SessionError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, PackSettings, TaskKind
-from pinot_assets.session.checks.pack_segments import expired_packs, packs_in_part
 from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.pack_decision import with_decided_packs
 from pinot_assets.session.stores.staged_files import THREADS
-from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.packs import (
-    Accepted,
-    accepted_members,
-    cut_at,
-    in_old_places,
-    read_digest,
-    standing_packs,
-)
-from pinot_assets.session.values.plan import Plan, Receipts, Row, RowStatus, dirty_packs, with_receipts
+from pinot_assets.session.values.plan import Plan, Receipts, dirty_packs, with_receipts
 from pinot_assets.session.values.state import Session
 from pinot_assets.snapshot.batch_receipt import rows_key
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.packs import MemberList, members_key
-from pinot_assets.snapshot.receipt import Failure, Fingerprint, Receipt, SourceFile
+from pinot_assets.snapshot.receipt import Failure, Receipt, SourceFile
 from pinot_assets.snapshot.recipes import StoredRecipe, revision_of
 
 PACK_BYTES: Final = 512 << 20
@@ -89,7 +78,7 @@ def with_packs(
     """
     if not _has_packs(plan, context.current_snapshot()):
         return session, plan, receipts
-    plan = _decided(context, plan, {ordinal: one for ordinal, (_, one) in receipts.items()})
+    plan = with_decided_packs(context, plan, {ordinal: one for ordinal, (_, one) in receipts.items()})
     session = context.write_session(
         replace(session, plan=context.staging.put_plan(plan), counts=plan.counts())
     )
@@ -104,51 +93,6 @@ def with_packs(
             hint="check that the staging area keeps what is written; the next trigger builds them again",
         )
     return session, plan, receipts
-
-
-def _decided(context: TriggerContext, plan: Plan, receipts: Mapping[int, Receipt]) -> Plan:
-    """Return the plan with the packs of all small files that it accepted, and of what stays of dirty packs;
-    store their member lists."""
-    staging, current = context.staging, context.current_snapshot()
-    accepted = accepted_members(plan, receipts)
-    read = read_digest(plan.recipe)
-    wanted: dict[str, tuple[Accepted, ...]] = {}
-    if current is not None and (dirty := _dirty_lists(context, plan, current)):
-        for members, read_with in in_old_places(dirty, plan, current, accepted, read):
-            wanted[_put_list(staging, members, read_with, plan.format)] = members
-    placed = {one.member for members in wanted.values() for one in members}
-    waiting = [one for one in accepted if one.member not in placed]
-
-    live = [row.uri for row in plan.packs if row.status is not RowStatus.GONE]
-    lists = {key: staging.members(key) for key in live}
-    packs = [*standing_packs(plan.packs, lists, wanted.keys(), waiting)]
-    standing = {row.uri for row in packs if row.status is not RowStatus.GONE}
-    packed = {member for key in standing for member in lists[key].members}
-    waiting = [one for one in waiting if one.member not in packed]
-
-    new = {key: members for key, members in wanted.items() if key not in standing}
-    for members in cut_at(context.spec.layout.target_bytes, waiting):
-        new[_put_list(staging, members, read, plan.format)] = members
-    for ordinal, (key, members) in enumerate(new.items(), start=plan.next_ordinal):
-        size = sum(one.bytes for one in members)
-        packs.append(Row(key, ordinal, Fingerprint(size, 0), RowStatus.BUILD))
-    return replace(plan, packs=tuple(packs))
-
-
-def _put_list(staging: Staging, accepted: tuple[Accepted, ...], read: str, number: int) -> str:
-    return staging.put_members(MemberList(tuple(one.member for one in accepted), read, format=number))
-
-
-def _dirty_lists(context: TriggerContext, plan: Plan, current: Snapshot) -> dict[str, MemberList]:
-    """Return the member lists of dirty packs that are to be built again, by the packs' names.
-
-    :raises SwitchConflict: queries do not see the whole of one, and its rows would come back.
-    """
-    dirty = packs_in_part(plan, current)
-    expired = expired_packs(context, dirty)
-    keys = {pack.name: members_key(pack.members) for pack in dirty if pack.name not in expired}
-    lists = in_threads(context.staging.members, keys.values(), THREADS, "member lists")
-    return dict(zip(keys, lists, strict=True))
 
 
 def _build(context: TriggerContext, plan: Plan, build_spec: BuildSpec) -> None:

@@ -19,7 +19,7 @@ from pinot_assets.session.values.report import TriggerResult
 
 
 def published(mode: str = "sync", names: str = "ABC", **layout: str) -> ModelTable:
-    table = packing(mode, **layout)
+    table = packing(mode, **{"maxMergeBytes": "0", **layout})
     fill(table, names)
     table.start(run)
     return table
@@ -133,7 +133,8 @@ def test_versions_that_append_added_beside_each_other_all_leave() -> None:
 
 def test_without_pack_a_table_keeps_its_packs_and_changes_them() -> None:
     table = published()
-    del table.options["layout.pack"]
+    for key in ("pack", "maxMergeBytes"):
+        del table.options[f"layout.{key}"]
     table.source.write("A", b"A9")
     table.source.remove("B")
     fill(table, "D")

@@ -154,7 +154,7 @@ def test_a_pack_that_cannot_be_built_spends_no_retry_and_no_file_is_read_again()
 
 
 def test_the_next_session_makes_a_pack_of_its_own() -> None:
-    table = packing("append")
+    table = packing("append", maxMergeBytes="0")
     fill(table, "AB")
     table.start(run)
     fill(table, "CD")

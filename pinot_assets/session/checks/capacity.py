@@ -206,6 +206,17 @@ def require_lineage_capacity(
         )
 
 
+def names_with_room(table: str, lineage: Lineage, segments_from: Collection[str]) -> int:
+    """Return how many more segments a switch may replace for merges alone: half of the lineage's free room.
+
+    :param segments_from: what it replaces without them.
+    """
+    kept, ours = beside(lineage, segments_from, ())
+    free = LINEAGE_BYTES - znode_bytes(table, [*kept, ours])
+    longest = len(segment_name(table, f"cp{10**6}-000000", 10**3, 10**6, 10)) + 1
+    return max(0, free // 2 // longest)
+
+
 def beside(
     lineage: Lineage, segments_from: Collection[str], segments_to: Collection[str]
 ) -> tuple[list[LineageEntry], LineageEntry]:

@@ -290,8 +290,8 @@ def _rewritten(
         former |= kept_receipts(context.staging, session, versions)
     # The receipt of a small file has no facts of its columns: those of its pack have other files' rows, too.
     for new, file in pairs:
-        receipt, known = former.get(file.uri), columns.get(file.revision)
-        if receipt is not None and not receipt.facts and known:
+        kept, known = former.get(file.uri), columns.get(file.revision)
+        if kept is not None and not kept.facts and known:
             added = (name for name in new.suspects if name not in known)
-            former[file.uri] = replace(receipt, missing=(*receipt.missing, *added))
+            former[file.uri] = replace(kept, missing=(*kept.missing, *added))
     return tuple(replace(new, former=former.get(file.uri)) for new, file in pairs)

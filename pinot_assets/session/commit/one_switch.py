@@ -27,7 +27,14 @@ from pinot_assets.session.commit.gate import (
 )
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
-from pinot_assets.session.values.plan import Plan, as_built, segments_from, segments_to, superseded
+from pinot_assets.session.values.plan import (
+    Plan,
+    as_built,
+    dirty_packs,
+    segments_from,
+    segments_to,
+    superseded,
+)
 from pinot_assets.session.values.progress import RunPhase
 from pinot_assets.session.values.state import Mode, PushKind, Session, State, utc_text
 from pinot_assets.snapshot.manifest import Snapshot
@@ -140,7 +147,8 @@ def why_paused(
     """
     if current is None or plan.mode is Mode.SWAP:
         return None
-    if plan.mode is Mode.APPEND and not superseded(as_built(plan), current):
+    foreseen = as_built(plan)
+    if plan.mode is Mode.APPEND and not (superseded(foreseen, current) or dirty_packs(foreseen, current)):
         return None
     hidden = (set(current.segments) - visible) & context.pinot.all_segments(context.table)
     if not hidden:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pinot_assets.core.text import plural, size
 from pinot_assets.core.waiting import in_threads
@@ -118,7 +118,7 @@ def planned_packs(context: TriggerContext, planned: PlannedRun) -> PlannedPacks:
     changed = ChangedPacks()
     # Packs that the open session has built already are among the outputs of the plan.
     if not (current is None or plan.packs_done or planned.refused or plan.mode is Mode.SWAP):
-        changed = _changed(context, as_built(plan), current)
+        changed = _changed(context, replace(as_built(plan), merged=()), current)
     small = [
         row.planned.size
         for row in planned.to_build

@@ -46,7 +46,7 @@ _FILE, _PACK = "FILE", "PACK"
 _WITH_PACKS = pa.schema([*_ROWS, pa.field(_KIND, pa.string()), pa.field(_SMALL, pa.bool_())])
 """From format 3 on."""
 # Removals and touched files are rows, too, since there may be as many of them as files.
-_REMOVAL, _TOUCHED = "REMOVAL", "TOUCHED"
+_REMOVAL, _TOUCHED, _MERGED = "REMOVAL", "TOUCHED", "MERGED"
 _META = frozenset({"session", "attempt", "mode", "listingDigest", "recipe", FORMAT, NEEDS})
 
 
@@ -68,6 +68,7 @@ def plan_to_parquet(plan: Plan) -> bytes:
     ]
     rows += [_row(uri, -1, None, _REMOVAL, "") for uri in plan.removals]
     rows += [_row(uri, -1, version, _TOUCHED, "") for uri, version in plan.touched.items()]
+    rows += [_row(name, -1, None, _MERGED, "") for name in plan.merged]
     said = {
         "session": plan.session,
         "attempt": str(plan.attempt),
@@ -91,7 +92,7 @@ def plan_from_parquet(data: bytes, what: str = "a plan") -> Plan:
     number = Marks.of(meta).require_known(what)  # before its rows: a newer format may change them
     table, unknown = checked_table(data, _schema(number))
     rows = table.to_pylist()
-    own = [row for row in rows if row["status"] not in (_REMOVAL, _TOUCHED)]
+    own = [row for row in rows if row["status"] not in (_REMOVAL, _TOUCHED, _MERGED)]
     return Plan(
         session=meta["session"],
         attempt=int(meta["attempt"]),
@@ -104,6 +105,7 @@ def plan_from_parquet(data: bytes, what: str = "a plan") -> Plan:
         format=number,
         kept={key: value for key, value in meta.items() if key not in _META},
         packs=tuple(_plan_row(row, unknown) for row in own if row.get(_KIND) == _PACK),
+        merged=tuple(row["uri"] for row in rows if row["status"] == _MERGED),
     )
 
 

@@ -56,25 +56,17 @@ def accepted_members(plan: Plan, receipts: Mapping[int, Receipt]) -> list[Accept
     ]
 
 
-def standing_packs(
-    packs: Iterable[Row],
-    lists: Mapping[str, MemberList],
-    wanted: Collection[str],
-    waiting: Iterable[Accepted],
-) -> Iterator[Row]:
-    """Yield the packs of the former plan: a pack stays as it is if all of its members do, and goes otherwise.
+def with_kept_packs(packs: Iterable[Row], keys: Collection[str]) -> list[Row]:
+    """Return the packs of the former plan: one whose member list is still wanted stays, and any other goes.
 
-    :param lists: member lists by their keys.
-    :param wanted: keys of the lists of dirty packs.
-    :param waiting: members for which no dirty pack has a place.
+    :param keys: of the member lists that are wanted.
     """
-    there = {one.member for one in waiting}
-    for row in packs:
-        is_gone = row.status is RowStatus.GONE
-        if is_gone or row.uri in wanted or there.issuperset(lists[row.uri].members):
-            yield row
-        else:
-            yield replace(row, status=RowStatus.GONE, receipt="")
+    return [
+        row
+        if row.status is RowStatus.GONE or row.uri in keys
+        else replace(row, status=RowStatus.GONE, receipt="")
+        for row in packs
+    ]
 
 
 def in_old_places(

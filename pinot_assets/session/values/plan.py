@@ -77,6 +77,7 @@ class Plan(Stored):
     :ivar recipe: what builds its files; None if its session is of format 1, or older than recipes.
     :ivar packs: what is built of the small files; empty until all of them are read. Their ordinals are among
         those of the rows.
+    :ivar merged: names of published packs of which no file changes and that are merged with others.
     """
 
     session: str
@@ -88,6 +89,7 @@ class Plan(Stored):
     listing_digest: str
     recipe: StoredRecipe | None = None
     packs: tuple[Row, ...] = ()
+    merged: tuple[str, ...] = ()
 
     @property
     def packs_to_build(self) -> tuple[Row, ...]:
@@ -247,13 +249,13 @@ def superseded(plan: Plan, current: Snapshot | None) -> list[PublishedFile]:
 
 
 def dirty_packs(plan: Plan, current: Snapshot | None) -> tuple[PublishedPack, ...]:
-    """Return the published packs that have rows of a version that the plan replaces or removes.
+    """Return the published packs that are merged, or have rows of a version that is replaced or removed.
 
     What stays of them is built again from the rows that are kept.
     """
     if current is None or not current.packs:
         return ()
-    names = {file.pack for file in superseded(plan, current)}
+    names = {file.pack for file in superseded(plan, current)}.union(plan.merged)
     return tuple(pack for pack in current.packs if pack.name in names)
 
 

@@ -32,6 +32,7 @@ PROVENANCE: Final = "provenanceColumn"
 PACK: Final = "pack"
 TARGET_SIZE: Final = "targetSegmentSize"
 WAIT_FOR: Final = "waitFor"
+MERGE_BYTES: Final = "maxMergeBytes"
 
 
 class WaitFor(BaseModel):
@@ -71,11 +72,18 @@ class LayoutSettings(BaseModel):
     """Size of such a segment as a server holds it, unpacked."""
     wait_for: Annotated[WaitFor | None, Field(alias=WAIT_FOR), WithJsonSchema(_WAIT_JSON)] = None
     """How long new files wait for others, so that there are fewer and larger segments."""
+    max_merge_bytes: Annotated[Size, Field(alias=MERGE_BYTES)] = "2g"
+    """How much of published packs one run writes again to merge them; 0 merges none."""
 
     @property
     def target_bytes(self) -> int:
         """`targetSegmentSize` in bytes."""
         return size_bytes(self.target_segment_size)
+
+    @property
+    def merge_bytes(self) -> int:
+        """`maxMergeBytes` in bytes; 0 without packs."""
+        return size_bytes(self.max_merge_bytes) if self.pack else 0
 
     @property
     def small_below(self) -> int:
@@ -164,7 +172,7 @@ def _pack_problems(
     block: DocumentNode, layout: LayoutSettings, ingestion: FileIngestion
 ) -> Iterator[Problem]:
     if not layout.pack:
-        for key in (TARGET_SIZE, WAIT_FOR):
+        for key in (TARGET_SIZE, WAIT_FOR, MERGE_BYTES):
             if key in block.mapping:
                 yield block.at(key).problem("has no meaning without packs", "write pack: true beside it")
         return

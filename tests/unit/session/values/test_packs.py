@@ -16,7 +16,7 @@ from pinot_assets.session.values.packs import (
     packs_built,
     places_of,
     published_packs,
-    standing_packs,
+    with_kept_packs,
 )
 from pinot_assets.session.values.plan import (
     Plan,
@@ -168,23 +168,14 @@ def test_what_stays_is_what_the_plan_does_not_touch() -> None:
     assert [file.uri for file in carried_files(plan, before)] == ["b"]
 
 
-def test_a_pack_of_the_former_plan_stays_only_with_all_its_members() -> None:
-    """L8: the decision depends on nothing but plan, receipts and ledger."""
-    a, b = (Accepted(member(uri, 1, "cp1-00000a"), 1) for uri in "ab")
-    lists = {
-        "both": MemberList((a.member, b.member), READ, format=WITH_PACKS),
-        "one": MemberList((a.member,), READ, format=WITH_PACKS),
-        "dirty": MemberList((member("z", 9, "cp0-00000a"),), READ, format=WITH_PACKS),
-    }
-    rows = [Row(key, n, version(1), RowStatus.DONE, "r") for n, key in enumerate(lists)]
-
-    def standing(wanted: set[str], waiting: list[Accepted]) -> list[str]:
-        left = standing_packs(rows, lists, wanted, waiting)
-        return [row.uri for row in left if row.status is not RowStatus.GONE]
-
-    assert standing({"dirty"}, [a, b]) == ["both", "one", "dirty"]
-    assert standing(set(), [a]) == ["one"]
-    assert standing({"dirty"}, [b]) == ["dirty"]
+def test_a_pack_of_the_former_plan_stays_only_if_its_list_is_wanted() -> None:
+    done = Row("stays", 3, version(1), RowStatus.DONE, "r")
+    rows = [done, replace(done, uri="goes", ordinal=4), Row("went", 5, version(1), RowStatus.GONE)]
+    assert with_kept_packs(rows, {"stays"}) == [
+        done,
+        Row("goes", 4, version(1), RowStatus.GONE),
+        Row("went", 5, version(1), RowStatus.GONE),
+    ]
 
 
 def _published(uri: str) -> PublishedFile:

@@ -1,0 +1,178 @@
+"""Decide which packs a session builds: of the small files that it has read, of what stays of packs that
+change, and of open packs that are merged.
+
+The decision is made when all files are read, or left out, and again at each attempt. It follows from ledger,
+accepted receipts, table spec and former plan; a pack that is still wanted keeps its number and what was built
+of it (docs/design/layout.md#session).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from pinot_assets.core.text import plural, size
+from pinot_assets.core.waiting import in_threads
+from pinot_assets.pinot import versions
+from pinot_assets.session.checks.capacity import names_with_room
+from pinot_assets.session.checks.pack_segments import expired_packs, packs_in_part
+from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.stores.staged_files import THREADS
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.merges import Budget, Group, OpenPack, is_open, merges_of
+from pinot_assets.session.values.packs import (
+    Accepted,
+    accepted_members,
+    cut_at,
+    in_old_places,
+    read_digest,
+    with_kept_packs,
+)
+from pinot_assets.session.values.plan import Plan, Row, RowStatus, dirty_packs, segments_from
+from pinot_assets.session.values.state import Mode
+from pinot_assets.snapshot.batch_receipt import rows_key
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.packs import MemberList, PublishedPack, members_key
+from pinot_assets.snapshot.receipt import Fingerprint, Receipt
+
+
+def with_decided_packs(context: TriggerContext, plan: Plan, receipts: Mapping[int, Receipt]) -> Plan:
+    """Return the plan with its packs; store their member lists.
+
+    :param plan: every file of it is read or left out.
+    :param receipts: its valid receipts, by ordinal.
+    :raises SwitchConflict: queries do not see the whole of a pack that changes.
+    """
+    staging, current, read = context.staging, context.current_snapshot(), read_digest(plan.recipe)
+    plan = replace(plan, merged=())
+    accepted = accepted_members(plan, receipts)
+    rebuilt = [*_rebuilt(context, plan, current, accepted, read)]
+    placed = {one.member for members, _ in rebuilt for one in members}
+    waiting = {one.member: one for one in accepted if one.member not in placed}
+
+    keys = [row.uri for row in plan.packs if row.status is not RowStatus.GONE]
+    lists = dict(zip(keys, in_threads(staging.members, keys, THREADS, "member lists"), strict=True))
+    whole = {key: one for key, one in lists.items() if waiting.keys() >= {*one.members}}
+    packed = {member for one in whole.values() for member in one.members}
+    fresh = [
+        OpenPack("", sum(one.bytes for one in members), read, members)
+        for members in cut_at(
+            context.spec.layout.target_bytes, (one for one in waiting.values() if one.member not in packed)
+        )
+    ]
+    groups = _merges(context, plan, current, fresh) if current is not None else []
+    together = {id(pack) for group in groups for pack in group}
+    groups += [(pack,) for pack in fresh if id(pack) not in together]
+    wanted = {
+        _put_list(staging, members, read_with, plan.format): members
+        for members, read_with in (*rebuilt, *map(_as_one, groups))
+    }
+    packs = with_kept_packs(plan.packs, {*whole, *wanted})
+    there = {row.uri for row in packs if row.status is not RowStatus.GONE}
+    new = ((key, members) for key, members in wanted.items() if key not in there)
+    packs += [
+        Row(key, ordinal, Fingerprint(sum(one.bytes for one in members), 0), RowStatus.BUILD)
+        for ordinal, (key, members) in enumerate(new, start=plan.next_ordinal)
+    ]
+    merged = tuple(pack.name for group in groups for pack in group if pack.name)
+    return replace(plan, packs=tuple(packs), merged=merged)
+
+
+def _put_list(staging: Staging, accepted: Sequence[Accepted], read: str, number: int) -> str:
+    return staging.put_members(MemberList(tuple(one.member for one in accepted), read, format=number))
+
+
+def _as_one(group: Group) -> tuple[tuple[Accepted, ...], str]:
+    return tuple(one for pack in group for one in pack.members), group[0].read
+
+
+# --- packs that change -------------------------------------------------------------------------------
+
+
+def _rebuilt(
+    context: TriggerContext, plan: Plan, current: Snapshot | None, accepted: Sequence[Accepted], read: str
+) -> Iterator[tuple[tuple[Accepted, ...], str]]:
+    """Yield what becomes of dirty packs, each with the digest of its read recipe."""
+    if current is None or plan.mode is Mode.SWAP:
+        return
+    dirty = dirty_packs(plan, current)
+    expired = expired_packs(context, packs_in_part(plan, current))
+    lists = _lists(context, [pack for pack in dirty if pack.name not in expired])
+    yield from in_old_places(lists, plan, current, accepted, read)
+
+
+def _lists(context: TriggerContext, packs: Sequence[PublishedPack]) -> dict[str, MemberList]:
+    """Read the member lists of packs, by the packs' names."""
+    keys = [members_key(pack.members) for pack in packs]
+    lists = in_threads(context.staging.members, keys, THREADS, "member lists")
+    return dict(zip((pack.name for pack in packs), lists, strict=True))
+
+
+# --- packs that are merged ---------------------------------------------------------------------------
+
+
+def _merges(context: TriggerContext, plan: Plan, current: Snapshot, fresh: Sequence[OpenPack]) -> list[Group]:
+    """Return the packs that become one, published open ones among them."""
+    target, most = context.spec.layout.target_bytes, context.spec.layout.merge_bytes
+    if not most or plan.mode is Mode.SWAP or not _may_merge(context):
+        return []
+    published = _open_packs(context, plan, current)
+    names = names_with_room(context.table, context.switcher().fetch(), _replaced(context, plan, current))
+    while groups := merges_of([*published, *fresh], target, Budget(most, names)):
+        lost = _lost(context, groups)
+        if not lost:
+            break
+        published = [pack for pack in published if pack.name not in lost]
+    if old := [pack for group in groups for pack in group if pack.name]:
+        amount = size(sum(pack.bytes for pack in old))
+        context.note(f"merging {plural(len(old), 'small pack')} of earlier runs, {amount}")
+    return groups
+
+
+def _may_merge(context: TriggerContext) -> bool:
+    """Whether packs may be replaced of which no file changes. Not while a rollback holds something: then a
+    person looks into what was published. Not where Pinot would delete at once what is replaced."""
+    config = context.read_table_config()
+    return context.hold().is_empty and not versions.replaces_for_good(context.read_pinot_version(), config)
+
+
+def _replaced(context: TriggerContext, plan: Plan, current: Snapshot) -> tuple[str, ...]:
+    return segments_from(plan, current, context.pinot.visible_segments(context.table))
+
+
+def _open_packs(context: TriggerContext, plan: Plan, current: Snapshot) -> list[OpenPack]:
+    """Return the published packs that may be merged: small, wholly visible, and without a change."""
+    visible = context.pinot.visible_segments(context.table)
+    dirty = {pack.name for pack in dirty_packs(plan, current)}
+    chosen = [
+        pack
+        for pack in current.packs
+        if pack.name not in dirty
+        and visible.issuperset(output.segment for output in pack.outputs)
+        and is_open(_bytes_of(pack), context.spec.layout.target_bytes)
+    ]
+    lists, found = _lists(context, chosen), []
+    for pack in chosen:
+        members, per_row = lists[pack.name], _bytes_of(pack) / max(pack.rows, 1)
+        accepted = tuple(Accepted(one, round(per_row * one.rows)) for one in members.members)
+        found.append(OpenPack(pack.name, _bytes_of(pack), members.read, accepted))
+    return found
+
+
+def _bytes_of(pack: PublishedPack) -> int:
+    return sum(output.loaded_bytes for output in pack.outputs)
+
+
+def _lost(context: TriggerContext, groups: Iterable[Group]) -> Collection[str]:
+    """Return the names of published packs that lack kept rows."""
+    needed = {
+        pack.name: {one.member.rows_object for one in pack.members}
+        for group in groups
+        for pack in group
+        if pack.name
+    }
+    digests = sorted(set[str]().union(*needed.values()))
+    store = context.staging.store
+    stats = in_threads(lambda digest: store.stat(rows_key(digest)), digests, THREADS, "kept rows")
+    gone = {digest for digest, there in zip(digests, stats, strict=True) if there is None}
+    return {name for name, objects in needed.items() if not gone.isdisjoint(objects)}

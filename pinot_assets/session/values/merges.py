@@ -1,0 +1,109 @@
+"""Which open packs a session merges, so that many small arrivals become few segments. No I/O here.
+
+A published pack never gets new files: a session makes packs of its own, and merges packs that are far below
+the target, level by level, as a log-structured merge tree does (O'Neil et al. 1996). The bytes of two packs
+of one level differ by a factor of four at most, so a byte is written again a few times per level, whatever
+the number of sessions. Source: docs/design/layout.md#merges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pinot_assets.session.values.packs import Accepted
+
+_BASE = 4
+_LEVELS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPack:
+    """A pack that may be merged.
+
+    :ivar name: of a published pack; "" for one that the session is about to build.
+    :ivar bytes: of its segments, unpacked.
+    :ivar read: digest of the read recipe of its members.
+    """
+
+    name: str
+    bytes: int
+    read: str
+    members: tuple[Accepted, ...]
+
+
+Group = tuple[OpenPack, ...]
+"""Packs that become one, in the order of their rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a session may spend on merges alone.
+
+    :ivar bytes: of published packs that are written again.
+    :ivar names: how many published segments it may replace.
+    """
+
+    bytes: int
+    names: int
+
+
+def is_open(size: int, target: int) -> bool:
+    """Whether a pack is small enough to be merged: below three quarters of the target."""
+    return 4 * size < 3 * target
+
+
+def level_of(size: int, target: int) -> int:
+    """Return the level of a pack: 0 below 4 × target ÷ 4^7, one more for each four times of that."""
+    level = 0
+    while size * _BASE**_LEVELS >= target * _BASE ** (level + 1):
+        level += 1
+    return level
+
+
+def merges_of(packs: Iterable[OpenPack], target: int, budget: Budget) -> list[Group]:
+    """Return the packs that become one: two open ones of one level and read recipe, again and again.
+
+    :param packs: oldest first.
+    :param target: bytes of a segment.
+    :returns: groups of two or more.
+    """
+    groups: list[Group] = [(pack,) for pack in packs if is_open(pack.bytes, target)]
+    left, stopped = budget, set[tuple[str, int]]()
+    while (pair := _pair(groups, target, stopped)) is not None:
+        first, second = pair
+        cost = _cost((groups[first], groups[second]))
+        if cost.bytes > left.bytes or cost.names > left.names:
+            stopped.add(_place(groups[first], target))
+            continue
+        left = Budget(left.bytes - cost.bytes, left.names - cost.names)
+        groups[first] += groups.pop(second)
+    return [group for group in groups if len(group) > 1]
+
+
+def _pair(groups: Sequence[Group], target: int, stopped: set[tuple[str, int]]) -> tuple[int, int] | None:
+    """Return the two oldest groups of the lowest level that has two."""
+    places: dict[tuple[str, int], list[int]] = {}
+    for number, group in enumerate(groups):
+        if is_open(size_of(group), target):
+            places.setdefault(_place(group, target), []).append(number)
+    full = {place: numbers for place, numbers in places.items() if len(numbers) > 1 and place not in stopped}
+    if not full:
+        return None
+    first, second, *_ = full[min(full, key=lambda place: (place[1], place[0]))]
+    return first, second
+
+
+def _place(group: Group, target: int) -> tuple[str, int]:
+    return group[0].read, level_of(size_of(group), target)
+
+
+def size_of(group: Group) -> int:
+    """Return the bytes of the pack that a group becomes."""
+    return sum(pack.bytes for pack in group)
+
+
+def _cost(groups: Iterable[Group]) -> Budget:
+    """Return what joining groups costs: published packs that are in no other merge yet."""
+    alone = [group[0] for group in groups if len(group) == 1 and group[0].name]
+    return Budget(sum(pack.bytes for pack in alone), len(alone))

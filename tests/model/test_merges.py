@@ -1,0 +1,159 @@
+"""Open packs are merged: many small arrivals become few segments, and each row is seen once at any time."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from model.test_dirty_packs import HALF_DONE, lose_rows, lose_segment, rollback
+from model.test_packs import builds, ends_well, fill, packing
+from model.world.ending import settle
+from model.world.process import Kind, Trouble
+from model.world.restored import rows, snapshot
+from model.world.table import ModelTable, run
+
+from pinot_assets.session.values.report import TriggerResult
+
+
+def names_of(names: str) -> Counter[str]:
+    return Counter(f"{name}{n}" for name in names for n in (1, 2))
+
+
+def arrivals(mode: str, *names: str, **layout: str) -> ModelTable:
+    table = packing(mode, **layout)
+    for some in names:
+        fill(table, some)
+        table.start(run)
+    return table
+
+
+@pytest.mark.parametrize("mode", ["append", "sync"])
+def test_small_arrivals_become_one_pack_and_no_published_file_is_read(mode: str) -> None:
+    table = arrivals(mode, "AB", "CD")
+    fill(table, "E")
+    assert builds(table.start(run)) == ["E", "pack 1"]
+    [pack] = snapshot(table).packs
+    assert (pack.files, len(snapshot(table).segments)) == (5, 1)
+    assert rows(table) == names_of("ABCDE")
+    ends_well(table)
+
+
+def test_a_merge_alone_begins_no_session() -> None:
+    table = arrivals("sync", "AB", "CD", maxMergeBytes="0")
+    assert len(snapshot(table).packs) == 2
+    del table.options["layout.maxMergeBytes"]
+    quiet = table.start(run).report
+    assert quiet is not None
+    assert quiet.result is TriggerResult.NOTHING
+    table.source.remove("D")  # a session of its own reason merges
+    table.start(run)
+    fill(table, "E")
+    table.start(run)
+    assert [pack.files for pack in snapshot(table).packs] == [4]
+    ends_well(table)
+
+
+def test_a_merged_pack_loses_a_file_like_any_other() -> None:
+    table = arrivals("sync", "AB", "CD")
+    table.source.remove("A")
+    table.source.write("C", b"C9")
+    assert builds(table.start(run)) == ["C", "pack 1"]
+    assert rows(table) == Counter(["B1", "B2", "C9", "D1", "D2"])
+    ends_well(table)
+
+
+def test_without_pack_nothing_is_merged() -> None:
+    table = arrivals("sync", "AB", "CD", maxMergeBytes="0")
+    for key in ("pack", "maxMergeBytes"):
+        del table.options[f"layout.{key}"]
+    table.source.remove("A")
+    table.start(run)
+    assert sorted(pack.files for pack in snapshot(table).packs) == [1, 2]
+
+
+def test_while_a_rollback_holds_something_nothing_is_merged() -> None:
+    table = arrivals("sync", "AB", "CD", maxMergeBytes="0")
+    table.source.write("A", b"A9")
+    table.start(run)
+    table.start(rollback)
+    del table.options["layout.maxMergeBytes"]
+    fill(table, "E")
+    table.start(run)
+    assert sorted(pack.files for pack in snapshot(table).packs) == [1, 2, 2]
+
+
+def test_a_rollback_of_a_merge_brings_the_packs_back() -> None:
+    table = arrivals("sync", "AB", "CD")
+    table.start(rollback)
+    assert [pack.files for pack in snapshot(table).packs] == [2]
+    assert rows(table) == names_of("AB")
+
+
+def test_a_pack_that_lacks_its_segment_is_not_merged() -> None:
+    table = arrivals("append", "AB", "CD", maxMergeBytes="0")
+    [first, _] = snapshot(table).packs
+    lose_segment(table, first.outputs[0].segment)
+    del table.options["layout.maxMergeBytes"]
+    fill(table, "E")
+    table.start(run)
+    assert rows(table) == names_of("CDE")
+
+
+def test_a_pack_whose_rows_are_lost_is_not_merged() -> None:
+    table = arrivals("append", "AB", "CD", maxMergeBytes="0")
+    lose_rows(table, of="A")
+    del table.options["layout.maxMergeBytes"]
+    fill(table, "E")
+    table.start(run)
+    assert [pack.files for pack in snapshot(table).packs] == [2, 3]
+    assert rows(table) == names_of("ABCDE")
+    ends_well(table)
+
+
+def test_packs_that_were_read_otherwise_stay_apart() -> None:
+    table = arrivals("append", "AB")
+    table.options["filter"] = "v = 'C1'"
+    fill(table, "C")
+    table.start(run)
+    assert [pack.files for pack in snapshot(table).packs] == [2, 1]
+    fill(table, "D")
+    table.options["filter"] = "v = 'D1'"
+    table.start(run)
+    assert rows(table) == Counter(["A1", "A2", "B1", "B2", "C1", "D1"])
+
+
+def test_a_file_that_comes_while_a_merged_pack_waits_for_its_switch() -> None:
+    table = arrivals("sync", "AB")
+    fill(table, "C")
+    table.start(lambda driver: driver.trigger())
+    fill(table, "D")
+    assert builds(table.start(run)) == ["D", "pack 3"]
+    assert [pack.files for pack in snapshot(table).packs] == [4]
+    assert rows(table) == names_of("ABCD")
+    ends_well(table)
+
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("kind", HALF_DONE)
+@pytest.mark.parametrize("mode", ["append", "sync"])
+def test_whatever_happens_at_an_effect(mode: str, kind: Kind) -> None:
+    def life(troubles: list[Trouble]) -> tuple[ModelTable, int]:
+        table = arrivals(mode, "AB", "CD")
+        table.source.write("A", b"A9")
+        fill(table, "E")
+        troubled = table.start(run, troubles).process
+        table.expire()
+        fill(table, "F")
+        table.start(run)
+        for stopped in table.stopped:
+            table.go_on(stopped)
+        table.source.remove("C")
+        table.start(run)
+        settle(table)
+        return table, len(troubled.effects)
+
+    _, effects = life([])
+    assert effects > 15
+    for number in range(1, effects + 1):
+        table, _ = life([Trouble(number, kind)])
+        assert not table.truth.violations, "\n".join([*table.story, *table.truth.violations])
