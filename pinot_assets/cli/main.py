@@ -48,6 +48,10 @@ PANELS: Final[Mapping[str, Mapping[str, Entry]]] = {
             "commands.rebuild:rebuild",
             "Build published files of TABLE again that its changed spec would build otherwise.",
         ),
+        "compact": Entry(
+            "commands.compact:compact",
+            "Merge the small segments of TABLE, so that it has fewer and larger ones.",
+        ),
         "watch": Entry(
             "commands.watch:watch",
             "Look at tables again and again, and run those whose files have changed and are ready.",

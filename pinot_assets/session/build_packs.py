@@ -48,7 +48,7 @@ def _bytes_per_row(current: Snapshot | None, recipe: StoredRecipe | None) -> flo
     revision = revision_of(current.recipes, recipe)
     same = [pack for pack in current.packs if pack.revision == revision]
     rows = sum(pack.rows for pack in same)
-    return sum(output.loaded_bytes for pack in same for output in pack.outputs) / rows if rows else 0.0
+    return sum(pack.bytes for pack in same) / rows if rows else 0.0
 
 
 def refuse_older_format(context: TriggerContext, number: int) -> None:

@@ -37,7 +37,7 @@ from pinot_assets.session.trigger import (
     trigger_without_retry,
 )
 from pinot_assets.session.values.outcome import RunOutcome, StepRecord
-from pinot_assets.session.values.outdated import RebuildRequest
+from pinot_assets.session.values.outdated import Request
 from pinot_assets.session.values.progress import Progress, Quiet
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import (
@@ -206,15 +206,15 @@ class Driver:
 
     @_watched
     def trigger_planned(
-        self, context: TriggerContext, plan_hash: str, rebuild: RebuildRequest | None = None
+        self, context: TriggerContext, plan_hash: str, request: Request | None = None
     ) -> TriggerReport:
         """Run a trigger if it would still do what a plan report showed.
 
         :param plan_hash: the plan hash, or its first digits.
-        :param rebuild: what the plan was to build again, None if it was the plan of an ordinary run.
+        :param request: what the plan was asked to do, None if it was the plan of an ordinary run.
         :raises PlanOutdated: it would do something else; nothing was done.
         """
-        context.rebuild = rebuild
+        context.request = request
         return trigger_planned(context, plan_hash)
 
     @_watched
@@ -281,17 +281,17 @@ class Driver:
         """Read the table's present state from ZooKeeper and the staging area; needs no lease."""
         return observe(self.clients.store, self.clients.staging)
 
-    def plan(self, rebuild: RebuildRequest | None = None) -> PlanReport:
+    def plan(self, request: Request | None = None) -> PlanReport:
         """Return what a run would do now; needs no lease and changes nothing.
 
-        :param rebuild: the published files that the run is asked to build again, None if it is not asked.
-        :raises RebuildRefused: the table cannot have a rebuild.
+        :param request: what the run is asked to do with published files, None if it is not asked.
+        :raises RebuildRefused: the table cannot do that.
         :raises PinotAssetsError: a run would fail before it decides anything.
         """
         from pinot_assets.session.plan_report.plan_report import make_plan_report  # no run needs it
 
         self.require_known()
-        context = read_only_context(self.spec, self.clients, self._progress, rebuild)
+        context = read_only_context(self.spec, self.clients, self._progress, request)
         return make_plan_report(context)
 
     def rollback_plans(self, newest: int) -> tuple[RollbackPlan, ...]:

@@ -13,13 +13,12 @@ from dataclasses import replace
 
 from pinot_assets.core.text import plural, size
 from pinot_assets.core.waiting import in_threads
-from pinot_assets.pinot import versions
-from pinot_assets.session.checks.capacity import names_with_room
 from pinot_assets.session.checks.pack_segments import expired_packs, packs_in_part
 from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.decide.open_packs import lists_of, merge_budget, open_packs
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.merges import Budget, Group, OpenPack, is_open, merges_of
+from pinot_assets.session.values.merges import Group, OpenPack, compaction_of, merges_of
 from pinot_assets.session.values.packs import (
     Accepted,
     accepted_members,
@@ -28,11 +27,11 @@ from pinot_assets.session.values.packs import (
     read_digest,
     with_kept_packs,
 )
-from pinot_assets.session.values.plan import Plan, Row, RowStatus, dirty_packs, segments_from
+from pinot_assets.session.values.plan import Plan, Row, RowStatus, dirty_packs
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.batch_receipt import rows_key
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.packs import MemberList, PublishedPack, members_key
+from pinot_assets.snapshot.packs import MemberList
 from pinot_assets.snapshot.receipt import Fingerprint, Receipt
 
 
@@ -97,15 +96,8 @@ def _rebuilt(
         return
     dirty = dirty_packs(plan, current)
     expired = expired_packs(context, packs_in_part(plan, current))
-    lists = _lists(context, [pack for pack in dirty if pack.name not in expired])
+    lists = lists_of(context, [pack for pack in dirty if pack.name not in expired])
     yield from in_old_places(lists, plan, current, accepted, read)
-
-
-def _lists(context: TriggerContext, packs: Sequence[PublishedPack]) -> dict[str, MemberList]:
-    """Read the member lists of packs, by the packs' names."""
-    keys = [members_key(pack.members) for pack in packs]
-    lists = in_threads(context.staging.members, keys, THREADS, "member lists")
-    return dict(zip((pack.name for pack in packs), lists, strict=True))
 
 
 # --- packs that are merged ---------------------------------------------------------------------------
@@ -113,54 +105,17 @@ def _lists(context: TriggerContext, packs: Sequence[PublishedPack]) -> dict[str,
 
 def _merges(context: TriggerContext, plan: Plan, current: Snapshot, fresh: Sequence[OpenPack]) -> list[Group]:
     """Return the packs that become one, published open ones among them."""
-    target, most = context.spec.layout.target_bytes, context.spec.layout.merge_bytes
-    if not most or plan.mode is Mode.SWAP or not _may_merge(context):
-        return []
-    published = _open_packs(context, plan, current)
-    names = names_with_room(context.table, context.switcher().fetch(), _replaced(context, plan, current))
-    while groups := merges_of([*published, *fresh], target, Budget(most, names)):
-        lost = _lost(context, groups)
-        if not lost:
+    target, budget = context.spec.layout.target_bytes, merge_budget(context, plan, current)
+    published = open_packs(context, plan, current) if budget.bytes else []
+    choose = compaction_of if plan.compacts else merges_of
+    while groups := choose([*published, *fresh], target, budget):
+        if not (lost := _lost(context, groups)):
             break
         published = [pack for pack in published if pack.name not in lost]
     if old := [pack for group in groups for pack in group if pack.name]:
         amount = size(sum(pack.bytes for pack in old))
         context.note(f"merging {plural(len(old), 'small pack')} of earlier runs, {amount}")
     return groups
-
-
-def _may_merge(context: TriggerContext) -> bool:
-    """Whether packs may be replaced of which no file changes. Not while a rollback holds something: then a
-    person looks into what was published. Not where Pinot would delete at once what is replaced."""
-    config = context.read_table_config()
-    return context.hold().is_empty and not versions.replaces_for_good(context.read_pinot_version(), config)
-
-
-def _replaced(context: TriggerContext, plan: Plan, current: Snapshot) -> tuple[str, ...]:
-    return segments_from(plan, current, context.pinot.visible_segments(context.table))
-
-
-def _open_packs(context: TriggerContext, plan: Plan, current: Snapshot) -> list[OpenPack]:
-    """Return the published packs that may be merged: small, wholly visible, and without a change."""
-    visible = context.pinot.visible_segments(context.table)
-    dirty = {pack.name for pack in dirty_packs(plan, current)}
-    chosen = [
-        pack
-        for pack in current.packs
-        if pack.name not in dirty
-        and visible.issuperset(output.segment for output in pack.outputs)
-        and is_open(_bytes_of(pack), context.spec.layout.target_bytes)
-    ]
-    lists, found = _lists(context, chosen), []
-    for pack in chosen:
-        members, per_row = lists[pack.name], _bytes_of(pack) / max(pack.rows, 1)
-        accepted = tuple(Accepted(one, round(per_row * one.rows)) for one in members.members)
-        found.append(OpenPack(pack.name, _bytes_of(pack), members.read, accepted))
-    return found
-
-
-def _bytes_of(pack: PublishedPack) -> int:
-    return sum(output.loaded_bytes for output in pack.outputs)
 
 
 def _lost(context: TriggerContext, groups: Iterable[Group]) -> Collection[str]:

@@ -90,7 +90,7 @@ def trigger_planned(context: TriggerContext, plan_hash: str) -> TriggerReport:
     """
     from pinot_assets.session.plan_report.planned_run import plan_run
 
-    looking = read_only_context(context.spec, context.clients, context.progress, context.rebuild)
+    looking = read_only_context(context.spec, context.clients, context.progress, context.request)
     planned = plan_run(looking)
     planned.plan_basis.require(context.table, plan_hash)
     if planned.decision.step is PlannedAction.FINISH:

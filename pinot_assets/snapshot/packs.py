@@ -199,6 +199,11 @@ class PublishedPack(Open):
         """Return its name, which `PublishedFile.pack` has: `cp17-0a1b2c_4`."""
         return f"{self.session}_{self.ordinal}"
 
+    @property
+    def bytes(self) -> int:
+        """Return the bytes of its segments as servers hold them."""
+        return sum(output.loaded_bytes for output in self.outputs)
+
 
 _PACKS: Final = pa.schema(
     [

@@ -10,9 +10,14 @@ from model.test_packs import builds, ends_well, fill, packing
 from model.world.ending import settle
 from model.world.process import Kind, Trouble
 from model.world.restored import rows, snapshot
+from model.world.specs import spec_of
 from model.world.table import ModelTable, run
 
-from pinot_assets.session.values.report import TriggerResult
+from pinot_assets.errors import RebuildRefused
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.plan_report.plan_report import PlanReport
+from pinot_assets.session.values.outdated import CompactRequest
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 
 
 def names_of(names: str) -> Counter[str]:
@@ -131,6 +136,128 @@ def test_a_file_that_comes_while_a_merged_pack_waits_for_its_switch() -> None:
     assert [pack.files for pack in snapshot(table).packs] == [4]
     assert rows(table) == names_of("ABCD")
     ends_well(table)
+
+
+# --- a person's wish ----------------------------------------------------------------------------------
+
+
+def compact(driver: Driver) -> TriggerReport:
+    """As one round of `pinot-assets compact`."""
+    request = CompactRequest()
+    report = driver.trigger_planned(driver.plan(request).planned.plan_basis.hash, request)
+    if report.result in (TriggerResult.STAGED, TriggerResult.FAILED):
+        _, findings = driver.audit()
+        if not any(finding.blocks for finding in findings):
+            driver.publish()
+    return report
+
+
+def foreseen(table: ModelTable) -> PlanReport:
+    plans: list[PlanReport] = []
+    table.start(lambda driver: plans.append(driver.plan(CompactRequest())))
+    return plans[0]
+
+
+@pytest.mark.parametrize("mode", ["append", "sync"])
+def test_a_wish_merges_all_open_packs_whatever_their_level(mode: str) -> None:
+    table = arrivals(mode, "AB", "CD", "E", maxMergeBytes="0")
+    assert not foreseen(table).compacts
+    del table.options["layout.maxMergeBytes"]
+    plan = foreseen(table)
+    assert (plan.compacts, plan.packs.merged.packs, plan.packs.merged.files) == (True, 3, 5)
+    assert plan.switching is not None
+    assert plan.switching.rows.after.total == 10
+    assert builds(table.start(compact)) == ["pack 0"]
+    assert [pack.files for pack in snapshot(table).packs] == [5]
+    assert rows(table) == names_of("ABCDE")
+    assert not foreseen(table).compacts
+    again = table.start(compact).report
+    assert again is not None
+    assert again.result is TriggerResult.NOTHING
+    ends_well(table)
+
+
+def test_a_wish_reads_small_files_with_segments_of_their_own_into_packs() -> None:
+    table = ModelTable(spec_of, "sync", {"consistentPushMaxRetries": 3})
+    fill(table, "ABC")
+    table.start(run)
+    assert len(snapshot(table).segments) == 6
+    table.options["layout.pack"] = "true"
+    table.start(compact)
+    assert [pack.files for pack in snapshot(table).packs] == [3]
+    assert len(snapshot(table).segments) == 1
+    assert rows(table) == names_of("ABC")
+
+
+def test_a_round_of_a_wish_takes_what_changed_in_the_source() -> None:
+    table = arrivals("sync", "AB", "CD", "E", maxMergeBytes="0")
+    del table.options["layout.maxMergeBytes"]
+    table.source.write("A", b"A9")
+    table.source.remove("D")
+    table.start(compact)
+    table.start(compact)
+    assert [pack.files for pack in snapshot(table).packs] == [4]
+    assert rows(table) == Counter(["A9", "B1", "B2", "C1", "C2", "E1", "E2"])
+    ends_well(table)
+
+
+def test_a_wish_that_was_interrupted_is_carried_out_by_the_next_run() -> None:
+    table = arrivals("sync", "AB", "CD", maxMergeBytes="0")
+    del table.options["layout.maxMergeBytes"]
+    table.start(compact, [Trouble("push", Kind.DIES_BEFORE)])
+    table.expire()
+    table.start(run)
+    assert [pack.files for pack in snapshot(table).packs] == [4]
+    assert rows(table) == names_of("ABCD")
+    ends_well(table)
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "why"),
+    [
+        ("sync", {}, "its table spec has no packs"),
+        ("swap", {"layout.pack": "true"}, "is a swap table"),
+    ],
+)
+def test_a_wish_that_a_table_cannot_have_is_refused(mode: str, options: dict[str, str], why: str) -> None:
+    table = ModelTable(spec_of, mode, {"consistentPushMaxRetries": 3, **options})
+    fill(table, "AB")
+    table.start(run)
+    refused = table.start(compact).process.error
+    assert isinstance(refused, RebuildRefused)
+    assert why in str(refused)
+
+
+def test_while_a_rollback_holds_something_a_wish_is_refused() -> None:
+    table = arrivals("sync", "AB")
+    table.source.write("A", b"A9")
+    table.start(run)
+    table.start(rollback)
+    refused = table.start(compact).process.error
+    assert isinstance(refused, RebuildRefused)
+    assert "resume" in str(refused.hint)
+
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("kind", HALF_DONE)
+def test_whatever_happens_at_an_effect_of_a_wish(kind: Kind) -> None:
+    def life(troubles: list[Trouble]) -> tuple[ModelTable, int]:
+        table = arrivals("sync", "AB", "CD", maxMergeBytes="0")
+        del table.options["layout.maxMergeBytes"]
+        troubled = table.start(compact, troubles).process
+        table.expire()
+        table.source.remove("C")
+        table.start(run)
+        for stopped in table.stopped:
+            table.go_on(stopped)
+        settle(table)
+        return table, len(troubled.effects)
+
+    _, effects = life([])
+    assert effects > 10
+    for number in range(1, effects + 1):
+        table, _ = life([Trouble(number, kind)])
+        assert not table.truth.violations, "\n".join([*table.story, *table.truth.violations])
 
 
 @pytest.mark.one_in(4)

@@ -65,6 +65,9 @@ def _imports(node: ast.AST) -> JsonObject:
     return imported
 
 
+COMMANDS = "pinot_assets.cli.commands."
+
+
 class Reader:
     """Reads keys.
 
@@ -76,7 +79,7 @@ class Reader:
         self._under_way: set[tuple[int, str]] = set()
 
     def printed(self, function: Callable[..., Any]) -> set[str]:
-        """Keys of all that a function, or one of its module that it calls, writes as JSON."""
+        """Keys of all that a function, or one near it that it calls, writes as JSON."""
         return set(self._printed(Scope.of(function), set()))
 
     def returned(self, function: Callable[..., Any]) -> set[str]:
@@ -93,7 +96,10 @@ class Reader:
                 continue
             called = self._called(call, scope)
             name = getattr(called, "__qualname__", "")
-            if called and called.__module__ == f"pinot_assets.{scope.module}" and name not in visited:
+            module = called.__module__ if called else ""
+            # A command of its own folder may leave the printing to a module that it shares with others.
+            is_near = module == f"pinot_assets.{scope.module}" or module.startswith(COMMANDS)
+            if called and is_near and name not in visited:
                 yield from self._printed(Scope.of(called), visited | {name})
 
     def _returned(self, scope: Scope) -> Iterator[str]:

@@ -42,7 +42,7 @@ def expired_packs(context: TriggerContext, packs: Iterable[PublishedPack]) -> fr
         context.lease.assert_held()  # without its lease, a run sees what the next one replaced (R2)
         raise SwitchConflict(
             f"{context.table} is paused: segments of changed packs are missing",
-            why=f"{plural(len(missing), 'segment')} that this project published and nobody may delete, first "
+            why=f"{plural(len(missing), 'segment')} that this project published, first "
             f"{missing[0]}: built again, their other files' rows would come back",
             hint="find out what deleted them; then a swap (`consistentPushSwapEnabled`) publishes what the "
             "source has, or `pinot-assets rollback` brings back a kept snapshot",

@@ -26,7 +26,7 @@ from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.session_store import Lease
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.session.values.hold import NO_HOLD, Hold
-from pinot_assets.session.values.outdated import RebuildRequest, stored_recipe
+from pinot_assets.session.values.outdated import Request, stored_recipe
 from pinot_assets.session.values.progress import Progress
 from pinot_assets.session.values.state import (
     Mode,
@@ -55,7 +55,7 @@ class TriggerContext:
     :ivar built: number of files that this run has built.
     :ivar stored: the open session as last read, None without one.
     :ivar asked_by: who asked for this run; "" if that is not known.
-    :ivar rebuild: the published files that this run is asked to build again, None if it is not asked.
+    :ivar request: what this run is asked to do with published files, None if it is not asked.
     :ivar goal: the snapshot that a person named for a rollback, "" if none was named.
     """
 
@@ -64,7 +64,7 @@ class TriggerContext:
     lease: Lease
     progress: Progress
     asked_by: str = ""
-    rebuild: RebuildRequest | None = None
+    request: Request | None = None
     notes: list[str] = field(default_factory=list)
     effects: Effects = field(default_factory=Effects)
     built: int = 0
@@ -240,11 +240,11 @@ class ReadOnlyLease(Lease):
 
 
 def read_only_context(
-    spec: TableSpec, clients: TableClients, progress: Progress, rebuild: RebuildRequest | None = None
+    spec: TableSpec, clients: TableClients, progress: Progress, request: Request | None = None
 ) -> TriggerContext:
     """Return a context that cannot write, with the pointer as it is now."""
     lease = ReadOnlyLease(clients.store, clients.store.pointer(), -1, took_over_from=None)
-    return TriggerContext(spec, clients, lease, progress, rebuild=rebuild)
+    return TriggerContext(spec, clients, lease, progress, request=request)
 
 
 # --- the number of the next session --------------------------------------------------------------

@@ -44,8 +44,8 @@ def work_of(mode: Mode, changes: Changes) -> Mapping[str, SourceFile]:
 
 
 def is_empty(plan: Plan) -> bool:
-    """Nothing to build, nothing to take away, nothing to remember."""
-    return not (plan.rows or plan.removals or plan.touched)
+    """Nothing to build, nothing to take away, nothing to remember, nothing to merge."""
+    return not (plan.rows or plan.removals or plan.touched or plan.merged)
 
 
 def reconcile(plan: Plan, changes: Changes, receipts: Receipts, small_below: int = 0) -> Plan:

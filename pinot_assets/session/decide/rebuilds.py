@@ -14,9 +14,11 @@ from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import RebuildRefused
 from pinot_assets.pinot import versions
 from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.decide.open_packs import require_compactable, small_alone
 from pinot_assets.session.values.hold import Hold, without_held
 from pinot_assets.session.values.outdated import (
     NO_NEED,
+    CompactRequest,
     RebuildNeed,
     RebuildRequest,
     names_of,
@@ -58,8 +60,10 @@ def find_rebuilds(
     :raises RebuildRefused: the run is asked for a rebuild, and the table cannot have one; or segments that no
         query can combine would be visible together.
     """
-    request = context.rebuild
-    if request is not None:
+    request = context.request
+    if isinstance(request, CompactRequest):
+        require_compactable(context, hold, current)
+    elif request is not None:
         _require_possible(context, hold, current)
     if current is None or context.mode is Mode.SWAP:
         return Rebuilds()
@@ -73,7 +77,9 @@ def find_rebuilds(
     found = outdated(context.spec, current)
     need = _in_pinot(context, current, need_of(found, current, is_same, replaced))
     uris = _begun(plan, changes, current) if plan is not None else set()
-    if request is not None and request.files:
+    if isinstance(request, CompactRequest):
+        uris |= small_alone(context, current, {uri for uri in current.ledger if is_same(uri)})
+    elif request is not None and request.files:
         # If none of them is outdated, the open session is not continued in their place.
         uris = uris | asked if (asked := _asked_for(context, request, current)) else set()
     elif request is not None or (context.spec.ingestion.on_spec_change == "rebuild" and not hold.rebuilds):

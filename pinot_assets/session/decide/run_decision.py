@@ -18,6 +18,7 @@ from pinot_assets.session.close import ask_if_lost
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.lost_rows import with_lost_rows
 from pinot_assets.session.decide.next_plan import is_empty, new_plan, reconcile, unchanged
+from pinot_assets.session.decide.open_packs import with_compaction
 from pinot_assets.session.decide.rebuilds import find_rebuilds
 from pinot_assets.session.decide.retries import Next, Opened, after_attempt
 from pinot_assets.session.detect.listing import changes_of, list_ready, with_folders
@@ -143,6 +144,7 @@ def decide_run(context: TriggerContext, session: Session | None, current: Snapsh
         why, plan = why.format(retries=session.retry_count), _first_plan(context, free, current)
         return replace(decision, step=PlannedAction.RESTART, outcome=outcome, why=why, plan=plan)
     plan, receipts = _next_plan(context, session, looked.opened, free)
+    plan = with_compaction(context, plan, current)
     step = PlannedAction.RETRY if looked.opened.next is Next.RETRY else PlannedAction.CONTINUE
     return replace(decision, step=step, plan=plan, receipts=receipts)
 
@@ -170,6 +172,7 @@ def ask_if_ends_again(context: TriggerContext, session: Session | None) -> bool:
 def _first_plan(context: TriggerContext, changes: Changes, current: Snapshot | None) -> Plan | None:
     """What a new session would begin with; None where there is nothing to do."""
     plan = new_plan(NEW_SESSION, context.mode, changes, context.spec.layout.small_below)
+    plan = with_compaction(context, plan, current)
     if _is_swapped_in(context, changes, current):
         plan = replace(plan, rows=())  # touched files are remembered, and not built (E3)
     elif context.mode is Mode.SWAP and current is not None and current.files:

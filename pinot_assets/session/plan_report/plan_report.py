@@ -24,7 +24,7 @@ from pinot_assets.session.rollback.rollback_plan import revert_until_ms
 from pinot_assets.session.stores.stored_snapshots import SnapshotHeader
 from pinot_assets.session.values.outdated import (
     RebuildNeed,
-    RebuildRequest,
+    Request,
     change_values,
     outdated_values,
     spec_changes_since,
@@ -87,7 +87,7 @@ class PlanReport:
     :ivar holder: who has the lease now: a run would be refused until that lets go.
     :ivar revert_until_ms: until when a revert leads back from the present snapshot to the one before.
     :ivar spec_changes: what was changed in the table spec since published files were built.
-    :ivar rebuild: the files that the run is asked to build again, None if it is not asked.
+    :ivar request: what the run is asked to do with published files, None if it is not asked.
     :ivar unknown: the published segments of which no recipe is known.
     :ivar expected: segments and memory of the build; None if nothing would be built. Files whose rows go into
         packs are not in it.
@@ -106,7 +106,7 @@ class PlanReport:
     revert_until_ms: int | None
     now_ms: int
     spec_changes: tuple[SpecChange, ...] = ()
-    rebuild: RebuildRequest | None = None
+    request: Request | None = None
     unknown: UnknownRecipes = field(default_factory=UnknownRecipes)
     expected: BuildEstimate | None = None
     packs: PlannedPacks = field(default_factory=PlannedPacks)
@@ -154,6 +154,11 @@ class PlanReport:
         return frozenset(file.uri for file in free.rebuilds) if free is not None else frozenset()
 
     @property
+    def compacts(self) -> bool:
+        """Whether the run merges segments because it is asked to."""
+        return self.decision.plan is not None and self.decision.plan.compacts
+
+    @property
     def held(self) -> list[FileChange]:
         """What a rollback holds back."""
         return [change for change in self.files if change.held]
@@ -180,7 +185,7 @@ def make_plan_report(context: TriggerContext) -> PlanReport:
         revert_until_ms=_revert_until_ms(context, decision.current),
         now_ms=context.clients.now_ms(),
         spec_changes=spec_changes_since(context.spec, decision.current),
-        rebuild=context.rebuild,
+        request=context.request,
         unknown=unknown_recipes(context, decision.current),
         expected=estimate_build(
             context.spec.ingestion,
@@ -328,6 +333,7 @@ def plan_values(plan: PlanReport) -> JsonObject:
             "packsDropped": plan.packs.changed.dropped,
             "packFilesKept": plan.packs.changed.files,
             "packBytesKept": plan.packs.changed.bytes,
+            "packsMerged": plan.packs.merged.packs,
         },
         "tableSpec": {
             "changes": [change_values(change) for change in plan.spec_changes],

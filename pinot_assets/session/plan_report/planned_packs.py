@@ -94,18 +94,53 @@ class ExpectedPacks:
 
 
 @dataclass(frozen=True, slots=True)
+class MergedPacks:
+    """Published packs that are merged because a person asks for it; the other numbers are theirs."""
+
+    packs: int = 0
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+    target: int = 1
+
+    @property
+    def into(self) -> int:
+        """About how many packs they become."""
+        return math.ceil(self.bytes / self.target)
+
+    @property
+    def text(self) -> str:
+        """Return what becomes of them as a sentence."""
+        return (
+            f"{plural(self.packs, 'small pack')} of {plural(self.files, 'file')} into about {self.into:,} "
+            f"({self.rows:,} rows, {size(self.bytes)}); none of these files is read"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedPacks:
-    """What a plan does with packs.
+    """What a plan does with packs. Merges that no one asked for are decided when the files are read.
 
     :ivar new: None if no small file goes into a new pack.
     """
 
     changed: ChangedPacks = field(default_factory=ChangedPacks)
     new: ExpectedPacks | None = None
+    merged: MergedPacks = field(default_factory=MergedPacks)
+
+    @property
+    def kept_rows(self) -> int:
+        """Rows that are written again without being read."""
+        return self.changed.rows + self.merged.rows
+
+    @property
+    def kept_bytes(self) -> int:
+        """Their bytes in segments."""
+        return self.changed.bytes + self.merged.bytes
 
     def names(self, table: str, plan: Plan) -> Iterator[str]:
         """Yield a name for each pack to come: what Pinot stores of a segment depends on their length."""
-        to_come = self.changed.rebuilt + (self.new.packs if self.new is not None else 0)
+        to_come = self.changed.rebuilt + self.merged.into + (self.new.packs if self.new is not None else 0)
         for ordinal in range(plan.next_ordinal, plan.next_ordinal + to_come):
             yield segment_name(table, plan.session, plan.attempt, ordinal, 0)
 
@@ -115,22 +150,25 @@ def planned_packs(context: TriggerContext, planned: PlannedRun) -> PlannedPacks:
     plan, current = planned.decision.plan, planned.decision.current
     if plan is None:
         return PlannedPacks()
-    changed = ChangedPacks()
+    changed, merged, target = ChangedPacks(), MergedPacks(), context.spec.layout.target_bytes
     # Packs that the open session has built already are among the outputs of the plan.
     if not (current is None or plan.packs_done or planned.refused or plan.mode is Mode.SWAP):
         changed = _changed(context, replace(as_built(plan), merged=()), current)
+        packs = [pack for pack in current.packs if pack.name in plan.merged]
+        of_packs = (sum(p.files for p in packs), sum(p.rows for p in packs), sum(p.bytes for p in packs))
+        merged = MergedPacks(len(packs), *of_packs, target)
     small = [
         row.planned.size
         for row in planned.to_build
         if row.is_small and row.planned.size and row.uri not in changed.places
     ]
     if not small:
-        return PlannedPacks(changed)
+        return PlannedPacks(changed, merged=merged)
     source = sum(file.fingerprint.size for file in current.files) if current is not None else 0
     loaded = sum(o.loaded_bytes for o in current.segments.values()) if current is not None else 0
     times = loaded / source if loaded and source else 1.0
-    new = ExpectedPacks(len(small), round(sum(small) * times), context.spec.layout.target_bytes)
-    return PlannedPacks(changed, new)
+    new = ExpectedPacks(len(small), round(sum(small) * times), target)
+    return PlannedPacks(changed, new, merged)
 
 
 def _changed(context: TriggerContext, plan: Plan, current: Snapshot) -> ChangedPacks:
@@ -154,7 +192,7 @@ def _changed(context: TriggerContext, plan: Plan, current: Snapshot) -> ChangedP
     carried = {(file.uri, file.session) for file in carried_files(plan, current)}
     kept = [one for one in members if (one.member.uri, one.member.session) in carried]
     rows = sum(pack.rows for pack in dirty)
-    per_row = sum(o.loaded_bytes for pack in dirty for o in pack.outputs) / max(rows, 1)
+    per_row = sum(pack.bytes for pack in dirty) / max(rows, 1)
     gone = sum(file.rows for file in superseded(plan, current) if file.pack in by_name)
     return ChangedPacks(
         rebuilt=len(rebuilt),

@@ -19,7 +19,7 @@ from pinot_assets.session.plan_report.plan_report import FileChange, PlanReport
 from pinot_assets.session.plan_report.switch_cost import Disk, Estimate, Sums, SwitchCost
 from pinot_assets.session.recover.interrupted import rows_twice
 from pinot_assets.session.rollback.rollback_plan import RollbackPlan, RollbackWay
-from pinot_assets.session.values.outdated import names_of
+from pinot_assets.session.values.outdated import CompactRequest, RebuildRequest, names_of
 from pinot_assets.session.values.state import Mode, PushKind, utc_text
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.published_files import PublishedFile
@@ -70,6 +70,8 @@ def file_counts(plan: PlanReport) -> Iterator[Line]:
         yield Line("packs", plan.packs.new.text)
     if text := plan.packs.changed.text:
         yield Line("" if plan.packs.new is not None else "packs", text, plan.packs.changed.is_much)
+    if plan.packs.merged.packs:
+        yield Line("merges", plan.packs.merged.text)
     if plan.expected is not None:
         yield Line("worker", plan.expected.text, plan.expected.is_large)
     if plan.held:
@@ -333,10 +335,15 @@ SECTIONS: Final = {
 
 def command(plan: PlanReport) -> str:
     """What runs exactly this plan."""
-    if plan.rebuild is not None:
-        files = f" --files {shlex.quote(plan.rebuild.files)}" if plan.rebuild.files else ""
-        return f"pinot-assets rebuild {plan.planned.table}{files} --plan {plan.planned.plan_basis.hash}"
-    return f"pinot-assets run {plan.planned.table} --plan {plan.planned.plan_basis.hash}"
+    table, basis = plan.planned.table, plan.planned.plan_basis
+    match plan.request:
+        case RebuildRequest(files):
+            named = f" --files {shlex.quote(files)}" if files else ""
+            return f"pinot-assets rebuild {table}{named} --plan {basis.hash}"
+        case CompactRequest():
+            return f"pinot-assets compact {table} --plan {basis.hash}"
+        case None:
+            return f"pinot-assets run {table} --plan {basis.hash}"
 
 
 # --- pieces ----------------------------------------------------------------------------------------

@@ -141,11 +141,12 @@ def _sums(
         after = come if planned.mode is Mode.SWAP else come.plus(now - removed)
         return Sums(now, at_least(removed) if foreign else Estimate(removed), come, after)
 
-    loaded, kept = sum(o.loaded_bytes for o in known.values()), packs.changed
+    loaded = sum(o.loaded_bytes for o in known.values())
     removed = sum(o.rows for o in gone)
+    new_bytes = sum(o.loaded_bytes for o in built) + packs.kept_bytes
     return (
-        sums(sum(o.rows for o in known.values()), removed, sum(o.rows for o in built) + kept.rows),
-        sums(loaded, sum(o.loaded_bytes for o in gone), sum(o.loaded_bytes for o in built) + kept.bytes),
+        sums(sum(o.rows for o in known.values()), removed, sum(o.rows for o in built) + packs.kept_rows),
+        sums(loaded, sum(o.loaded_bytes for o in gone), new_bytes),
     )
 
 

@@ -47,7 +47,8 @@ _WITH_PACKS = pa.schema([*_ROWS, pa.field(_KIND, pa.string()), pa.field(_SMALL, 
 """From format 3 on."""
 # Removals and touched files are rows, too, since there may be as many of them as files.
 _REMOVAL, _TOUCHED, _MERGED = "REMOVAL", "TOUCHED", "MERGED"
-_META = frozenset({"session", "attempt", "mode", "listingDigest", "recipe", FORMAT, NEEDS})
+_COMPACTS = "compacts"
+_META = frozenset({"session", "attempt", "mode", "listingDigest", "recipe", _COMPACTS, FORMAT, NEEDS})
 
 
 def plan_to_parquet(plan: Plan) -> bytes:
@@ -75,6 +76,7 @@ def plan_to_parquet(plan: Plan) -> bytes:
         "mode": plan.mode,
         "listingDigest": plan.listing_digest,
         **_recipe_text(plan),
+        **({_COMPACTS: "true"} if plan.compacts else {}),
         **plan.kept,
     }
     return parquet_of(
@@ -106,6 +108,7 @@ def plan_from_parquet(data: bytes, what: str = "a plan") -> Plan:
         kept={key: value for key, value in meta.items() if key not in _META},
         packs=tuple(_plan_row(row, unknown) for row in own if row.get(_KIND) == _PACK),
         merged=tuple(row["uri"] for row in rows if row["status"] == _MERGED),
+        compacts=meta.get(_COMPACTS) == "true",
     )
 
 

@@ -37,7 +37,7 @@ Group = tuple[OpenPack, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class MergeBudget:
     """What a session may spend on merges alone.
 
     :ivar bytes: of published packs that are written again.
@@ -61,7 +61,7 @@ def level_of(size: int, target: int) -> int:
     return level
 
 
-def merges_of(packs: Iterable[OpenPack], target: int, budget: Budget) -> list[Group]:
+def merges_of(packs: Iterable[OpenPack], target: int, budget: MergeBudget) -> list[Group]:
     """Return the packs that become one: two open ones of one level and read recipe, again and again.
 
     :param packs: oldest first.
@@ -76,9 +76,29 @@ def merges_of(packs: Iterable[OpenPack], target: int, budget: Budget) -> list[Gr
         if cost.bytes > left.bytes or cost.names > left.names:
             stopped.add(_place(groups[first], target))
             continue
-        left = Budget(left.bytes - cost.bytes, left.names - cost.names)
+        left = MergeBudget(left.bytes - cost.bytes, left.names - cost.names)
         groups[first] += groups.pop(second)
     return [group for group in groups if len(group) > 1]
+
+
+def compaction_of(packs: Iterable[OpenPack], target: int, budget: MergeBudget) -> list[Group]:
+    """Return the packs that become one when all open ones may: neighbours of one read recipe.
+
+    :param packs: oldest first.
+    :returns: groups of two or more.
+    """
+    left, growing, groups = budget, dict[str, Group](), list[Group]()
+    for pack in (pack for pack in packs if is_open(pack.bytes, target)):
+        cost = _cost([(pack,)])
+        if cost.bytes > left.bytes or cost.names > left.names:
+            continue
+        left = MergeBudget(left.bytes - cost.bytes, left.names - cost.names)
+        group = growing.get(pack.read, ())
+        if size_of((*group, pack)) > target:
+            groups.append(group)
+            group = ()
+        growing[pack.read] = (*group, pack)
+    return [group for group in (*groups, *growing.values()) if len(group) > 1]
 
 
 def _pair(groups: Sequence[Group], target: int, stopped: set[tuple[str, int]]) -> tuple[int, int] | None:
@@ -103,7 +123,7 @@ def size_of(group: Group) -> int:
     return sum(pack.bytes for pack in group)
 
 
-def _cost(groups: Iterable[Group]) -> Budget:
+def _cost(groups: Iterable[Group]) -> MergeBudget:
     """Return what joining groups costs: published packs that are in no other merge yet."""
     alone = [group[0] for group in groups if len(group) == 1 and group[0].name]
-    return Budget(sum(pack.bytes for pack in alone), len(alone))
+    return MergeBudget(sum(pack.bytes for pack in alone), len(alone))

@@ -36,6 +36,16 @@ class RebuildRequest:
     files: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class CompactRequest:
+    """A person wants fewer, larger segments: packs that are small are merged, and published small files that
+    have segments of their own are read again into packs."""
+
+
+Request = RebuildRequest | CompactRequest
+"""What a run is asked to do beside publishing what changed in the source."""
+
+
 def stored_recipe(spec: TableSpec, writer: str = "") -> StoredRecipe:
     """Return what the table spec builds files with, without a revision.
 

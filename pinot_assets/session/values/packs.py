@@ -86,7 +86,7 @@ def in_old_places(
     for pack in current.packs:
         if (old := dirty.get(pack.name)) is None:
             continue
-        bytes_per_row = sum(output.loaded_bytes for output in pack.outputs) / max(pack.rows, 1)
+        bytes_per_row = pack.bytes / max(pack.rows, 1)
         members: list[Accepted] = []
         for member in old.members:
             if (member.uri, member.session) in kept:

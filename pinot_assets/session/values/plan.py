@@ -78,6 +78,7 @@ class Plan(Stored):
     :ivar packs: what is built of the small files; empty until all of them are read. Their ordinals are among
         those of the rows.
     :ivar merged: names of published packs of which no file changes and that are merged with others.
+    :ivar compacts: whether open packs of all levels are merged, because a person asked for it.
     """
 
     session: str
@@ -90,6 +91,7 @@ class Plan(Stored):
     recipe: StoredRecipe | None = None
     packs: tuple[Row, ...] = ()
     merged: tuple[str, ...] = ()
+    compacts: bool = False
 
     @property
     def packs_to_build(self) -> tuple[Row, ...]:
@@ -128,7 +130,7 @@ class Plan(Stored):
         A swap can be such a plan, too, though its plan otherwise has all files as rows. A swap that empties
         the table is not one: no file is listed, so none was touched.
         """
-        return bool(self.touched) and not (self.rows or self.removals)
+        return bool(self.touched) and not (self.rows or self.removals or self.merged)
 
     def counts(self, failed: int = 0) -> dict[str, int]:
         """Count the files by status, for people."""

@@ -19,6 +19,7 @@ from tools.docs.cli_page import commands
 ONE_TABLE = (
     "run flights",
     "rebuild flights --dry-run",
+    "compact flights --dry-run",
     "status flights",
     "plan flights",
     "watch flights --once",

@@ -51,7 +51,9 @@ def rebuilt(
     """
     former = built(root, build_spec, before) if isinstance(before, str) else before
     file = PublishedFile.from_receipt(former, build_spec.session)
-    current = SimpleNamespace(ledger={former.uri: file}, rows=2, mode=Mode.SWAP, config_fingerprint="before")
+    current = SimpleNamespace(
+        ledger={former.uri: file}, rows=2, mode=Mode.SWAP, config_fingerprint="before", recipes=()
+    )
     later = replace(
         build_spec, session="cp8-abc", staging_uri=build_spec.staging_uri.replace("cp7", "cp8"), **changed
     )

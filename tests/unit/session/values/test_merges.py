@@ -7,8 +7,8 @@ from statistics import median
 import pytest
 
 from pinot_assets.session.values.merges import (
-    Budget,
     Group,
+    MergeBudget,
     OpenPack,
     is_open,
     level_of,
@@ -17,7 +17,7 @@ from pinot_assets.session.values.merges import (
 )
 
 TARGET = 4**7 * 1000
-ENOUGH = Budget(10**18, 10**6)
+ENOUGH = MergeBudget(10**18, 10**6)
 
 
 def pack(name: str, size: int, read: str = "r") -> OpenPack:
@@ -55,15 +55,15 @@ def test_closed_packs_and_those_read_otherwise_stay_apart() -> None:
 @pytest.mark.parametrize(
     ("budget", "groups"),
     [
-        (Budget(0, 9), []),
-        (Budget(5, 9), []),
-        (Budget(6, 9), ["b+new"]),
-        (Budget(6, 0), []),
-        (Budget(100, 1), []),
-        (Budget(16, 2), ["a+b+new"]),
+        (MergeBudget(0, 9), []),
+        (MergeBudget(5, 9), []),
+        (MergeBudget(6, 9), ["b+new"]),
+        (MergeBudget(6, 0), []),
+        (MergeBudget(100, 1), []),
+        (MergeBudget(16, 2), ["a+b+new"]),
     ],
 )
-def test_a_budget_ends_the_merges(budget: Budget, groups: list[str]) -> None:
+def test_a_budget_ends_the_merges(budget: MergeBudget, groups: list[str]) -> None:
     packs = [pack("a", 10), pack("b", 6), pack("", 3)] if budget.bytes >= 16 else [pack("b", 6), pack("", 3)]
     assert named(merges_of(packs, TARGET, budget)) == groups
 
