@@ -164,6 +164,7 @@ def status_values(status: TableStatus, rows: FirstQuery) -> JsonObject:
             "files": len(observation.hold.files),
             "removals": len(observation.hold.removals),
             "rebuilds": observation.hold.rebuilds,
+            "merges": observation.hold.merges,
         },
         "tableSpec": {
             "outdated": outdated_values(status.need.possible),
@@ -230,6 +231,8 @@ def status_lines(status: TableStatus, rows: FirstQuery, now_ms: int) -> Iterator
         held = f"{plural(len(hold.files), 'file version')}, {plural(len(hold.removals), 'removal')}"
         if hold.rebuilds:
             held += ", a rebuild"
+        if hold.merges:
+            held += ", a merge"
         if hold.is_empty:  # a swap table is held as a whole (rule R23)
             held = "the whole table"
         yield "held back", f"{held} after a rollback; `pinot-assets resume {spec.name}` ends the hold"

@@ -267,6 +267,7 @@ def _stays_out(
                 (len(hold.files), "file version"),
                 (len(hold.removals), "removal"),
                 (int(hold.rebuilds), "rebuild"),
+                (int(hold.merges), "merge"),
             )
             held = " and ".join(plural(count, what) for count, what in kinds if count)
             return Reason(f"{held} held after a rollback until `pinot-assets resume {spec.name}`; {diff}")

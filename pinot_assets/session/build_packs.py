@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from pinot_assets.core.stored_format import WITH_PACKS
-from pinot_assets.core.text import plural
+from pinot_assets.core.text import plural, size
 from pinot_assets.core.waiting import in_threads
 from pinot_assets.errors import BuildError, SessionError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, PackSettings, TaskKind
@@ -107,8 +107,8 @@ def _build(context: TriggerContext, plan: Plan, build_spec: BuildSpec) -> None:
             failures.append(outcome)
 
     context.lease.assert_held()
-    files = sum(row.is_small for row in plan.done)
-    context.progress.note(f"building {plural(len(tasks), 'pack')} of {plural(files, 'small file')}")
+    amount = size(sum(row.planned.size for row in rows))
+    context.progress.note(f"building {plural(len(tasks), 'pack')} of about {amount}")
     # Rows objects have the rows that the query made. The target decides how large a pack is, unless the table
     # spec itself limits the memory or the rows of a segment.
     limit = context.spec.ingestion.desired_segment_bytes or PACK_BYTES

@@ -78,7 +78,7 @@ def snapshot_of(
     receipts = context.staging.accepted_receipts(plan)
     current = context.current_snapshot()
     known = current.recipes if current is not None else ()
-    recipes, revision = with_recipe(known, plan.recipe if plan.done else None)
+    recipes, revision = with_recipe(known, plan.recipe if plan.done or plan.packs_done else None)
     members = {row.ordinal: context.staging.members(row.uri) for row in plan.packs_done}
     built = packs_built(plan, receipts, members, revision)
     places = places_of(built, members, read_digest(plan.recipe))

@@ -16,6 +16,7 @@ from model.world.table import ModelTable, run
 from pinot_assets.errors import RebuildRefused
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.plan_report import PlanReport
+from pinot_assets.session.values.hold import Hold
 from pinot_assets.session.values.outdated import CompactRequest
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 
@@ -92,6 +93,38 @@ def test_a_rollback_of_a_merge_brings_the_packs_back() -> None:
     table.start(rollback)
     assert [pack.files for pack in snapshot(table).packs] == [2]
     assert rows(table) == names_of("AB")
+
+
+def test_after_a_rollback_of_a_merge_none_is_merged_until_resume() -> None:
+    table = arrivals("sync", "AB", "CD", maxMergeBytes="0")
+    del table.options["layout.maxMergeBytes"]
+    table.start(compact)
+    revisions = {file.revision for file in snapshot(table).files}
+    assert revisions == {1}
+    table.start(rollback)
+    assert [pack.files for pack in snapshot(table).packs] == [2, 2]
+    quiet = table.start(run).report
+    assert quiet is not None
+    assert quiet.result is TriggerResult.NOTHING
+    fill(table, "E")
+    table.start(run)
+    assert [pack.files for pack in snapshot(table).packs] == [2, 2, 1]
+    refused = table.start(compact).process.error
+    assert isinstance(refused, RebuildRefused)
+    table.start(lambda driver: driver.resume())
+    table.start(compact)
+    assert [pack.files for pack in snapshot(table).packs] == [5]
+    assert rows(table) == names_of("ABCDE")
+
+
+def test_a_rollback_of_a_change_holds_the_file_and_no_merge() -> None:
+    table = arrivals("sync", "AB", maxMergeBytes="0")
+    table.source.write("A", b"A9")
+    table.start(run)
+    table.start(rollback)
+    holds: list[Hold] = []
+    table.start(lambda driver: holds.append(driver.observe().hold))
+    assert [(len(hold.files), hold.merges) for hold in holds] == [(1, False)]
 
 
 def test_a_pack_that_lacks_its_segment_is_not_merged() -> None:

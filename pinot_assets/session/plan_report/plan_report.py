@@ -280,8 +280,12 @@ def _work_text(plan: PlanReport) -> str:
     parts = [f"builds {plural(len(plan.build), 'file')} of {size(plan.build_bytes)}"]
     if again := sum(row.uri in plan.rebuilds for row in plan.build):
         parts[0] += f" ({again:,} of them again)"
+    if removed or plan.packs.merged.packs:
+        parts = parts if plan.build else []
     if removed:
-        parts = [*(parts if plan.build else ()), f"removes {plural(removed, 'file')}"]
+        parts.append(f"removes {plural(removed, 'file')}")
+    if plan.packs.merged.packs:
+        parts.append(f"merges {plural(plan.packs.merged.packs, 'pack')}")
     if plan.kept:
         parts.append(f"keeps {plan.kept}")
     end = ", and will be refused (see below)" if plan.planned.refused is not None else ""

@@ -19,8 +19,9 @@ from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.packs import Member, members_key
 
-_MUCH = 10
-"""From so many times the bytes of what changed on, a person should hear what is written again."""
+_TIMES, _MUCH = 10, 32 << 20
+"""A person should hear of what is written again from so many times the bytes of what changed on, and from so
+many bytes: less costs nothing that counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class ChangedPacks:
     @property
     def is_much(self) -> bool:
         """Whether far more is written again than has changed."""
-        return self.bytes > _MUCH * self.changed_bytes
+        return self.bytes > max(_TIMES * self.changed_bytes, _MUCH)
 
     @property
     def text(self) -> str:
@@ -61,9 +62,8 @@ class ChangedPacks:
             parts.append(f"{plural(self.rebuilt, 'pack')} built again {kept}")
         if self.dropped:
             parts.append(f"{plural(self.dropped, 'pack')} dropped")
-        if self.is_much and self.changed_bytes:
-            times = self.bytes / self.changed_bytes
-            parts.append(f"{times:,.0f} times the {size(self.changed_bytes)} that change")
+        if self.is_much:
+            parts.append(f"all of it is written because of {size(self.changed_bytes)} that change")
         return "; ".join(parts)
 
 

@@ -58,7 +58,7 @@ from pinot_assets.session.rollback.rollback_plan import (
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.stores.stored_snapshots import StoredSnapshot
-from pinot_assets.session.values.hold import hold_of, still_held, took_back_rebuilds
+from pinot_assets.session.values.hold import hold_of, still_held, took_back_merges, took_back_rebuilds
 from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.state import Mode, Outcome, Session, State, ended, new_session_id
 from pinot_assets.snapshot.manifest import Snapshot
@@ -303,8 +303,13 @@ def _give_up(context: TriggerContext, session: Session, current: StoredSnapshot,
     former rollback. Perhaps a `resume` ended that hold since; a person can repeat `resume`.
     """
     before = still_held(context.hold(), current.snapshot)
-    taken_back = took_back_rebuilds(current.snapshot, target_of(context.clients, session).snapshot)
-    before = replace(before, rebuilds=before.rebuilds and not taken_back, format=session.format)
+    target = target_of(context.clients, session).snapshot
+    before = replace(
+        before,
+        rebuilds=before.rebuilds and not took_back_rebuilds(current.snapshot, target),
+        merges=before.merges and not took_back_merges(current.snapshot, target),
+        format=session.format,
+    )
     is_held = current.snapshot.mode == Mode.ROLLBACK if context.mode is Mode.SWAP else not before.is_empty
     ref = context.staging.put_hold(session.id, before) if is_held else None
     abandon(context, session, Outcome.CLEARED, why, replace(context.lease.pointer, hold=ref))

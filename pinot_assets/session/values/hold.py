@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pinot_assets.core.stored_format import Stored, added, since
+from pinot_assets.core.stored_format import WITH_PACKS, Stored, added, since
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.session.values.plan import Changes
 from pinot_assets.snapshot.manifest import Snapshot
@@ -54,17 +54,19 @@ class Hold(Stored):
         A file without such data has no item here.
     :ivar rebuilds: whether the rollback took back files that were built again under another recipe; then none
         is built again, until `resume` or until no file is outdated.
+    :ivar merges: whether it took back packs that were merged; then none is merged, until `resume`.
     """
 
     files: Mapping[str, str]
     removals: tuple[str, ...]
     versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=since(2))
     rebuilds: bool = field(default=False, metadata=added(2))
+    merges: bool = field(default=False, metadata=added(WITH_PACKS))
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is held."""
-        return not (self.files or self.removals or self.rebuilds)
+        return not (self.files or self.removals or self.rebuilds or self.merges)
 
     def holds(self, file: SourceFile) -> bool:
         """Whether this version of the file is held, by its token alone. A run also compares the content
@@ -121,7 +123,8 @@ def hold_of(source: Snapshot, left: Snapshot, target: Snapshot, before: Hold = N
     # `source` may lack a file only because it was held. The next listing shows whether it was removed.
     removals = tuple(sorted((set(back) - set(made)) | set(before.removals)))
     rebuilds = before.rebuilds or took_back_rebuilds(left, target)
-    return replace(before.with_versions(versions), removals=removals, rebuilds=rebuilds)
+    merges = before.merges or took_back_merges(left, target)
+    return replace(before.with_versions(versions), removals=removals, rebuilds=rebuilds, merges=merges)
 
 
 def took_back_rebuilds(left: Snapshot, target: Snapshot) -> bool:
@@ -133,6 +136,22 @@ def took_back_rebuilds(left: Snapshot, target: Snapshot) -> bool:
         file.revision != back[uri].revision and file.version == back[uri].version
         for uri, file in left.ledger.items()
         if uri in back
+    )
+
+
+def took_back_merges(left: Snapshot, target: Snapshot) -> bool:
+    """Whether the rows of a version that both have are in other packs, which no change of a file explains.
+
+    A pack of `target` changed because of a file if `left` lacks one of its files.
+    """
+    if not left.packs:
+        return False
+    now = {(file.uri, file.session): file.pack for file in left.files}
+    changed = {file.pack for file in target.files if (file.uri, file.session) not in now}
+    return any(
+        file.pack not in changed and now[file.uri, file.session] != file.pack
+        for file in target.files
+        if file.pack and (file.uri, file.session) in now
     )
 
 
