@@ -69,6 +69,12 @@ POINTS = {
         "store PUT receipt #1 after",
         "pinot endReplaceSegments #1 late",
     ),
+    "sync-packed/change": (
+        "store PUT member list #1 after",
+        "store PUT plan #2 lost",
+        "zk set session #3 before",
+        "pinot endReplaceSegments #1 late",
+    ),
     "swap-packed/retry": (
         "store PUT member list #1 after",
         "store PUT tar #1 after",

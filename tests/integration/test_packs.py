@@ -34,7 +34,7 @@ class Events:
 
     def __init__(self, stack: StackState, folder: Path, mode: str) -> None:
         self.stack, self.folder, self.mode = stack, folder, mode
-        self.columns = {"v": "INT", "source_file": "STRING"}
+        self.columns, self.merges = {"v": "INT", "source_file": "STRING"}, "2g"
         self.name = f"packed_{time.time_ns()}"
         self.source = folder / "in"
         self.source.mkdir()
@@ -72,7 +72,7 @@ class Events:
                 "ingestionMode": self.mode,
                 "consistentPushMaxRetries": 1,
             },
-            "layout": {"pack": True, "provenanceColumn": "source_file"},
+            "layout": {"pack": True, "provenanceColumn": "source_file", "maxMergeBytes": self.merges},
         }
         path = self.folder / "events.yaml"
         path.write_text(yaml.safe_dump(document))
@@ -167,7 +167,7 @@ def test_two_hundred_files_a_bad_one_a_deleted_one_and_a_way_back(events: Events
         (events.source / "more5.csv").unlink()
         assert names(events.run()) == ["more3.csv"]
         del more["more5.csv"]
-        assert [one.files for one in events.snapshot.packs] == [200, 19]
+        assert [one.files for one in events.snapshot.packs] == [219], "the new pack was merged with the first"
         assert events.rollback().segments.keys() == first.segments.keys()
         expected = [Counter(files), Counter(files | more), Counter(files)]
         assert queries.answers() == dict.fromkeys(events.brokers, expected)
@@ -176,6 +176,8 @@ def test_two_hundred_files_a_bad_one_a_deleted_one_and_a_way_back(events: Events
 
 @pytest.mark.parametrize("events", ["sync"], indirect=True)
 def test_members_are_rewritten_and_deleted_and_no_other_file_is_read(events: Events) -> None:
+    events.merges = "0"
+    events.spec = events._spec()
     files = {f"{n:03}.csv": 1 + n % 5 for n in range(60)}
     more = {f"more{n}.csv": 7 for n in range(20)}
     events.write(files)
