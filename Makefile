@@ -14,7 +14,7 @@ ON_PINOT := $(if $(filter command,$(firstword $(origin PINOT))),--pinot '$(PINOT
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo realtime-demo audit-demo evolve-demo test test-all oracle oracle-1.6 ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-floor bench-plan bench-sensor bench-spark bench-push bench-dagster bench-cli bench-location bench-memory bench-small bench-files simulate-demo docs check dev down lock audit-deps smoke smoke-lowest sbom release clean
+.PHONY: help install demo realtime-demo audit-demo evolve-demo pack-demo test test-all oracle oracle-1.6 ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-floor bench-plan bench-sensor bench-spark bench-push bench-dagster bench-cli bench-location bench-memory bench-small bench-files simulate-demo docs check dev down lock audit-deps smoke smoke-lowest sbom release clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9.-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ audit-demo: $(DONE) ## Lose half of a file's rows in three ways; each tier of th
 
 evolve-demo: $(DONE) ## Change a published table in five ways under query load: index, column, filter, type, and back (four minutes)
 	@$(BIN)/python -m demos evolve $(ON_PINOT)
+
+pack-demo: $(DONE) ## Let 5,000 small files arrive, be rewritten and deleted under query load; few segments (four minutes)
+	@$(BIN)/python -m demos pack $(ON_PINOT)
 
 test: check ## Run all tests, integration included, after the static checks
 	@$(BIN)/pytest $(SPREAD) --maxfail=20

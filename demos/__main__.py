@@ -1,4 +1,4 @@
-"""`python -m demos [audit | evolve | realtime]`: run the demo of `make demo`, `audit-demo`, ….
+"""`python -m demos [audit | evolve | pack | realtime]`: run the demo of `make demo`, `audit-demo`, ….
 
 `--pinot RELEASE` runs it on that release of Pinot, as `pinot-assets local up --pinot` starts it.
 """
@@ -18,6 +18,7 @@ FOLDERS = {
     "story": "demo",
     "audit": "audit-demo",
     "evolve": "evolve-demo",
+    "pack": "pack-demo",
     "realtime": "realtime-demo",
 }
 """The folder of each demo's stack, below `.pinot-assets`; each demo is a module with a function `tell`."""
