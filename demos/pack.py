@@ -21,6 +21,7 @@ from demos.load import LoadReport, QueryAnswer, QueryLoad, answer
 from demos.stack import own_stack
 from demos.steps import LEAST_ANSWERS, StoryBroken, show_queries
 from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.text import plural
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.environment import environment_context, environment_session
 from pinot_assets.pinot import HttpPinotClient
@@ -166,9 +167,12 @@ class _Arrivals:
             started, before = time.monotonic(), self._segment_names()
             report = self._run()
             now = self._segment_names()
-            self._table.add_row(
-                *(str(number + 1), f"{len(report.built):,}", str(len(now)), str(len(before - now))),
-                f"{time.monotonic() - started:.1f}",
+            seconds = time.monotonic() - started
+            figures = f"{len(report.built):,}", str(len(now)), str(len(before - now)), f"{seconds:.1f}"
+            self._table.add_row(str(number + 1), *figures)
+            self._console.print(
+                f"({number + 1}) {plural(len(report.built), 'file')} read: {plural(len(now), 'segment')}",
+                highlight=False,
             )
             self._require_answer(after)
             served = after

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from pinot_assets.core.check_result import CheckResult
-from pinot_assets.health import capacity, leftovers, serving, session, source, table_spec
+from pinot_assets.health import capacity, leftovers, packs, serving, session, source, table_spec
 from pinot_assets.health.table_probe import TableProbe, open_table_probe
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import TableSpec
@@ -24,6 +24,7 @@ CHECKS = (
     session.session_progress,
     leftovers.orphans,
     leftovers.staged_tars,
+    packs.packs,
     capacity.head_room,
     serving.rollback_window,
     source.freshness,

@@ -301,7 +301,7 @@ def test_without_the_source_and_without_the_staging_area(world: Any) -> None:
 
 def test_without_settings_nothing_is_raised(world: Any) -> None:
     answers = examine_table(world.read_spec(), raiser(PinotAssetsError("there is no Pinot to connect to")))
-    assert summary(answers).startswith("11 checks, 11 failed: snapshot_equals_source (not known)")
+    assert summary(answers).startswith("12 checks, 12 failed: snapshot_equals_source (not known)")
 
 
 def test_a_check_that_breaks_is_a_failed_check_with_its_reason(world: Any) -> None:
