@@ -120,7 +120,7 @@ def test_a_run_has_the_numbers_of_its_plan_where_files_share_segments(
 ) -> None:
     """Packs that change are known exactly, before any file is read; their rows are, too."""
     table = table_of(mode, release, is_published=False)
-    table.options["layout.pack"] = "true"
+    table.options |= {"layout.pack": "true", "layout.maxMergeBytes": "0"}  # merges follow from what is read
     change_files(table, PUBLISHED)
     run_now(table)
     if more:

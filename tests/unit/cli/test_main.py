@@ -482,7 +482,7 @@ def test_status_says_all_there_is(seen: Any) -> None:
     assert values["session"]["failed"][11] == f"{ODD}11: UNREADABLE: [torn]"
     assert values["session"]["files"] == {"files": 5, "done": 3, "failed": 2, "gone": 0}
     assert values["published"]["at"] == "2023-11-14T22:13:20Z"
-    assert values["heldBack"] == {"files": 1, "removals": 1, "rebuilds": False}
+    assert values["heldBack"] == {"files": 1, "removals": 1, "rebuilds": False, "merges": False}
     assert values["leaseHolder"].startswith("run-me on host")
     assert (values["state"], values["source"]["behindSince"]) == ("failed", None)
     assert (values["query"], values["console"]) == ('SELECT * FROM "flights" LIMIT 10', CONSOLE)
