@@ -19,7 +19,7 @@ from pinot_assets.audit.checks import Finding, finding_of
 from pinot_assets.core.check_result import Severity, base_name, some
 from pinot_assets.core.text import plural
 from pinot_assets.segment.values.normalize import Cut
-from pinot_assets.snapshot.packs import MemberList
+from pinot_assets.snapshot.packs import Member, MemberList
 from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import ColumnFacts, Output, Receipt, SegmentFacts
 from pinot_assets.table_spec.blocks.audit import CutCheck, EmptyOutputs, TimeRange, moment_ms
@@ -67,27 +67,20 @@ def packs_as_read(
     :param receipts: of files and of packs.
     :param carried: published files whose packs are built again.
     """
-    files = {(r.uri, r.read.token): r for r in receipts if r.rows_object}
-    stay = {(file.uri, file.version): file for file in carried}
+    files = {r.uri: r for r in receipts if r.rows_object}
+    stay = {(file.uri, file.session): file for file in carried}
     members = [(uri, member) for uri, one in packs.items() for member in one.members]
-    times = Counter((member.uri, member.fingerprint.token) for _, member in members)
-    wrong = {
-        uri: f"{base_name(uri)} is in {plural(times[uri, token], 'pack')}"
-        for uri, token in (*files, *stay)
-        if times[uri, token] != 1
-    }
+    times = Counter((member.uri, member.session) for _, member in members)
+    new = Counter(member.uri for _, member in members if (member.uri, member.session) not in stay)
+    often = {uri: times[uri, session] for uri, session in stay if times[uri, session] != 1}
+    often |= {uri: new[uri] for uri in files if new[uri] != 1}
+    wrong = {uri: f"{base_name(uri)} is in {plural(count, 'pack')}" for uri, count in often.items()}
     at_fault = set[str]()
     for uri, member in members:
-        key = member.uri, member.fingerprint.token
-        if key in stay:
-            is_right = (member.rows, member.sha256) == (stay[key].rows, stay[key].sha256)
-        elif key in files:
-            file = files[key]
-            is_right = (member.rows, member.rows_object, member.first) == (
-                *(file.rows, file.rows_object, file.first),
-            )
+        if (file := stay.get((member.uri, member.session))) is not None:
+            is_right = (member.rows, member.sha256) == (file.rows, file.sha256)
         else:
-            is_right = False
+            is_right = member.uri in files and _is_member(files[member.uri], member)
         if not is_right:
             wrong.setdefault(member.uri, f"{base_name(member.uri)} is in a pack, and was read otherwise")
             at_fault.add(uri)
@@ -103,6 +96,12 @@ def packs_as_read(
         "packs_as_read", expected, [*wrong.values()], "rows of files are in packs", found=found
     )
     return replace(finding, files=tuple(sorted(at_fault)))
+
+
+def _is_member(file: Receipt, member: Member) -> bool:
+    return (file.read, file.rows, file.rows_object, file.first) == (
+        *(member.fingerprint, member.rows, member.rows_object, member.first),
+    )
 
 
 def columns_as_in_schema(receipts: Collection[Receipt], schema: Mapping[str, str]) -> Finding:

@@ -15,7 +15,7 @@ from pinot_assets.core.text import plural, size
 from pinot_assets.core.waiting import in_threads
 from pinot_assets.session.checks.pack_segments import expired_packs, packs_in_part
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.decide.open_packs import lists_of, merge_budget, open_packs
+from pinot_assets.session.decide.open_packs import merge_budget, open_packs
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.merges import Group, OpenPack, compaction_of, merges_of
@@ -31,7 +31,7 @@ from pinot_assets.session.values.plan import Plan, Row, RowStatus, dirty_packs
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.batch_receipt import rows_key
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.packs import MemberList
+from pinot_assets.snapshot.packs import MemberList, members_key
 from pinot_assets.snapshot.receipt import Fingerprint, Receipt
 
 
@@ -96,7 +96,10 @@ def _rebuilt(
         return
     dirty = dirty_packs(plan, current)
     expired = expired_packs(context, packs_in_part(plan, current))
-    lists = lists_of(context, [pack for pack in dirty if pack.name not in expired])
+    dirty = tuple(pack for pack in dirty if pack.name not in expired)
+    keys = [members_key(pack.members) for pack in dirty]
+    read_back = in_threads(context.staging.members, keys, THREADS, "member lists")
+    lists = dict(zip((pack.name for pack in dirty), read_back, strict=True))
     yield from in_old_places(lists, plan, current, accepted, read)
 
 

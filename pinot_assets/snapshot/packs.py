@@ -80,7 +80,8 @@ class Member(Open):
 class MemberList(Stored):
     """What a pack has, in the order of its rows, before they are sorted for a `sortedColumn`.
 
-    :ivar members: no version of a file is in it twice.
+    :ivar members: no session's version of a file is in it twice. Append may publish the same version again,
+        after another one, and merges bring both together.
     :ivar read: digest of the read recipe with which all of them were read.
     """
 
@@ -145,14 +146,15 @@ def members_from_parquet(data: bytes, what: str = "a member list") -> MemberList
 
     :param what: its address, for errors.
     :raises NeedsNewerRelease: its format is unknown to this release.
-    :raises ValueError: it is not a member list, a range of rows is impossible, or a file is in it twice.
+    :raises ValueError: it is not a member list, a range of rows is impossible, or a file that one session
+        read is in it twice.
     """
     meta = parquet_metadata(data)
     number = Marks.of(meta).require_known(what)
     table, unknown = checked_table(data, _MEMBERS)
     members = tuple(_member(row, unknown) for row in table.to_pylist())
-    if len({(one.uri, one.fingerprint.token) for one in members}) < len(members):
-        raise ValueError("a version of a file is in it twice")
+    if len({(one.uri, one.session) for one in members}) < len(members):
+        raise ValueError("a file that one session read is in it twice")
     return MemberList(members, meta["read"], format=number)
 
 

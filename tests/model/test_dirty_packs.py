@@ -253,6 +253,20 @@ def test_where_the_source_has_another_version_the_pack_stays_and_its_changes_wai
     assert rows(table) == Counter(["A9", "B9", "D1", "D2", "E9"])
 
 
+def test_a_pack_whose_member_list_is_lost_stays_and_stops_nothing_else() -> None:
+    table = two_packs()
+    first = snapshot(table).packs[0]
+    table.staging.delete(f"packs/{first.members}.parquet")
+    del table.options["layout.maxMergeBytes"]
+    table.source.write("A", b"A9")
+    table.source.write("D", b"D9")
+    fill(table, "F")
+    report = table.start(run).report
+    assert report is not None
+    assert any("the changes of 1 file wait" in note for note in report.notes)
+    assert rows(table) == Counter(["A1", "A2", "B1", "B2", "C1", "C2", "D9", "E1", "E2", "F1", "F2"])
+
+
 def test_damaged_rows_are_found_by_the_build_and_read_again_by_the_next_run() -> None:
     table = published()
     [key, *_] = [info.key for info in table.staging.list("rows") if b"B1" in table.staging.read(info.key)]

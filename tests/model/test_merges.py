@@ -59,6 +59,28 @@ def test_a_merge_alone_begins_no_session() -> None:
     ends_well(table)
 
 
+@pytest.mark.parametrize("later", ["append", "sync"])
+def test_a_version_that_append_published_twice_is_in_a_merged_pack_twice(later: str) -> None:
+    table = arrivals("append", "AB", maxMergeBytes="0")
+    former = table.source._objects[table.source._path("A")]
+    table.source.write("A", b"A9")
+    table.start(run)
+    table.source._objects[table.source._path("A")] = former  # with its former time, too
+    table.start(run)
+    twice = Counter(["A1", "A1", "A2", "A2", "A9", "B1", "B2"])
+    assert rows(table) == twice
+    del table.options["layout.maxMergeBytes"]
+    table.mode = later
+    fill(table, "C")
+    table.start(run)
+    assert [pack.files for pack in snapshot(table).packs] == [5]
+    assert rows(table) == twice + names_of("C")
+    if later == "sync":
+        table.source.write("A", b"A8")
+        table.start(run)
+        assert rows(table) == Counter(["A8", "B1", "B2", "C1", "C2"])
+
+
 def test_a_merged_pack_loses_a_file_like_any_other() -> None:
     table = arrivals("sync", "AB", "CD")
     table.source.remove("A")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import in_threads
 from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.decide.open_packs import readable_lists
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.values.outdated import names_of
 from pinot_assets.session.values.packs import read_digest
@@ -23,7 +24,7 @@ from pinot_assets.session.values.report import WARNING
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.batch_receipt import rows_key
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.packs import MemberList, members_key
+from pinot_assets.snapshot.packs import MemberList
 from pinot_assets.snapshot.published_files import PublishedFile
 
 
@@ -85,23 +86,20 @@ def _lost(context: TriggerContext, changes: Changes, current: Snapshot) -> list[
         return []
     staging = context.staging
     packs = [pack for pack in current.packs if pack.name in kept]
-    keys = [members_key(pack.members) for pack in packs]
-    lists = [*in_threads(staging.members, keys, THREADS, "member lists")]
-    needed = {
-        digest for pack, one in zip(packs, lists, strict=True) for digest in _objects(one, kept[pack.name])
-    }
+    lists = readable_lists(context, packs)
+    needed = {digest for name, one in lists.items() for digest in _objects(one, kept[name])}
     digests = sorted(needed)
     stats = in_threads(lambda digest: staging.store.stat(rows_key(digest)), digests, THREADS, "kept rows")
     gone = {digest for digest, there in zip(digests, stats, strict=True) if there is None}
     found = []
-    for pack, one in zip(packs, lists, strict=True):
-        files = [
-            kept[pack.name][key]
-            for member in one.members
-            if (key := (member.uri, member.session)) in kept[pack.name] and member.rows_object in gone
-        ]
-        if files:
-            found.append(_Lost(pack.name, tuple(files), one.read))
+    for pack in packs:
+        of_pack, members = kept[pack.name], lists.get(pack.name)
+        if members is None:  # then nothing of it is known, and it must stay
+            found.append(_Lost(pack.name, tuple(of_pack.values()), ""))
+            continue
+        lost = (one for one in members.members if one.rows_object in gone)
+        if files := [of_pack[key] for one in lost if (key := (one.uri, one.session)) in of_pack]:
+            found.append(_Lost(pack.name, tuple(files), members.read))
     return found
 
 

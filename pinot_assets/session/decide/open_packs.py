@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from pinot_assets.core.waiting import in_threads
-from pinot_assets.errors import RebuildRefused
+from pinot_assets.errors import RebuildRefused, SnapshotCorrupt
 from pinot_assets.pinot import versions
 from pinot_assets.session.checks.capacity import names_with_room
 from pinot_assets.session.context.context import TriggerContext
@@ -40,19 +41,27 @@ def open_packs(context: TriggerContext, plan: Plan, current: Snapshot) -> list[O
         and visible.issuperset(output.segment for output in pack.outputs)
         and is_open(pack.bytes, context.spec.layout.target_bytes)
     ]
-    lists, found = lists_of(context, chosen), []
-    for pack in chosen:
+    lists, found = readable_lists(context, chosen), []
+    for pack in (pack for pack in chosen if pack.name in lists):
         members, per_row = lists[pack.name], pack.bytes / max(pack.rows, 1)
         accepted = tuple(Accepted(one, round(per_row * one.rows)) for one in members.members)
         found.append(OpenPack(pack.name, pack.bytes, members.read, accepted))
     return found
 
 
-def lists_of(context: TriggerContext, packs: Sequence[PublishedPack]) -> dict[str, MemberList]:
-    """Read the member lists of packs, by the packs' names."""
-    keys = [members_key(pack.members) for pack in packs]
-    lists = in_threads(context.staging.members, keys, THREADS, "member lists")
-    return dict(zip((pack.name for pack in packs), lists, strict=True))
+def readable_lists(context: TriggerContext, packs: Sequence[PublishedPack]) -> dict[str, MemberList]:
+    """Return the member lists of packs, by the packs' names, without those that are lost or damaged.
+
+    :raises SourceError: the staging area does not answer.
+    """
+
+    def read(pack: PublishedPack) -> MemberList | None:
+        with suppress(SnapshotCorrupt):
+            return context.staging.members(members_key(pack.members))
+        return None
+
+    lists = zip(packs, in_threads(read, packs, THREADS, "member lists"), strict=True)
+    return {pack.name: members for pack, members in lists if members is not None}
 
 
 def merge_budget(context: TriggerContext, plan: Plan, current: Snapshot) -> MergeBudget:
