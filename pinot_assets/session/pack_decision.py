@@ -15,7 +15,7 @@ from pinot_assets.core.text import plural, size
 from pinot_assets.core.waiting import in_threads
 from pinot_assets.session.checks.pack_segments import expired_packs, packs_in_part
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.decide.open_packs import merge_budget, open_packs
+from pinot_assets.session.decide.open_packs import merge_budget, open_packs, readable_lists
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.merges import Group, OpenPack, compaction_of, merges_of
@@ -94,12 +94,15 @@ def _rebuilt(
     """Yield what becomes of dirty packs, each with the digest of its read recipe."""
     if current is None or plan.mode is Mode.SWAP:
         return
-    dirty = dirty_packs(plan, current)
-    expired = expired_packs(context, packs_in_part(plan, current))
-    dirty = tuple(pack for pack in dirty if pack.name not in expired)
-    keys = [members_key(pack.members) for pack in dirty]
+    in_part = packs_in_part(plan, current)
+    expired = expired_packs(context, in_part)
+    in_part = [pack for pack in in_part if pack.name not in expired]
+    keys = [members_key(pack.members) for pack in in_part]
     read_back = in_threads(context.staging.members, keys, THREADS, "member lists")
-    lists = dict(zip((pack.name for pack in dirty), read_back, strict=True))
+    lists = dict(zip((pack.name for pack in in_part), read_back, strict=True))
+    # A pack of which nothing stays has only places to give, and may have lost its list.
+    whole = [pack for pack in dirty_packs(plan, current) if pack.name not in lists.keys() | expired]
+    lists |= readable_lists(context, whole)
     yield from in_old_places(lists, plan, current, accepted, read)
 
 

@@ -267,6 +267,15 @@ def test_a_pack_whose_member_list_is_lost_stays_and_stops_nothing_else() -> None
     assert rows(table) == Counter(["A1", "A2", "B1", "B2", "C1", "C2", "D9", "E1", "E2", "F1", "F2"])
 
 
+def test_a_pack_of_which_nothing_stays_needs_no_member_list() -> None:
+    table = two_packs()
+    table.staging.delete(f"packs/{snapshot(table).packs[1].members}.parquet")
+    table.source.write("D", b"D9")
+    table.source.remove("E")
+    table.start(run)
+    assert rows(table) == Counter(["A1", "A2", "B1", "B2", "C1", "C2", "D9"])
+
+
 def test_damaged_rows_are_found_by_the_build_and_read_again_by_the_next_run() -> None:
     table = published()
     [key, *_] = [info.key for info in table.staging.list("rows") if b"B1" in table.staging.read(info.key)]
