@@ -7,17 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from pinot_assets.core.text import plural, size
-from pinot_assets.core.waiting import in_threads
 from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.session.checks.pack_segments import expired_packs, packs_in_part
 from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.decide.open_packs import readable_lists
 from pinot_assets.session.plan_report.planned_run import PlannedRun
-from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.values.packs import Accepted, in_old_places, read_digest
 from pinot_assets.session.values.plan import Plan, as_built, carried_files, dirty_packs, superseded
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.packs import Member, members_key
+from pinot_assets.snapshot.packs import Member
 
 _TIMES, _MUCH = 10, 32 << 20
 """A person should hear of what is written again from so many times the bytes of what changed on, and from so
@@ -176,9 +175,7 @@ def _changed(context: TriggerContext, plan: Plan, current: Snapshot) -> ChangedP
         return ChangedPacks()
     expired = expired_packs(context, packs_in_part(plan, current))
     dirty = tuple(pack for pack in dirty if pack.name not in expired)
-    keys = [members_key(pack.members) for pack in dirty]
-    lists = in_threads(context.staging.members, keys, THREADS, "member lists")
-    by_name = dict(zip((pack.name for pack in dirty), lists, strict=True))
+    by_name = readable_lists(context, dirty)
     read_again = [
         Accepted(Member(row.uri, row.planned, "", 0, 0, plan.session, "", 0), 0)
         for row in plan.done
