@@ -19,7 +19,14 @@ from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.run_decision import Decision
 from pinot_assets.session.values import trouble
-from pinot_assets.session.values.plan import Plan, Receipts, RowStatus, with_receipts, without_files
+from pinot_assets.session.values.plan import (
+    Plan,
+    Receipts,
+    RowStatus,
+    superseded,
+    with_receipts,
+    without_files,
+)
 from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Outcome, PushKind, Session, State
 from pinot_assets.snapshot.receipt import Failure, Receipt
@@ -73,6 +80,9 @@ def build_and_stage(
         return came_to(TriggerResult.FAILED, _give_up(context, session, "one run publishes all, or nothing"))
     receipts: Receipts = context.staging.receipts(plan)
     plan = without_files(with_receipts(plan, receipts), frozenset(f.uri for f in failed))
+    if session.push is PushKind.PLAIN:  # which replaces no pack: a file that came back stays as it is
+        packed = (file.uri for file in superseded(plan, context.current_snapshot()) if file.pack)
+        plan = without_files(plan, frozenset(packed))
     if failed and not (plan.done or plan.removals or plan.touched):
         return came_to(TriggerResult.FAILED, _give_up(context, session, "every file failed"))
     live = (row for row in plan.rows if row.status is not RowStatus.GONE)

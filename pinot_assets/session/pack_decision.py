@@ -8,17 +8,17 @@ of it (docs/design/layout.md#session).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pinot_assets.core.text import plural, size
 from pinot_assets.core.waiting import in_threads
 from pinot_assets.session.checks.pack_segments import expired_packs, packs_in_part
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.decide.open_packs import merge_budget, open_packs, readable_lists
+from pinot_assets.session.decide.open_packs import chosen_merges, readable_lists
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.merges import Group, OpenPack, compaction_of, merges_of
+from pinot_assets.session.values.merges import Group, OpenPack
 from pinot_assets.session.values.packs import (
     Accepted,
     accepted_members,
@@ -29,7 +29,6 @@ from pinot_assets.session.values.packs import (
 )
 from pinot_assets.session.values.plan import Plan, Row, RowStatus, dirty_packs
 from pinot_assets.session.values.state import Mode
-from pinot_assets.snapshot.batch_receipt import rows_key
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.packs import MemberList, members_key
 from pinot_assets.snapshot.receipt import Fingerprint, Receipt
@@ -59,7 +58,10 @@ def with_decided_packs(context: TriggerContext, plan: Plan, receipts: Mapping[in
             context.spec.layout.target_bytes, (one for one in waiting.values() if one.member not in packed)
         )
     ]
-    groups = _merges(context, plan, current, fresh) if current is not None else []
+    groups = chosen_merges(context, plan, current, fresh) if current is not None else []
+    if old := [pack for group in groups for pack in group if pack.name]:
+        amount = size(sum(pack.bytes for pack in old))
+        context.note(f"merging {plural(len(old), 'small pack')} of earlier runs, {amount}")
     together = {id(pack) for group in groups for pack in group}
     groups += [(pack,) for pack in fresh if id(pack) not in together]
     wanted = {
@@ -104,36 +106,3 @@ def _rebuilt(
     whole = [pack for pack in dirty_packs(plan, current) if pack.name not in lists.keys() | expired]
     lists |= readable_lists(context, whole)
     yield from in_old_places(lists, plan, current, accepted, read)
-
-
-# --- packs that are merged ---------------------------------------------------------------------------
-
-
-def _merges(context: TriggerContext, plan: Plan, current: Snapshot, fresh: Sequence[OpenPack]) -> list[Group]:
-    """Return the packs that become one, published open ones among them."""
-    target, budget = context.spec.layout.target_bytes, merge_budget(context, plan, current)
-    published = open_packs(context, plan, current) if budget.bytes else []
-    choose = compaction_of if plan.compacts else merges_of
-    while groups := choose([*published, *fresh], target, budget):
-        if not (lost := _lost(context, groups)):
-            break
-        published = [pack for pack in published if pack.name not in lost]
-    if old := [pack for group in groups for pack in group if pack.name]:
-        amount = size(sum(pack.bytes for pack in old))
-        context.note(f"merging {plural(len(old), 'small pack')} of earlier runs, {amount}")
-    return groups
-
-
-def _lost(context: TriggerContext, groups: Iterable[Group]) -> Collection[str]:
-    """Return the names of published packs that lack kept rows."""
-    needed = {
-        pack.name: {one.member.rows_object for one in pack.members}
-        for group in groups
-        for pack in group
-        if pack.name
-    }
-    digests = sorted(set[str]().union(*needed.values()))
-    store = context.staging.store
-    stats = in_threads(lambda digest: store.stat(rows_key(digest)), digests, THREADS, "kept rows")
-    gone = {digest for digest, there in zip(digests, stats, strict=True) if there is None}
-    return {name for name, objects in needed.items() if not gone.isdisjoint(objects)}

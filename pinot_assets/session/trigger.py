@@ -170,6 +170,8 @@ def _clear(context: TriggerContext, session: Session | None) -> Session | None:
 
 def _execute(context: TriggerContext, decision: Decision) -> TriggerReport:
     _remember(context, decision)
+    for text in decision.notes:
+        context.note(text)
     _note_outdated(context, decision)
     step, session = decision.step, decision.session
     if session is not None and step is PlannedAction.END:

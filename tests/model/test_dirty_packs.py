@@ -13,7 +13,7 @@ from model.world.restored import rows, snapshot
 from model.world.specs import losing_spec_of
 from model.world.table import TABLE, ModelTable, rebuild, run
 
-from pinot_assets.errors import SwitchConflict
+from pinot_assets.errors import RebuildRefused, SwitchConflict
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.values.report import TriggerResult
 
@@ -246,7 +246,7 @@ def test_where_the_source_has_another_version_the_pack_stays_and_its_changes_wai
     assert rows(table) == Counter(["A1", "A2", "B1", "B2", "C1", "C2", "D1", "D2", "E9"])
     quiet = table.start(run).report
     assert quiet is not None
-    assert quiet.result is TriggerResult.HELD
+    assert quiet.result is TriggerResult.HELD, "A9 is held"
     table.mode = "swap"
     table.start(lambda driver: driver.resume())
     table.start(run)
@@ -285,6 +285,56 @@ def test_damaged_rows_are_found_by_the_build_and_read_again_by_the_next_run() ->
     assert first.process.error is not None
     assert builds(table.start(run)) == ["B", "pack 3"]
     assert rows(table) == Counter(["A9", "B1", "B2", "C1", "C2"])
+
+
+def test_rows_that_an_open_session_needs_are_lost_while_its_file_goes_back() -> None:
+    table = published()
+    version = table.source.stat("A")
+    assert version is not None
+    content = table.source.read("A")
+    table.source.write("A", b"A9")
+    table.start(run, [Trouble("build pack", Kind.DIES_BEFORE)])
+    table.expire()
+    lose_rows(table, of="B")
+    table.source.write("A", content, version.mtime_us)
+    for _ in range(4):
+        last = table.start(run)
+        table.later(60)
+    assert last.report is not None
+    assert last.report.result is TriggerResult.NOTHING
+    assert rows(table) == Counter(["A1", "A2", "B1", "B2", "C1", "C2"])
+
+
+def test_a_file_that_was_read_waits_if_the_rows_of_its_pack_are_lost_for_good() -> None:
+    table = published("append", names="AB")
+    table.source.write("B", b"B2x")
+    table.start(run)
+    table.mode = "sync"
+    table.source.write("A", b"A9")
+    table.start(run, [Trouble("build pack", Kind.DIES_BEFORE)])
+    table.expire()
+    lose_rows(table, of="B")
+    for _ in range(3):
+        last = table.start(run)
+        table.later(60)
+    assert last.process.error is None
+    assert last.report is not None
+    assert last.report.result is TriggerResult.NOTHING, "no rollback holds anything"
+    assert any("the changes of 1 file wait" in note for note in last.report.notes)
+    planned = table.start(lambda d: d.trigger_planned(d.plan().planned.plan_basis.hash)).report
+    assert planned is not None
+    assert any("the changes of 1 file wait" in note for note in planned.notes)
+    assert rows(table)["A1"] == 1
+
+
+def test_a_plain_push_builds_no_packed_file_again() -> None:
+    table = published("append")
+    for key in ("pack", "maxMergeBytes"):
+        del table.options[f"layout.{key}"]
+    table.options |= {"consistentPushEnabled": "false", "filter": "v = 'A2'"}
+    refused = table.start(lambda driver: rebuild(driver, "A")).process.error
+    assert isinstance(refused, RebuildRefused)
+    assert rows(table) == Counter(["A1", "A2", "B1", "B2", "C1", "C2"])
 
 
 # --- segments that are lost --------------------------------------------------------------------------

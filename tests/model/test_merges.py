@@ -170,6 +170,22 @@ def test_a_pack_whose_rows_are_lost_is_not_merged() -> None:
     ends_well(table)
 
 
+def test_while_another_program_hides_a_segment_nothing_is_merged_and_append_publishes() -> None:
+    table = arrivals("append", "AB", "CD", "EF", maxMergeBytes="0")
+    del table.options["layout.maxMergeBytes"]
+    table.merge_foreign()
+    fill(table, "G")
+    assert table.start(run).process.error is None
+    assert [pack.files for pack in snapshot(table).packs] == [2, 2, 2, 1]
+
+
+def test_a_wish_for_packs_whose_rows_are_lost_merges_nothing() -> None:
+    table = arrivals("sync", "AB", "CD", maxMergeBytes="0")
+    del table.options["layout.maxMergeBytes"]
+    lose_rows(table)
+    assert not foreseen(table).compacts
+
+
 def test_packs_that_were_read_otherwise_stay_apart() -> None:
     table = arrivals("append", "AB")
     table.options["filter"] = "v = 'C1'"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from pinot_assets.cli.commands.asked_run import AskedRun, PlanHash, Verbose, agreed_plan
@@ -43,12 +44,15 @@ def compact(
     with open_driver(spec, "compact") as driver:
         if plan is None:
             plan = agreed_plan(driver, asked, dry_run=dry_run, yes=yes, as_json=as_json)
+        segments: float = math.inf
         while True:
             report = driver.trigger_planned(plan, request)
             outcome = driver.gate_and_publish(report, checks_shown(verbose, as_json))
             if is_one_round or outcome.exit_code is not ExitCode.DONE:
                 break
-            if not (planned := driver.plan(request)).compacts:
+            planned, before = driver.plan(request), segments
+            segments = len(planned.planned.visible)
+            if not planned.compacts or segments >= before:  # a round that brings nothing is the last
                 break
             plan = planned.planned.plan_basis.hash
     end_run(spec, outcome, as_json)

@@ -19,7 +19,7 @@ from pinot_assets.session.decide.open_packs import readable_lists
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.values.outdated import names_of
 from pinot_assets.session.values.packs import read_digest
-from pinot_assets.session.values.plan import Changes, FileKey
+from pinot_assets.session.values.plan import Changes, FileKey, Plan, RowStatus
 from pinot_assets.session.values.report import WARNING
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.batch_receipt import rows_key
@@ -41,16 +41,35 @@ class _Lost:
     read: str
 
 
-def with_lost_rows(context: TriggerContext, changes: Changes, current: Snapshot | None) -> Changes:
-    """Return the changes with the files to read again, and without those of packs that cannot change.
+@dataclass(frozen=True, slots=True)
+class LostRows:
+    """What lost rows make of the changes.
+
+    :ivar changes: with the files to read again, and without those of packs that cannot change.
+    :ivar stuck: files of such packs.
+    :ivar notes: sentences about both, for people.
+    """
+
+    changes: Changes
+    stuck: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+
+
+def with_lost_rows(
+    context: TriggerContext, changes: Changes, current: Snapshot | None, open_plan: Plan | None
+) -> LostRows:
+    """Find lost rows that the changes, or the open session, need.
 
     :param changes: without what a rollback holds.
     """
     if current is None or not current.packs or context.mode is Mode.SWAP:
-        return changes
-    before, read, stuck = changes, read_digest(context.recipe), set[str]()
+        return LostRows(changes)
+    before, read, stuck, notes = changes, read_digest(context.recipe), set[str](), list[str]()
+    rows = open_plan.rows if open_plan is not None else ()
+    # A file that the session has read stays in its plan, even if the source has what is published again.
+    planned = {row.uri for row in rows if row.status is RowStatus.DONE and row.uri in changes.listed}
     newest = current.ledger
-    while lost := _lost(context, changes, current):  # a file may have versions in several packs
+    while lost := _lost(context, changes, planned - stuck, current):  # a file may be in several packs
         again = set[str]()
         for one in lost:
             uris = {file.uri for file in one.files}
@@ -66,22 +85,24 @@ def with_lost_rows(context: TriggerContext, changes: Changes, current: Snapshot 
         changes = replace(changes, rebuilds=(*changes.rebuilds, *added))
         if added:
             names = names_of([newest[file.uri] for file in added], 3)
-            context.note(
+            notes.append(
                 f"the rows kept of {plural(len(added), 'file')} are lost, which are read again: {names}"
             )
-    asked = {*before.deleted, *(file.uri for file in (*before.rewritten, *before.rebuilds))}
+    asked = {*before.deleted, *planned, *(file.uri for file in (*before.rewritten, *before.rebuilds))}
     if waiting := asked & stuck:
-        context.note(
+        notes.append(
             f"{WARNING} the changes of {plural(len(waiting), 'file')} wait: rows of their packs are lost, "
             "and the source has not what was published, or the table spec reads it otherwise now; "
             "a swap (`consistentPushSwapEnabled`) builds all files again"
         )
-    return changes
+    return LostRows(changes, frozenset(stuck), tuple(notes))
 
 
-def _lost(context: TriggerContext, changes: Changes, current: Snapshot) -> list[_Lost]:
+def _lost(
+    context: TriggerContext, changes: Changes, planned: Collection[str], current: Snapshot
+) -> list[_Lost]:
     """Return the changed packs with lost rows of files that are not changed."""
-    kept = _kept(changes, context.mode, current)
+    kept = _kept(changes, planned, context.mode, current)
     if not kept:
         return []
     staging = context.staging
@@ -107,12 +128,14 @@ def _objects(members: MemberList, kept: Collection[FileKey]) -> set[str]:
     return {one.rows_object for one in members.members if (one.uri, one.session) in kept}
 
 
-def _kept(changes: Changes, mode: Mode, current: Snapshot) -> Mapping[str, Mapping[FileKey, PublishedFile]]:
+def _kept(
+    changes: Changes, planned: Collection[str], mode: Mode, current: Snapshot
+) -> Mapping[str, Mapping[FileKey, PublishedFile]]:
     """Return the files that stay in changed packs, by pack; as `dirty_packs` of a plan of these changes."""
     uris = {file.uri for file in changes.rebuilds}
     newest = current.ledger
     if mode is Mode.SYNC:
-        uris |= {*changes.deleted, *(file.uri for file in changes.rewritten)}
+        uris |= {*planned, *changes.deleted, *(file.uri for file in changes.rewritten)}
 
     def goes(file: PublishedFile) -> bool:
         return file.uri in uris and (mode is Mode.SYNC or file is newest[file.uri])

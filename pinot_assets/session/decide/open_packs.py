@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -13,11 +13,12 @@ from pinot_assets.session.checks.capacity import names_with_room
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.values.hold import Hold
-from pinot_assets.session.values.merges import MergeBudget, OpenPack, compaction_of, is_open
+from pinot_assets.session.values.merges import Group, MergeBudget, OpenPack, compaction_of, is_open, merges_of
 from pinot_assets.session.values.outdated import CompactRequest
 from pinot_assets.session.values.packs import Accepted
 from pinot_assets.session.values.plan import Plan, dirty_packs, segments_from
 from pinot_assets.session.values.state import Mode
+from pinot_assets.snapshot.batch_receipt import rows_key
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.packs import MemberList, PublishedPack, members_key
 
@@ -33,6 +34,8 @@ def open_packs(context: TriggerContext, plan: Plan, current: Snapshot) -> list[O
     if plan.mode is Mode.SWAP or not context.hold().is_empty or for_good:
         return []
     visible = context.pinot.visible_segments(context.table)
+    if (current.segments.keys() - visible) & context.pinot.all_segments(context.table):
+        return []  # another program replaced some: nothing of ours is replaced while it does (R5)
     dirty = {pack.name for pack in dirty_packs(plan, current)}
     chosen = [
         pack
@@ -64,24 +67,47 @@ def readable_lists(context: TriggerContext, packs: Sequence[PublishedPack]) -> d
     return {pack.name: members for pack, members in lists if members is not None}
 
 
-def merge_budget(context: TriggerContext, plan: Plan, current: Snapshot) -> MergeBudget:
-    """Return what a session may spend on merges alone."""
-    visible = context.pinot.visible_segments(context.table)
+def chosen_merges(
+    context: TriggerContext, plan: Plan, current: Snapshot, fresh: Sequence[OpenPack]
+) -> list[Group]:
+    """Return the packs that become one, published open ones among them.
+
+    :param fresh: what the session is about to build of new files.
+    """
+    layout, visible = context.spec.layout, context.pinot.visible_segments(context.table)
+    if not layout.merge_bytes:
+        return []
     replaced = segments_from(plan, current, visible)
     names = names_with_room(context.table, context.switcher().fetch(), replaced)
-    return MergeBudget(context.spec.layout.merge_bytes, names)
+    budget, published = MergeBudget(layout.merge_bytes, names), open_packs(context, plan, current)
+    choose = compaction_of if plan.compacts else merges_of
+    while groups := choose([*published, *fresh], layout.target_bytes, budget):
+        if not (lost := _lost(context, groups)):
+            return groups
+        published = [pack for pack in published if pack.name not in lost]
+    return []
+
+
+def _lost(context: TriggerContext, groups: Iterable[Group]) -> Collection[str]:
+    """Return the names of published packs that lack kept rows."""
+    needed = {
+        pack.name: {one.member.rows_object for one in pack.members}
+        for group in groups
+        for pack in group
+        if pack.name
+    }
+    digests = sorted(set[str]().union(*needed.values()))
+    store = context.staging.store
+    stats = in_threads(lambda digest: store.stat(rows_key(digest)), digests, THREADS, "kept rows")
+    gone = {digest for digest, there in zip(digests, stats, strict=True) if there is None}
+    return {name for name, objects in needed.items() if not gone.isdisjoint(objects)}
 
 
 def with_compaction(context: TriggerContext, plan: Plan, current: Snapshot | None) -> Plan:
     """Return the plan with the open packs that a person's wish merges, if the run has one."""
     if not isinstance(context.request, CompactRequest) or current is None:
         return plan
-    plan = replace(plan, merged=())
-    groups = compaction_of(
-        open_packs(context, plan, current),
-        context.spec.layout.target_bytes,
-        merge_budget(context, plan, current),
-    )
+    groups = chosen_merges(context, replace(plan, merged=(), compacts=True), current, ())
     merged = tuple(pack.name for group in groups for pack in group)
     reads = any(row.is_small for row in plan.rows)
     return replace(plan, merged=merged, compacts=bool(merged) or reads)

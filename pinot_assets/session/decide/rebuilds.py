@@ -85,6 +85,7 @@ def find_rebuilds(
     elif request is not None or (context.spec.ingestion.on_spec_change == "rebuild" and not hold.rebuilds):
         uris |= {file.uri for file in need.possible.files}
     chosen = {uri for uri in uris if is_same(uri)}
+    _refuse_packed(context, current, chosen)
     if chosen or free.new or free.rewritten:
         _require_one_switch(context, need, chosen)
     return Rebuilds(need, tuple(changes.listed[uri] for uri in sorted(chosen)))
@@ -124,6 +125,18 @@ def _require_possible(context: TriggerContext, hold: Hold, current: Snapshot | N
             f"files of {table} are not built again",
             why="a rollback took a rebuild back, and holds it",
             hint=f"`pinot-assets resume {table}` ends the hold",
+        )
+
+
+def _refuse_packed(context: TriggerContext, current: Snapshot, chosen: Collection[str]) -> None:
+    """Refuse a plain push of what would show rows twice: it replaces no pack."""
+    if context.push is not PushKind.PLAIN or not current.packs:
+        return
+    if packed := [file for file in files_among(current.files, chosen) if file.pack]:
+        raise RebuildRefused(
+            f"{plural(len(packed), 'file')} of {context.table} cannot be built again by a plain push",
+            why=f"their rows are in packs with those of other files, like {names_of(packed, 3)}",
+            hint="set consistentPushEnabled, or name other files with --files",
         )
 
 

@@ -24,7 +24,7 @@ from pinot_assets.session.decide.retries import Next, Opened, after_attempt
 from pinot_assets.session.detect.listing import changes_of, list_ready, with_folders
 from pinot_assets.session.values.hold import Hold, as_listed, without_held
 from pinot_assets.session.values.outdated import NO_NEED, RebuildNeed
-from pinot_assets.session.values.plan import Changes, Plan, Receipts
+from pinot_assets.session.values.plan import Changes, Plan, Receipts, without_files
 from pinot_assets.session.values.state import Mode, Outcome, PushKind, Session
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source import Readiness
@@ -93,6 +93,8 @@ class Decision:
     :ivar plan: of the next attempt, None where there is none. That of a session that does not exist yet bears
         the name `NEW_SESSION`.
     :ivar receipts: what counts of the open session's for that plan.
+    :ivar is_held: whether a rollback holds changes back.
+    :ivar notes: what people should know of lost rows, as sentences.
     """
 
     step: PlannedAction
@@ -104,6 +106,8 @@ class Decision:
     free: Changes | None = None
     plan: Plan | None = None
     receipts: Receipts = field(default_factory=dict)
+    is_held: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def opened(self) -> Opened | None:
@@ -113,7 +117,7 @@ class Decision:
     @property
     def without_plan(self) -> PlannedAction:
         """The action of a run that needs no session: HELD if a rollback holds anything, else NOTHING."""
-        held = self.looked is not None and (self.free != self.looked.changes or self.looked.hold.rebuilds)
+        held = self.looked is not None and (self.is_held or self.looked.hold.rebuilds)
         return PlannedAction.HELD if held else PlannedAction.NOTHING
 
 
@@ -133,8 +137,10 @@ def decide_run(context: TriggerContext, session: Session | None, current: Snapsh
     decision = Decision(PlannedAction.WAITING, session=session, current=current, looked=looked)
     if looked.changes is None:
         return decision
-    free = with_lost_rows(context, without_held(looked.changes, looked.hold), current)
-    decision = replace(decision, free=free)
+    not_held = without_held(looked.changes, looked.hold)
+    lost = with_lost_rows(context, not_held, current, looked.opened.plan if looked.opened else None)
+    free, is_held = lost.changes, not_held != looked.changes
+    decision = replace(decision, free=free, is_held=is_held, notes=lost.notes)
     if session is None or looked.opened is None:
         plan = _first_plan(context, free, current)
         step = decision.without_plan if plan is None else PlannedAction.BEGIN
@@ -144,6 +150,7 @@ def decide_run(context: TriggerContext, session: Session | None, current: Snapsh
         why, plan = why.format(retries=session.retry_count), _first_plan(context, free, current)
         return replace(decision, step=PlannedAction.RESTART, outcome=outcome, why=why, plan=plan)
     plan, receipts = _next_plan(context, session, looked.opened, free)
+    plan = without_files(plan, lost.stuck)
     plan = with_compaction(context, plan, current)
     step = PlannedAction.RETRY if looked.opened.next is Next.RETRY else PlannedAction.CONTINUE
     return replace(decision, step=step, plan=plan, receipts=receipts)

@@ -89,14 +89,12 @@ def compaction_of(packs: Iterable[OpenPack], target: int, budget: MergeBudget) -
     """
     left, growing, groups = budget, dict[str, Group](), list[Group]()
     for pack in (pack for pack in packs if is_open(pack.bytes, target)):
-        cost = _cost([(pack,)])
-        if cost.bytes > left.bytes or cost.names > left.names:
-            continue
-        left = MergeBudget(left.bytes - cost.bytes, left.names - cost.names)
         group = growing.get(pack.read, ())
-        if size_of((*group, pack)) > target:
+        cost = _cost([group, (pack,)] if group else [])
+        if size_of((*group, pack)) > target or cost.bytes > left.bytes or cost.names > left.names:
             groups.append(group)
-            group = ()
+            group, cost = (), MergeBudget(0, 0)
+        left = MergeBudget(left.bytes - cost.bytes, left.names - cost.names)
         growing[pack.read] = (*group, pack)
     return [group for group in (*groups, *growing.values()) if len(group) > 1]
 

@@ -10,6 +10,7 @@ from pinot_assets.session.values.merges import (
     Group,
     MergeBudget,
     OpenPack,
+    compaction_of,
     is_open,
     level_of,
     merges_of,
@@ -66,6 +67,13 @@ def test_closed_packs_and_those_read_otherwise_stay_apart() -> None:
 def test_a_budget_ends_the_merges(budget: MergeBudget, groups: list[str]) -> None:
     packs = [pack("a", 10), pack("b", 6), pack("", 3)] if budget.bytes >= 16 else [pack("b", 6), pack("", 3)]
     assert named(merges_of(packs, TARGET, budget)) == groups
+
+
+def test_a_compaction_spends_nothing_on_packs_that_stay_alone() -> None:
+    packs = [*(pack(f"p{n}", 60) for n in range(3)), pack("s1", 10), pack("s2", 10)]
+    assert named(compaction_of(packs, 100, MergeBudget(180, 1000))) == ["p2+s1+s2"]
+    assert named(compaction_of(packs, 100, MergeBudget(70, 1000))) == ["p2+s1"]
+    assert compaction_of(packs, 100, MergeBudget(0, 1000)) == []
 
 
 @pytest.mark.parametrize("seed", range(20))
