@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pinot_assets.core.check_result import CheckProblem, CheckResult, Severity, result_of, some
+from pinot_assets.core.check_result import CheckResult, Severity, problem_if, result_of, some
 from pinot_assets.core.text import counted, plural
 from pinot_assets.core.waiting import in_threads
 from pinot_assets.health.check import check
@@ -39,21 +39,18 @@ def packs(probe: TableProbe) -> CheckResult:
     )
     where = f"kept rows of {counted(len(lost), 'pack is', 'packs are')} missing ({some(lost)})"
     problems = [
-        CheckProblem(
+        *problem_if(
+            lost,
             f"{where}: where files of them change, the others are read again or the change waits",
             "restore the objects below rows/ and packs/; or build every file again with a swap "
             "(consistentPushSwapEnabled: true)",
             Severity.ERROR,
-        )
-        for _ in lost[:1]
-    ]
-    problems += [
-        CheckProblem(
+        ),
+        *problem_if(
+            small > FEW_OPEN,
             f"{plural(small, 'pack')} of one read recipe are far below the target: {why}",
             f"`pinot-assets compact {probe.spec.name}` merges them",
-            Severity.WARN,
-        )
-        for _ in range(small > FEW_OPEN)
+        ),
     ]
     return result_of(
         problems,

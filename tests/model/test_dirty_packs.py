@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from model.test_gc import Gc
 from model.test_packs import builds, ends_well, fill, packing
-from model.world.ending import settle
+from model.world.ending import holds_at_every_effect, settle
 from model.world.process import Kind, Trouble
 from model.world.restored import rows, snapshot
 from model.world.specs import losing_spec_of
@@ -423,8 +423,4 @@ def test_whatever_happens_at_an_effect(kind: Kind) -> None:
         settle(table)
         return table, len(troubled.effects)
 
-    _, effects = life([])
-    assert effects > 15
-    for number in range(1, effects + 1):
-        table, _ = life([Trouble(number, kind)])
-        assert not table.truth.violations, "\n".join([*table.story, *table.truth.violations])
+    holds_at_every_effect(life, kind, least=15)

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from model.test_dirty_packs import HALF_DONE, lose_rows, lose_segment, rollback
 from model.test_packs import builds, ends_well, fill, packing
-from model.world.ending import settle
+from model.world.ending import holds_at_every_effect, settle
 from model.world.process import Kind, Trouble
 from model.world.restored import rows, snapshot
 from model.world.specs import spec_of
@@ -324,11 +324,7 @@ def test_whatever_happens_at_an_effect_of_a_wish(kind: Kind) -> None:
         settle(table)
         return table, len(troubled.effects)
 
-    _, effects = life([])
-    assert effects > 10
-    for number in range(1, effects + 1):
-        table, _ = life([Trouble(number, kind)])
-        assert not table.truth.violations, "\n".join([*table.story, *table.truth.violations])
+    holds_at_every_effect(life, kind, least=10)
 
 
 @pytest.mark.one_in(4)
@@ -350,8 +346,4 @@ def test_whatever_happens_at_an_effect(mode: str, kind: Kind) -> None:
         settle(table)
         return table, len(troubled.effects)
 
-    _, effects = life([])
-    assert effects > 15
-    for number in range(1, effects + 1):
-        table, _ = life([Trouble(number, kind)])
-        assert not table.truth.violations, "\n".join([*table.story, *table.truth.violations])
+    holds_at_every_effect(life, kind, least=15)

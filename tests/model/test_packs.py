@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from model.world import builder
-from model.world.ending import settle
+from model.world.ending import holds_at_every_effect, settle
 from model.world.process import Kind, Trouble
 from model.world.restored import rows, snapshot
 from model.world.specs import spec_of
@@ -232,11 +232,7 @@ def test_whatever_happens_at_an_effect(mode: str, kind: Kind) -> None:
         settle(table)
         return table, effects
 
-    _, effects = life([])
-    assert effects > 15
-    for number in range(1, effects + 1):
-        table, _ = life([Trouble(number, kind)])
-        assert not table.truth.violations, "\n".join([*table.story, *table.truth.violations])
+    holds_at_every_effect(life, kind, least=15)
 
 
 def written_ms(table: ModelTable, name: str) -> int:
@@ -275,12 +271,16 @@ def test_files_wait_for_others_unless_a_person_asks() -> None:
     ends_well(table)
 
 
+@pytest.mark.parametrize("is_plain", [False, True])
 def test_a_published_file_that_comes_back_while_it_is_read_is_not_shown_twice(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, is_plain: bool
 ) -> None:
     table = packing("append")
     fill(table, "AB")
     table.start(run)
+    if is_plain:  # which replaces no pack
+        del table.options["layout.pack"]
+        table.options["consistentPushEnabled"] = "false"
     store, real = table.source, builder.build
     former = store._objects[store._path("A")]
     table.source.write("A", b"A9")

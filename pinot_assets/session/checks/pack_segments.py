@@ -19,7 +19,7 @@ from pinot_assets.snapshot.packs import PublishedPack
 
 
 def packs_in_part(plan: Plan, current: Snapshot | None) -> list[PublishedPack]:
-    """Return the dirty packs of which files stay; swap and append have none."""
+    """Return the dirty packs of which files stay; a swap has none."""
     if plan.mode is Mode.SWAP:
         return []
     carried = {file.pack for file in carried_files(plan, current)}

@@ -105,7 +105,8 @@ def new_outputs(switch: Switch) -> tuple[Output, ...]:
 def _packs(context: TriggerContext, session: Session, receipts: Collection[Receipt]) -> Finding:
     staging, current = context.staging, context.current_snapshot()
     plan = staging.plan(session.plan)
-    lists = {one.uri: staging.members(one.uri) for one in receipts if one.is_pack}
+    keys = [one.uri for one in receipts if one.is_pack]
+    lists = dict(zip(keys, in_threads(staging.members, keys, THREADS, "member lists"), strict=True))
     # Rows that Pinot's retention has removed do not come back with the pack.
     expired = expired_packs(context, packs_in_part(plan, current))
     kept = carried_files(plan, current) if plan.mode is not Mode.SWAP else []

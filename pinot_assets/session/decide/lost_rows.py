@@ -13,18 +13,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from pinot_assets.core.text import plural
-from pinot_assets.core.waiting import in_threads
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.open_packs import readable_lists
-from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.values.outdated import names_of
 from pinot_assets.session.values.packs import read_digest
 from pinot_assets.session.values.plan import Changes, FileKey, Plan, RowStatus
 from pinot_assets.session.values.report import WARNING
 from pinot_assets.session.values.state import Mode
-from pinot_assets.snapshot.batch_receipt import rows_key
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.packs import MemberList
 from pinot_assets.snapshot.published_files import PublishedFile
 
 
@@ -105,13 +101,14 @@ def _lost(
     kept = _kept(changes, planned, context.mode, current)
     if not kept:
         return []
-    staging = context.staging
     packs = [pack for pack in current.packs if pack.name in kept]
     lists = readable_lists(context, packs)
-    needed = {digest for name, one in lists.items() for digest in _objects(one, kept[name])}
-    digests = sorted(needed)
-    stats = in_threads(lambda digest: staging.store.stat(rows_key(digest)), digests, THREADS, "kept rows")
-    gone = {digest for digest, there in zip(digests, stats, strict=True) if there is None}
+    gone = context.staging.missing_rows(
+        member.rows_object
+        for name, one in lists.items()
+        for member in one.members
+        if (member.uri, member.session) in kept[name]
+    )
     found = []
     for pack in packs:
         of_pack, members = kept[pack.name], lists.get(pack.name)
@@ -122,10 +119,6 @@ def _lost(
         if files := [of_pack[key] for one in lost if (key := (one.uri, one.session)) in of_pack]:
             found.append(_Lost(pack.name, tuple(files), members.read))
     return found
-
-
-def _objects(members: MemberList, kept: Collection[FileKey]) -> set[str]:
-    return {one.rows_object for one in members.members if (one.uri, one.session) in kept}
 
 
 def _kept(

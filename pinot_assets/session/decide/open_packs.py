@@ -18,22 +18,24 @@ from pinot_assets.session.values.outdated import CompactRequest
 from pinot_assets.session.values.packs import Accepted
 from pinot_assets.session.values.plan import Plan, dirty_packs, segments_from
 from pinot_assets.session.values.state import Mode
-from pinot_assets.snapshot.batch_receipt import rows_key
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.packs import MemberList, PublishedPack, members_key
 
 
-def open_packs(context: TriggerContext, plan: Plan, current: Snapshot) -> list[OpenPack]:
+def open_packs(
+    context: TriggerContext, plan: Plan, current: Snapshot, visible: frozenset[str]
+) -> list[OpenPack]:
     """Return the published packs that may be merged: small, wholly visible, and without a change.
 
     None while a rollback holds something: then a person looks into what was published. None where Pinot would
     delete at once what is replaced, and none for a swap, which replaces all.
+
+    :param visible: every visible segment of the table.
     """
     config = context.read_table_config()
     for_good = versions.replaces_for_good(context.read_pinot_version(), config)
     if plan.mode is Mode.SWAP or not context.hold().is_empty or for_good:
         return []
-    visible = context.pinot.visible_segments(context.table)
     if (current.segments.keys() - visible) & context.pinot.all_segments(context.table):
         return []  # another program replaced some: nothing of ours is replaced while it does (R5)
     dirty = {pack.name for pack in dirty_packs(plan, current)}
@@ -74,12 +76,14 @@ def chosen_merges(
 
     :param fresh: what the session is about to build of new files.
     """
-    layout, visible = context.spec.layout, context.pinot.visible_segments(context.table)
-    if not layout.merge_bytes:
+    layout = context.spec.layout
+    if not layout.merge_bytes or not current.packs:
         return []
+    visible = context.pinot.visible_segments(context.table)
+    published = open_packs(context, plan, current, visible)
     replaced = segments_from(plan, current, visible)
     names = names_with_room(context.table, context.switcher().fetch(), replaced)
-    budget, published = MergeBudget(layout.merge_bytes, names), open_packs(context, plan, current)
+    budget = MergeBudget(layout.merge_bytes, names)
     choose = compaction_of if plan.compacts else merges_of
     while groups := choose([*published, *fresh], layout.target_bytes, budget):
         if not (lost := _lost(context, groups)):
@@ -96,10 +100,7 @@ def _lost(context: TriggerContext, groups: Iterable[Group]) -> Collection[str]:
         for pack in group
         if pack.name
     }
-    digests = sorted(set[str]().union(*needed.values()))
-    store = context.staging.store
-    stats = in_threads(lambda digest: store.stat(rows_key(digest)), digests, THREADS, "kept rows")
-    gone = {digest for digest, there in zip(digests, stats, strict=True) if there is None}
+    gone = context.staging.missing_rows(digest for objects in needed.values() for digest in objects)
     return {name for name, objects in needed.items() if not gone.isdisjoint(objects)}
 
 
@@ -113,16 +114,12 @@ def with_compaction(context: TriggerContext, plan: Plan, current: Snapshot | Non
     return replace(plan, merged=merged, compacts=bool(merged) or reads)
 
 
-def require_compactable(context: TriggerContext, hold: Hold, current: Snapshot | None) -> None:
+def require_compactable(context: TriggerContext, hold: Hold) -> None:
     """Refuse a wish for fewer segments that the table cannot have.
 
     :raises RebuildRefused: says why.
     """
     table, layout = context.table, context.spec.layout
-    if current is None:
-        raise RebuildRefused(
-            f"{table} has never been published", hint=f"`pinot-assets run {table}` publishes its files"
-        )
     if not layout.pack:
         raise RebuildRefused(
             f"segments of {table} are not merged",

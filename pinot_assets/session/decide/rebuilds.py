@@ -61,10 +61,15 @@ def find_rebuilds(
         query can combine would be visible together.
     """
     request = context.request
+    if request is not None and current is None:
+        raise RebuildRefused(
+            f"{context.table} has never been published",
+            hint=f"`pinot-assets run {context.table}` publishes its files",
+        )
     if isinstance(request, CompactRequest):
-        require_compactable(context, hold, current)
+        require_compactable(context, hold)
     elif request is not None:
-        _require_possible(context, hold, current)
+        _require_possible(context, hold)
     if current is None or context.mode is Mode.SWAP:
         return Rebuilds()
     free = without_held(changes, hold)
@@ -96,12 +101,8 @@ def file_pattern(text: str) -> str:
     return text if text.lower().startswith(("glob:", "regex:")) else f"glob:**/{text.removeprefix('/')}"
 
 
-def _require_possible(context: TriggerContext, hold: Hold, current: Snapshot | None) -> None:
+def _require_possible(context: TriggerContext, hold: Hold) -> None:
     table = context.table
-    if current is None:
-        raise RebuildRefused(
-            f"{table} has never been published", hint=f"`pinot-assets run {table}` publishes its files"
-        )
     if context.mode is Mode.SWAP:
         raise RebuildRefused(
             f"{table} is a swap table, which has no rebuild",

@@ -80,6 +80,12 @@ class StagedReceipts(StagedFiles):
             return None
         return batch if not batch.digest or self.ask_if_rows_whole(batch.digest, batch.token) else None
 
+    def missing_rows(self, digests: Iterable[str]) -> frozenset[str]:
+        """Return those of these rows objects that do not exist; none is read."""
+        asked = sorted({*digests})
+        stats = in_threads(lambda digest: self.store.stat(rows_key(digest)), asked, THREADS, "kept rows")
+        return frozenset(digest for digest, there in zip(asked, stats, strict=True) if there is None)
+
     def ask_if_rows_whole(self, digest: str, token: str = "") -> bool:
         """Whether a rows object exists with its content, which is read only if its version is another one.
 

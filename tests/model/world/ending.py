@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from model.world.oracle import Ledger
+from model.world.process import Kind, Trouble
 from model.world.table import TABLE, ModelTable, run
 
 from pinot_assets.pinot import LineageState
@@ -95,3 +97,19 @@ def _source(table: ModelTable) -> Ledger:
 def _newest(ledger: Ledger, table: ModelTable) -> Ledger:
     """What of the ledger the source can tell about: append keeps what was deleted, and older versions."""
     return {n: c[-1:] for n, c in ledger.items() if table.mode != "append" or n in table.files}
+
+
+Life = Callable[[list[Trouble]], tuple[ModelTable, int]]
+"""A table's life with these troubles; returns the table and how many effects its troubled run had."""
+
+
+def holds_at_every_effect(life: Life, kind: Kind, least: int) -> None:
+    """Let each effect of the run fail in that way, in turn; nothing may be seen that must not be.
+
+    :param least: fewer effects than that are not the run that is meant.
+    """
+    _, effects = life([])
+    assert effects > least
+    for number in range(1, effects + 1):
+        table, _ = life([Trouble(number, kind)])
+        assert not table.truth.violations, "\n".join([*table.story, *table.truth.violations])

@@ -18,7 +18,7 @@ from pinot_assets.cli.main import app
 from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.values.outcome import RunOutcome
 from pinot_assets.session.values.outdated import CompactRequest
-from pinot_assets.session.values.report import TriggerReport
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 
 
 class Driven:
@@ -99,6 +99,18 @@ def test_it_goes_in_rounds_until_nothing_is_left() -> None:
     assert result.exit_code == 0, result.output
     assert len(driver.ran) > 1
     assert len(snapshot(table).packs) < 4
+
+
+def test_a_round_that_brings_nothing_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_effect(self: Driven, plan_hash: str, request: CompactRequest) -> TriggerReport:
+        self.ran.append(plan_hash)
+        return TriggerReport(TriggerResult.NOTHING, None, 4)
+
+    monkeypatch.setattr(Driven, "trigger_planned", without_effect)
+    table = small_packs()
+    result, driver = call(table, "--yes")
+    assert (result.exit_code, len(driver.ran)) == (0, 2)
+    assert foreseen(table).compacts
 
 
 def test_with_a_plan_it_does_one_round() -> None:
