@@ -13,7 +13,10 @@ from pinot_assets.cli.terminal import unanswered
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.session.values.outdated import CompactRequest
 
-_NOTHING: Final = "nothing to merge: no two packs fit into one, and no small file has segments of its own"
+_NOTHING: Final = (
+    "nothing to merge: no two packs fit into one within maxMergeBytes, and no small file has segments of "
+    "its own"
+)
 
 
 def compact(
