@@ -289,7 +289,8 @@ def _waits_for_others(
     spec: TableSpec, inventory: Inventory, observation: Observation, diff: ListingComparison, now_s: int
 ) -> Reason | None:
     """Return why new files wait for others; None where a session is open, or other work is due."""
-    if observation.session is not None or diff.restored or (diff.deleted and spec.mode != "append"):
+    replaces = spec.mode != "append" and (diff.deleted or diff.rewritten)
+    if observation.session is not None or diff.restored or replaces:
         return None
     files = [inventory.files[uri] for uri in (*diff.new, *diff.rewritten)]
     why = why_files_wait(spec.layout.wait_for, files, now_s * 1000)

@@ -68,7 +68,7 @@ def trigger_scheduled(context: TriggerContext) -> TriggerReport:
     changes = decision.free
     if decision.step is not PlannedAction.BEGIN or changes is None or changes.rebuilds:
         return _execute(context, decision)
-    if changes.deleted and context.mode is not Mode.APPEND:  # which takes no rows away
+    if (changes.deleted or changes.rewritten) and context.mode is not Mode.APPEND:  # which replaces nothing
         return _execute(context, decision)
     files = (*changes.new, *changes.rewritten)
     why = why_files_wait(context.spec.layout.wait_for, files, context.clients.now_ms())

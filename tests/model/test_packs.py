@@ -271,6 +271,20 @@ def test_files_wait_for_others_unless_a_person_asks() -> None:
     ends_well(table)
 
 
+@pytest.mark.parametrize(("mode", "waits"), [("append", True), ("sync", False)])
+def test_a_rewritten_file_waits_only_where_it_is_added_beside_its_older_version(
+    mode: str, waits: bool
+) -> None:
+    table = packing(mode, waitFor="60")
+    fill(table, "AB")
+    table.start(run)
+    table.source.write("A", b"A9")
+    table.now_ms = written_ms(table, "A")
+    report = table.start(scheduled).report
+    assert report is not None
+    assert (report.result is TriggerResult.NOTHING) == waits
+
+
 @pytest.mark.parametrize("is_plain", [False, True])
 def test_a_published_file_that_comes_back_while_it_is_read_is_not_shown_twice(
     monkeypatch: pytest.MonkeyPatch, is_plain: bool

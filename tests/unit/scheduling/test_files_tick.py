@@ -262,6 +262,15 @@ def test_new_files_wait_for_others(table: ObservedTable) -> None:
     assert table.tick(listing(F1=1, F2=2, F3=3, F4=4), 1801).launch, "an open session goes on"
 
 
+@pytest.mark.parametrize(("mode", "launches"), [("append", False), ("sync", True)])
+def test_a_rewritten_file_waits_only_where_its_older_version_stays(
+    table: ObservedTable, mode: str, launches: bool
+) -> None:
+    packed = {"ingestionMode": mode, "consistentPushEnabled": "true", "layout.pack": "true"}
+    table.options(packed, **{"layout.waitFor": "60"})
+    assert table.tick(listing(F1=11, F2=2), 1800).launch == launches
+
+
 def aged(inventory: Inventory, seconds: int) -> Inventory:
     """The listing, made so long after its files were written."""
     return replace(inventory, listed_at_ms=1000 * seconds)
