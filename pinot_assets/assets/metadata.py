@@ -38,7 +38,7 @@ def of_files(files: Sequence[PublishedFile]) -> Metadata:
         "bytes": sum(output.tar_bytes for output in outputs),
         "seconds": round(sum(file.seconds for file in files), 3),
     }
-    if packs := sorted({file.pack for file in files if file.pack}):
+    if packs := sorted({name for file in files for name in file.packs}):
         values["packs"] = _some(packs)
     if len(files) == 1:
         return {"file": files[0].uri, "version": files[0].version, **values}

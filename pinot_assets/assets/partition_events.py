@@ -138,7 +138,7 @@ def _build(files: Iterable[PublishedFile]) -> str:
     """Return six hex digits, from the segments' names, that distinguish two builds of the same versions."""
     files = [*files]
     segments = (output.segment for file in files for output in file.outputs)
-    return digest(chain(segments, (file.pack for file in files if file.pack)))[:6]
+    return digest(chain(segments, (name for file in files for name in file.packs)))[:6]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ segment, read back from the bytes in its tar. Those checks must pass, or the gat
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ from pinot_assets.core.text import plural
 from pinot_assets.segment.values.normalize import Cut
 from pinot_assets.snapshot.packs import Member, MemberList
 from pinot_assets.snapshot.published_files import PublishedFile
-from pinot_assets.snapshot.receipt import ColumnFacts, Output, Receipt, SegmentFacts
+from pinot_assets.snapshot.receipt import Chunk, ColumnFacts, Output, Piece, Receipt, SegmentFacts
 from pinot_assets.table_spec.blocks.audit import CutCheck, EmptyOutputs, TimeRange, moment_ms
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -32,7 +32,7 @@ _PROTECTED: Final = "\0"
 def rows_as_read(receipts: Collection[Receipt]) -> Finding:
     """Check that the segments have every row that a reader counted, except those put aside or filtered."""
     counts = [
-        (r, r.rows_read, r.rows if r.rows_object else sum(facts.rows for facts in r.facts))
+        (r, r.rows_read, r.rows if r.places else sum(facts.rows for facts in r.facts))
         for r in receipts
         if r.rows_read is not None and len(r.facts) == len(r.outputs)
     ]
@@ -65,30 +65,38 @@ def packs_as_read(
 
     :param packs: the member lists, by the URIs of their receipts.
     :param receipts: of files and of packs.
-    :param carried: published files whose packs are built again.
+    :param carried: published files whose packs are built again, with the number of rows that they have there.
     """
-    files = {r.uri: r for r in receipts if r.rows_object}
+    files = {r.uri: r for r in receipts if r.places}
     stay = {(file.uri, file.session): file for file in carried}
     members = [(uri, member) for uri, one in packs.items() for member in one.members]
-    times = Counter((member.uri, member.session) for _, member in members)
-    new = Counter(member.uri for _, member in members if (member.uri, member.session) not in stay)
-    often = {uri: times[uri, session] for uri, session in stay if times[uri, session] != 1}
-    often |= {uri: new[uri] for uri in files if new[uri] != 1}
+    times: dict[tuple[str, str], Counter[_Part]] = defaultdict(Counter)
+    rows = Counter[tuple[str, str]]()
+    for _, member in members:
+        key = member.file if member.file in stay else (member.uri, _NEW)
+        times[key][_part(member.chunk)] += 1
+        rows[key] += member.rows
+    parts = {key: [*times[key]] or [_WHOLE] for key in stay}
+    parts |= {(uri, _NEW): [_part(piece.chunk) for piece in file.places] for uri, file in files.items()}
+    counts = ((key[0], times[key][part]) for key, of_file in parts.items() for part in of_file)
+    often = {uri: count for uri, count in counts if count != 1}
+    read = {uri: {_piece(piece) for piece in file.places} for uri, file in files.items()}
     wrong = {uri: f"{base_name(uri)} is in {plural(count, 'pack')}" for uri, count in often.items()}
     at_fault = set[str]()
     for uri, member in members:
-        if (file := stay.get((member.uri, member.session))) is not None:
-            is_right = (member.rows, member.sha256) == (file.rows, file.sha256)
+        if (file := stay.get(member.file)) is not None:
+            is_right = (rows[member.file], member.sha256) == (file.rows, file.sha256)
         else:
-            is_right = member.uri in files and _is_member(files[member.uri], member)
+            is_right = member.uri in files and _place(member) in read[member.uri]
+            is_right = is_right and files[member.uri].read == member.fingerprint
         if not is_right:
             wrong.setdefault(member.uri, f"{base_name(member.uri)} is in a pack, and was read otherwise")
             at_fault.add(uri)
     for receipt in receipts:
         written = sum(facts.rows for facts in receipt.facts)
         if receipt.is_pack and not written == receipt.rows == packs[receipt.uri].rows:
-            rows = packs[receipt.uri].rows
-            wrong[receipt.uri] = f"pack {receipt.ordinal} has {written:,} rows, its files have {rows:,}"
+            there = packs[receipt.uri].rows
+            wrong[receipt.uri] = f"pack {receipt.ordinal} has {written:,} rows, its files have {there:,}"
             at_fault.add(receipt.uri)
     expected = sum(one.rows for one in files.values()) + sum(one.rows for one in stay.values())
     found = sum(r.rows for r in receipts if r.is_pack)
@@ -98,10 +106,25 @@ def packs_as_read(
     return replace(finding, files=tuple(sorted(at_fault)))
 
 
-def _is_member(file: Receipt, member: Member) -> bool:
-    return (file.read, file.rows, file.rows_object, file.first) == (
-        *(member.fingerprint, member.rows, member.rows_object, member.first),
-    )
+_NEW: Final = ""
+"""In place of a session: a file that this session read."""
+_Part = tuple[str, int]
+"""Which part of a file: the rows object, and the first byte of its chunk there."""
+_WHOLE: Final[_Part] = ("", 0)
+_Place = tuple[_Part, int, int]
+"""Where rows are: the part, the first row in the chunk, the number of rows."""
+
+
+def _part(chunk: Chunk) -> _Part:
+    return (chunk.rows_object, chunk.offset) if chunk.length else _WHOLE
+
+
+def _place(member: Member) -> _Place:
+    return (member.rows_object, member.offset), member.first, member.rows
+
+
+def _piece(piece: Piece) -> _Place:
+    return (piece.chunk.rows_object, piece.chunk.offset), piece.first, piece.rows
 
 
 def columns_as_in_schema(receipts: Collection[Receipt], schema: Mapping[str, str]) -> Finding:

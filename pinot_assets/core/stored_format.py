@@ -273,13 +273,14 @@ def parquet_table(data: bytes, columns: Sequence[str] | None = None) -> pa.Table
     return table.cast(pa.schema(map(_without_dictionary, table.schema), table.schema.metadata))
 
 
-def checked_table(data: bytes, expected: pa.Schema) -> tuple[pa.Table, list[str]]:
+def checked_table(data: bytes, expected: pa.Schema, added: Sequence[str] = ()) -> tuple[pa.Table, list[str]]:
     """Return the rows of a stored object, and the columns that this release does not know.
 
+    :param added: expected columns that not every object has.
     :raises ValueError: a column or a value is missing, or a column has another type; also as `parquet_table`.
     """
     table = parquet_table(data)
-    require_schema(table.schema, expected)
+    require_schema(table.schema, expected, added)
     require_values(table, expected)
     return table, [name for name in table.schema.names if name not in expected.names]
 

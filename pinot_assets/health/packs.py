@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from pinot_assets.core.check_result import CheckResult, Severity, problem_if, result_of, some
@@ -16,7 +17,7 @@ from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.packs import MemberList, members_key
 
 FEW_OPEN = 8
-"""Open packs of one read recipe that levelled merges leave at most (docs/design/layout.md#merges)."""
+"""Open packs of one read recipe and cell that merges leave at most (docs/design/layout.md#merges)."""
 
 
 @check("Packs can change: the rows that they keep are in the staging area, and few of them are small.")
@@ -66,10 +67,10 @@ def _is_whole(members: MemberList | None, staged: Mapping[str, int]) -> bool:
 
 
 def _most_open(snapshot: Snapshot, lists: Mapping[str, MemberList], target: int) -> int:
-    """Return the number of open packs of the read recipe that has most of them."""
-    counts: dict[str, int] = {}
+    """Return the number of open packs of the read recipe and cell that have most of them."""
+    counts = Counter[tuple[str, str]]()
     for pack in snapshot.packs:
         members = lists.get(members_key(pack.members))
         if members is not None and is_open(pack.bytes, target):
-            counts[members.read] = counts.get(members.read, 0) + 1
+            counts[members.read, members.cell] += 1
     return max(counts.values(), default=0)

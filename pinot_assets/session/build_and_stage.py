@@ -81,7 +81,7 @@ def build_and_stage(
     receipts: Receipts = context.staging.receipts(plan)
     plan = without_files(with_receipts(plan, receipts), frozenset(f.uri for f in failed))
     if session.push is PushKind.PLAIN:  # which replaces no pack: a file that came back stays as it is
-        packed = (file.uri for file in superseded(plan, context.current_snapshot()) if file.pack)
+        packed = (file.uri for file in superseded(plan, context.current_snapshot()) if file.packs)
         plan = without_files(plan, frozenset(packed))
     if failed and not (plan.done or plan.removals or plan.touched):
         return came_to(TriggerResult.FAILED, _give_up(context, session, "every file failed"))

@@ -34,7 +34,8 @@ def pack_settings(context: TriggerContext, plan: Plan, current: Snapshot | None)
     if not _has_packs(plan, current):
         return None
     per_row = _bytes_per_row(current, plan.recipe)
-    return PackSettings(context.staging.store.uri, context.spec.layout.target_bytes, per_row)
+    layout = context.spec.layout
+    return PackSettings(context.staging.store.uri, layout.target_bytes, per_row, layout.cells)
 
 
 def _has_packs(plan: Plan, current: Snapshot | None) -> bool:

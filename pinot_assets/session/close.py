@@ -15,7 +15,7 @@ from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.hold import after_publishing
-from pinot_assets.session.values.packs import packs_built, places_of, published_packs, read_digest
+from pinot_assets.session.values.packs import packs_built, places_of, published_packs
 from pinot_assets.session.values.plan import Plan, published_files
 from pinot_assets.session.values.state import Mode, Outcome, Pointer, Session, State, ended
 from pinot_assets.session.values.trouble import STALLS
@@ -81,7 +81,7 @@ def snapshot_of(
     recipes, revision = with_recipe(known, plan.recipe if plan.done or plan.packs_done else None)
     members = {row.ordinal: context.staging.members(row.uri) for row in plan.packs_done}
     built = packs_built(plan, receipts, members, revision)
-    places = places_of(built, members, read_digest(plan.recipe))
+    places = places_of(built, members, plan.recipe)
     files = published_files(plan, receipts, current, revision, places)
     packs = published_packs(built, files, current)
     snapshot = Snapshot(

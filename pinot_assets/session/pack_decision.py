@@ -21,6 +21,7 @@ from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.merges import Group, OpenPack
 from pinot_assets.session.values.packs import (
     Accepted,
+    Content,
     accepted_members,
     cut_at,
     in_old_places,
@@ -45,7 +46,7 @@ def with_decided_packs(context: TriggerContext, plan: Plan, receipts: Mapping[in
     plan = replace(plan, merged=())
     accepted = accepted_members(plan, receipts)
     rebuilt = [*_rebuilt(context, plan, current, accepted, read)]
-    placed = {one.member for members, _ in rebuilt for one in members}
+    placed = {one.member for pack in rebuilt for one in pack.members}
     waiting = {one.member: one for one in accepted if one.member not in placed}
 
     keys = [row.uri for row in plan.packs if row.status is not RowStatus.GONE]
@@ -53,7 +54,7 @@ def with_decided_packs(context: TriggerContext, plan: Plan, receipts: Mapping[in
     whole = {key: one for key, one in lists.items() if waiting.keys() >= {*one.members}}
     packed = {member for one in whole.values() for member in one.members}
     fresh = [
-        OpenPack("", sum(one.bytes for one in members), read, members)
+        OpenPack("", sum(one.bytes for one in members), read, members, members[0].cell)
         for members in cut_at(
             context.spec.layout.target_bytes, (one for one in waiting.values() if one.member not in packed)
         )
@@ -65,8 +66,8 @@ def with_decided_packs(context: TriggerContext, plan: Plan, receipts: Mapping[in
     together = {id(pack) for group in groups for pack in group}
     groups += [(pack,) for pack in fresh if id(pack) not in together]
     wanted = {
-        _put_list(staging, members, read_with, plan.format): members
-        for members, read_with in (*rebuilt, *map(_as_one, groups))
+        _put_list(staging, content, plan.format): content.members
+        for content in (*rebuilt, *map(_as_one, groups))
     }
     packs = with_kept_packs(plan.packs, {*whole, *wanted})
     there = {row.uri for row in packs if row.status is not RowStatus.GONE}
@@ -79,12 +80,13 @@ def with_decided_packs(context: TriggerContext, plan: Plan, receipts: Mapping[in
     return replace(plan, packs=tuple(packs), merged=merged)
 
 
-def _put_list(staging: Staging, accepted: Sequence[Accepted], read: str, number: int) -> str:
-    return staging.put_members(MemberList(tuple(one.member for one in accepted), read, format=number))
+def _put_list(staging: Staging, content: Content, number: int) -> str:
+    members = tuple(one.member for one in content.members)
+    return staging.put_members(MemberList(members, content.read, content.cell, format=number))
 
 
-def _as_one(group: Group) -> tuple[tuple[Accepted, ...], str]:
-    return tuple(one for pack in group for one in pack.members), group[0].read
+def _as_one(group: Group) -> Content:
+    return Content(tuple(one for pack in group for one in pack.members), *group[0].kind)
 
 
 # --- packs that change -------------------------------------------------------------------------------
@@ -92,8 +94,8 @@ def _as_one(group: Group) -> tuple[tuple[Accepted, ...], str]:
 
 def _rebuilt(
     context: TriggerContext, plan: Plan, current: Snapshot | None, accepted: Sequence[Accepted], read: str
-) -> Iterator[tuple[tuple[Accepted, ...], str]]:
-    """Yield what becomes of dirty packs, each with the digest of its read recipe."""
+) -> Iterator[Content]:
+    """Yield what becomes of dirty packs."""
     if current is None or plan.mode is Mode.SWAP:
         return
     in_part = packs_in_part(plan, current)

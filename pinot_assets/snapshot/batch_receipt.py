@@ -10,17 +10,21 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass, replace
-from typing import Final, Self
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple, Self
 
-from pinot_assets.core.stored_format import Stored, marks, plain, structured
-from pinot_assets.core.untrusted import fields_of_json
-from pinot_assets.snapshot.receipt import Receipt
+from pinot_assets.core.json_object import JsonObject, JsonValue
+from pinot_assets.core.stored_format import WITH_PACKS, Stored, added, marks, plain, structured
+from pinot_assets.core.untrusted import fields_of_json, typed
+from pinot_assets.snapshot.receipt import Chunk, Receipt
 
 BATCHES: Final = "batches"
 """The folder of these receipts, below the session's."""
 _KEY: Final = re.compile(rf"(?:.*/)?{BATCHES}/([0-9]+)-[0-9a-f]{{64}}\.json")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_CHUNKS: Final = "chunks"
 
 
 def attempt_of_batch(key: str) -> int | None:
@@ -39,6 +43,17 @@ def rows_key(digest: str) -> str:
     return f"rows/{digest}.parquet"
 
 
+class StoredRows(NamedTuple):
+    """One rows object.
+
+    :ivar token: its version as the staging area showed it.
+    """
+
+    digest: str
+    size: int
+    token: str
+
+
 @dataclass(frozen=True, slots=True)
 class BatchReceipt(Stored):
     """What a task read since its last receipt.
@@ -48,12 +63,20 @@ class BatchReceipt(Stored):
     :ivar token: its version as the staging area showed it; as long as it shows the same, its content need not
         be read again (rule R12).
     :ivar files: the receipts of the files, in the order of their rows.
+    :ivar objects: the rows objects of a table with cells, which has the other three fields empty. There are
+        several if a file was too large for one.
     """
 
     digest: str
     size: int
     token: str
     files: tuple[Receipt, ...]
+    objects: tuple[StoredRows, ...] = field(default=(), metadata=added(WITH_PACKS))
+
+    @property
+    def stored_rows(self) -> tuple[StoredRows, ...]:
+        """Return the rows objects that have the rows of its files."""
+        return (StoredRows(self.digest, self.size, self.token),) if self.digest else self.objects
 
     @property
     def key(self) -> str:
@@ -62,9 +85,17 @@ class BatchReceipt(Stored):
         return f"{BATCHES}/{self.files[0].attempt}-{sha256}.json"
 
     def to_bytes(self) -> bytes:
-        """Return JSON text with sorted keys."""
-        files = [plain(replace(one, rows_object=""), self.format) for one in self.files]
-        said = {"digest": self.digest, "size": self.size, "token": self.token, "files": files}
+        """Return JSON text with sorted keys. A piece names its chunk by its number in a common list."""
+        chunks = [*dict.fromkeys(piece.chunk for one in self.files for piece in one.pieces)]
+        number = {chunk: n for n, chunk in enumerate(chunks)}
+        files: list[JsonValue] = []
+        for one in self.files:
+            pieces = [[number[piece.chunk], piece.first, piece.rows] for piece in one.pieces]
+            stored = typed(plain(replace(one, rows_object="", pieces=()), self.format), dict)
+            files.append({**stored, "pieces": pieces} if pieces else stored)
+        said: JsonObject = {"digest": self.digest, "size": self.size, "token": self.token, "files": files}
+        if self.objects:
+            said |= {"objects": [[*one] for one in self.objects], _CHUNKS: [[*chunk] for chunk in chunks]}
         return json.dumps(said | marks(self.format), sort_keys=True).encode()
 
     @classmethod
@@ -73,21 +104,51 @@ class BatchReceipt(Stored):
 
         :param what: its address, for errors.
         :raises NeedsNewerRelease: its format is unknown to this release.
-        :raises ValueError: it is not such a receipt, or its files do not share the rows object.
+        :raises ValueError: it is not such a receipt, or its rows cannot be where it says.
         """
         said = fields_of_json(data)
+        if "objects" in said:
+            said = _with_whole_pieces(said)
         batch = structured(cls, said, what)
         files = tuple(
             replace(one, rows_object=batch.digest if one.rows else "", format=batch.format)
             for one in batch.files
         )
-        if batch.digest:
-            rows_key(batch.digest)
-        end = 0
-        for one in files:
-            if one.outputs or one.rows < 0 or one.first != end:
-                raise ValueError(f"the rows of {one.uri} cannot be where it says")
-            end += one.rows
-        if bool(batch.digest) != bool(end):
+        for stored in batch.stored_rows:
+            rows_key(stored.digest)
+        _require_order(files, {stored.digest for stored in batch.stored_rows})
+        if bool(batch.stored_rows) != any(one.rows for one in files):
             raise ValueError("it has rows without a rows object, or one without rows")
         return replace(batch, files=files)
+
+
+def _with_whole_pieces(said: JsonObject) -> JsonObject:
+    """Return the fields with each chunk where a piece has its number.
+
+    :raises ValueError: a number is none of a chunk.
+    """
+    chunks = said.pop(_CHUNKS, None)
+    try:
+        files = [
+            {**file, "pieces": [[chunks[number], first, rows] for number, first, rows in file["pieces"]]}
+            for file in said["files"]
+        ]
+    except (KeyError, IndexError, TypeError) as error:
+        raise ValueError("its pieces name chunks that it does not list") from error
+    return {**said, "files": files}
+
+
+def _require_order(files: Iterable[Receipt], digests: Collection[str]) -> None:
+    """Check that the pieces of files lie one after the other, without a gap.
+
+    :raises ValueError: they do not, or have not as many rows as their file.
+    """
+    ends = Counter[Chunk]()
+    for one in files:
+        good = not one.outputs and one.rows == sum(piece.rows for piece in one.places)
+        for chunk, first, rows in one.places:
+            good &= rows > 0 and min(chunk.offset, chunk.length) >= 0
+            good &= chunk.rows_object in digests and first == ends[chunk]
+            ends[chunk] += rows
+        if not good:
+            raise ValueError(f"the rows of {one.uri} cannot be where it says")

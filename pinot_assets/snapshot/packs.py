@@ -29,7 +29,7 @@ from pinot_assets.core.stored_format import (
     plain,
 )
 from pinot_assets.core.untrusted import fitting
-from pinot_assets.snapshot.receipt import Fingerprint, Output
+from pinot_assets.snapshot.receipt import Chunk, Fingerprint, Output
 from pinot_assets.snapshot.recipes import UNKNOWN
 from pinot_assets.snapshot.stored_outputs import (
     COLUMN,
@@ -56,14 +56,16 @@ def members_sha256(key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Member(Open):
-    """One version of a file whose rows are in a pack.
+    """Rows of one version of a file that are in a pack: all of them, or those of a cell in one rows object.
 
     :ivar sha256: hex digest of the file's bytes as read.
-    :ivar rows: how many rows it has, one at least.
-    :ivar bad_rows: how many rows were put aside.
+    :ivar rows: how many rows, one at least: of the file, or those that it has in the chunk.
+    :ivar bad_rows: how many rows of the file were put aside.
     :ivar session: the session that read it.
     :ivar rows_object: hex digest of the rows object that has its rows.
-    :ivar first: position of its first row there, from 0.
+    :ivar first: position of its first row in the chunk, from 0.
+    :ivar offset: the chunk's first byte in the object; `length` are its bytes, 0 for the whole object, and
+        `crc` is the CRC-32 of them.
     """
 
     uri: str
@@ -74,6 +76,19 @@ class Member(Open):
     session: str
     rows_object: str
     first: int
+    offset: int = 0
+    length: int = 0
+    crc: int = 0
+
+    @property
+    def chunk(self) -> Chunk:
+        """Return where to read its rows; the cell is the list's, and not named again."""
+        return Chunk("", self.rows_object, self.offset, self.length, self.crc)
+
+    @property
+    def file(self) -> tuple[str, str]:
+        """Return which version of which file it is: its URI, and the session that read it."""
+        return self.uri, self.session
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +98,22 @@ class MemberList(Stored):
     :ivar members: no session's version of a file is in it twice. Append may publish the same version again,
         after another one, and merges bring both together.
     :ivar read: digest of the read recipe with which all of them were read.
+    :ivar cell: the partition and time slice of all rows; "" without cells.
     """
 
     members: tuple[Member, ...]
     read: str
+    cell: str = ""
 
     @property
     def rows(self) -> int:
         """Return the number of rows that its segments must have."""
         return sum(member.rows for member in self.members)
+
+    @property
+    def files(self) -> int:
+        """Return the number of versions of files."""
+        return len({member.file for member in self.members})
 
     @property
     def rows_objects(self) -> frozenset[str]:
@@ -112,8 +134,13 @@ _MEMBERS: Final = pa.schema(
         pa.field("session", pa.string(), nullable=False),
         pa.field("rows_object", pa.string(), nullable=False),
         pa.field("first", pa.int64(), nullable=False),
+        pa.field("offset", pa.int64()),
+        pa.field("length", pa.int64()),
+        pa.field("crc", pa.int64()),
     ]
 )
+_OF_CELLS: Final = ("offset", "length", "crc")
+"""Columns that only lists of tables with cells have."""
 
 
 def members_to_parquet(members: MemberList) -> bytes:
@@ -133,12 +160,18 @@ def members_to_parquet(members: MemberList) -> bytes:
             "session": one.session,
             "rows_object": one.rows_object,
             "first": one.first,
+            "offset": one.offset,
+            "length": one.length,
+            "crc": one.crc,
             **one.kept,
         }
         for one in members.members
     ]
-    schema = pa.schema([*_MEMBERS, *kept_fields(members.members)])
-    return parquet_of(rows, marked(schema, members.format, {"read": members.read}))
+    has_chunks = any(one.length for one in members.members)
+    fields = [field for field in _MEMBERS if has_chunks or field.name not in _OF_CELLS]
+    schema = pa.schema([*fields, *kept_fields(members.members)])
+    said = {"read": members.read} | ({"cell": members.cell} if members.cell else {})
+    return parquet_of(rows, marked(schema, members.format, said))
 
 
 def members_from_parquet(data: bytes, what: str = "a member list") -> MemberList:
@@ -151,15 +184,16 @@ def members_from_parquet(data: bytes, what: str = "a member list") -> MemberList
     """
     meta = parquet_metadata(data)
     number = Marks.of(meta).require_known(what)
-    table, unknown = checked_table(data, _MEMBERS)
+    table, unknown = checked_table(data, _MEMBERS, _OF_CELLS)
     members = tuple(_member(row, unknown) for row in table.to_pylist())
-    if len({(one.uri, one.session) for one in members}) < len(members):
+    if len({(*one.file, one.rows_object if one.length else "") for one in members}) < len(members):
         raise ValueError("a file that one session read is in it twice")
-    return MemberList(members, meta["read"], format=number)
+    return MemberList(members, meta["read"], meta.get("cell", ""), format=number)
 
 
 def _member(row: JsonMapping, unknown: Sequence[str]) -> Member:
-    if row["rows"] < 1 or row["first"] < 0 or not _SHA256.fullmatch(row["rows_object"]):
+    at = row["first"], row.get("offset") or 0, row.get("length") or 0
+    if row["rows"] < 1 or min(at) < 0 or not _SHA256.fullmatch(row["rows_object"]):
         raise ValueError(f"the rows of {row['uri']} cannot be where it says")
     return Member(
         uri=row["uri"],
@@ -170,6 +204,9 @@ def _member(row: JsonMapping, unknown: Sequence[str]) -> Member:
         session=row["session"],
         rows_object=row["rows_object"],
         first=row["first"],
+        offset=row.get("offset") or 0,
+        length=row.get("length") or 0,
+        crc=row.get("crc") or 0,
         **keeping(row, unknown),
     )
 
@@ -185,6 +222,7 @@ class PublishedPack(Open):
     :ivar rows: documents of all its segments.
     :ivar seconds: wall time of the task that built it.
     :ivar revision: names the recipe that built it, in `Snapshot.recipes`; `recipes.UNKNOWN` without one.
+    :ivar cell: the partition and time slice of all its rows; "" without cells.
     """
 
     session: str
@@ -195,10 +233,11 @@ class PublishedPack(Open):
     outputs: tuple[Output, ...]
     seconds: float = 0.0
     revision: int = UNKNOWN
+    cell: str = ""
 
     @property
     def name(self) -> str:
-        """Return its name, which `PublishedFile.pack` has: `cp17-0a1b2c_4`."""
+        """Return its name, which `PublishedFile.packs` has: `cp17-0a1b2c_4`."""
         return f"{self.session}_{self.ordinal}"
 
     @property
@@ -207,6 +246,7 @@ class PublishedPack(Open):
         return sum(output.loaded_bytes for output in self.outputs)
 
 
+_CELL: Final = "cell"
 _PACKS: Final = pa.schema(
     [
         pa.field("session", pa.string(), nullable=False),
@@ -217,6 +257,7 @@ _PACKS: Final = pa.schema(
         COLUMN,
         pa.field("seconds", pa.float64(), nullable=False),
         pa.field("revision", pa.int64(), nullable=False),
+        pa.field(_CELL, pa.string()),
     ]
 )
 
@@ -234,11 +275,13 @@ def packs_to_parquet(packs: Iterable[PublishedPack]) -> bytes:
             OUTPUTS: [plain(output, WITH_PACKS) for output in one.outputs],
             "seconds": one.seconds,
             "revision": one.revision,
+            _CELL: one.cell or None,
             **one.kept,
         }
         for one in packs
     ]
-    schema = with_kept_outputs(_PACKS, (output for one in packs for output in one.outputs))
+    fields = [field for field in _PACKS if field.name != _CELL or any(one.cell for one in packs)]
+    schema = with_kept_outputs(pa.schema(fields), (output for one in packs for output in one.outputs))
     return parquet_of(rows, marked(pa.schema([*schema, *kept_fields(packs)]), WITH_PACKS))
 
 
@@ -250,7 +293,7 @@ def packs_from_parquet(data: bytes, what: str = "the packs of a snapshot") -> tu
     :raises ValueError: the object has no packs, or the name of a member list is not one.
     """
     Marks.of(parquet_metadata(data)).require_known(what)
-    table, of_pack = checked_table(data, _PACKS)
+    table, of_pack = checked_table(data, _PACKS, (_CELL,))
     of_output = unknown_of_outputs(table.schema)
     return tuple(_pack(row, of_pack, of_output) for row in table.to_pylist())
 
@@ -267,5 +310,6 @@ def _pack(row: JsonMapping, of_pack: Sequence[str], of_output: Sequence[str]) ->
         outputs=tuple(output_of(values, of_output) for values in row[OUTPUTS]),
         seconds=row["seconds"],
         revision=row["revision"],
+        cell=row.get(_CELL) or "",
         **keeping(row, of_pack),
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.published_files import PublishedFile
@@ -69,7 +70,10 @@ def stays(snapshots: Sequence[Snapshot]) -> list[Stay]:
     open_stays: dict[tuple[str, str, tuple[str, ...]], Stay] = {}
     for snapshot in reversed(snapshots):
         of_packs = {pack.name: pack.outputs for pack in snapshot.packs}
-        where = ((f, of_packs[f.pack] if f.pack else f.outputs) for f in snapshot.files)
+        where = (
+            (f, tuple(chain.from_iterable(of_packs[name] for name in f.packs)) or f.outputs)
+            for f in snapshot.files
+        )
         here = {(f.uri, f.version, tuple(o.segment for o in outs)): (f, outs) for f, outs in where}
         for key in open_stays.keys() - here.keys():
             ended.append(replace(open_stays.pop(key), until=snapshot))
@@ -85,7 +89,9 @@ def of_segment(snapshots: Iterable[Snapshot], segment: str) -> list[Stay]:
 
     def has(snapshot: Snapshot) -> Callable[[PublishedFile], bool]:
         packs = {p.name for p in snapshot.packs if any(o.segment == segment for o in p.outputs)}
-        return lambda file: file.pack in packs or any(o.segment == segment for o in file.outputs)
+        return lambda file: (
+            not packs.isdisjoint(file.packs) or any(o.segment == segment for o in file.outputs)
+        )
 
     return stays([replace(s, files=tuple(filter(has(s), s.files))) for s in snapshots])
 

@@ -45,8 +45,8 @@ class PublishedFile(Open):
         and this does not.
     :ivar seconds: wall time of the task that built it.
     :ivar revision: names the recipe that built it, in `Snapshot.recipes`; `recipes.UNKNOWN` without one.
-    :ivar pack: name of the pack that has its rows, and then it has no segments of its own; "" for a file with
-        segments of its own, or without rows.
+    :ivar packs: names of the packs that have its rows, one for each cell with rows of it, and then it has no
+        segments of its own; empty for a file with segments of its own, or without rows.
     """
 
     uri: str
@@ -59,7 +59,7 @@ class PublishedFile(Open):
     version: str = ""
     seconds: float = 0.0
     revision: int = UNKNOWN
-    pack: str = ""
+    packs: tuple[str, ...] = ()
 
     @classmethod
     def from_receipt(cls, receipt: Receipt, session: str, revision: int = UNKNOWN) -> PublishedFile:
@@ -78,7 +78,7 @@ class PublishedFile(Open):
         )
 
 
-_REVISION, _PACK = "revision", "pack"
+_REVISION, _PACK = "revision", "pack"  # the names of its packs, with blanks between them
 _FILES = pa.schema(
     [
         pa.field("uri", pa.string(), nullable=False),
@@ -118,7 +118,7 @@ def files_to_parquet(files: Iterable[PublishedFile], number: int = FIRST) -> byt
     :raises ValueError: a file is in a pack, and the format has none.
     """
     files = tuple(files)
-    if number < WITH_PACKS and any(file.pack for file in files):
+    if number < WITH_PACKS and any(file.packs for file in files):
         raise ValueError(f"a snapshot of format {number} has no packs")
     rows = [
         {
@@ -132,7 +132,7 @@ def files_to_parquet(files: Iterable[PublishedFile], number: int = FIRST) -> byt
             "version": f.version,
             "seconds": f.seconds,
             _REVISION: f.revision or None,
-            _PACK: f.pack or None,
+            _PACK: " ".join(f.packs) or None,
             **f.kept,
         }
         for f in files
@@ -144,7 +144,7 @@ def _schema(files: Sequence[PublishedFile], number: int) -> pa.Schema:
     schema = _FILES
     if number == FIRST or not any(file.revision for file in files):
         schema = schema.remove(schema.get_field_index(_REVISION))
-    if number < WITH_PACKS or not any(file.pack for file in files):
+    if number < WITH_PACKS or not any(file.packs for file in files):
         schema = schema.remove(schema.get_field_index(_PACK))
     schema = with_kept_outputs(schema, (output for file in files for output in file.outputs))
     for field_ in kept_fields(files):
@@ -206,7 +206,8 @@ class PublishedFiles(Sequence[PublishedFile]):
         """Return the names of the packs that have rows of its files, without making rows."""
         if _PACK not in self._schema.names:
             return frozenset()
-        return frozenset(name for name in pc.unique(self._table([_PACK]).column(_PACK)).to_pylist() if name)
+        named = pc.unique(self._table([_PACK]).column(_PACK)).to_pylist()
+        return frozenset(name for names in named if names for name in names.split())
 
     def names(self) -> tuple[frozenset[str], frozenset[str]]:
         """Return its segments, and the sessions that published them, without making rows."""
@@ -294,6 +295,6 @@ def _published_file(row: JsonMapping, of_file: Sequence[str], of_output: Sequenc
         version=row.get("version") or Fingerprint(row["size"], row["mtime_us"], row["etag"]).token,
         seconds=row.get("seconds") or 0.0,
         revision=row.get(_REVISION) or UNKNOWN,
-        pack=row.get(_PACK) or "",
+        packs=tuple((row.get(_PACK) or "").split()),
         **keeping(row, of_file),
     )

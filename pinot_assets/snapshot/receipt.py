@@ -266,6 +266,34 @@ class SegmentFacts(NamedTuple):
     columns: tuple[ColumnFacts, ...]
 
 
+class Chunk(NamedTuple):
+    """Rows of one cell in a rows object: a Parquet file of its own among the object's bytes.
+
+    :ivar cell: see `segment/values/cells.py`; "" for a table without cells.
+    :ivar rows_object: hex digest of the object.
+    :ivar offset: its first byte there, from 0.
+    :ivar length: its bytes; 0 for the whole object.
+    :ivar crc: CRC-32 of them: the object's hash cannot be checked by who reads a part.
+    """
+
+    cell: str
+    rows_object: str
+    offset: int = 0
+    length: int = 0
+    crc: int = 0
+
+
+class Piece(NamedTuple):
+    """Rows of one file that lie together.
+
+    :ivar first: position of the first of them in the chunk, from 0.
+    """
+
+    chunk: Chunk
+    first: int
+    rows: int
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt(Stored):
     """The record of a task that built one file.
@@ -290,8 +318,9 @@ class Receipt(Stored):
     :ivar rows_filtered: how many of them the table spec's filter left out.
     :ivar facts: facts of each output, in their order; empty if a release before this field built it.
     :ivar rows_object: hex digest of the rows object that has its rows, which then are in no output; "" for
-        any other file, and for a pack.
+        any other file, for a pack, and with cells.
     :ivar first: position of its first row there, from 0.
+    :ivar pieces: where its rows are, in a table with cells; `places` says it for each table.
     :ivar segment_bytes: about how many bytes these rows will have in a segment, unpacked.
     """
 
@@ -314,6 +343,19 @@ class Receipt(Stored):
     rows_object: str = field(default="", metadata=added(WITH_PACKS))
     first: int = field(default=0, metadata=added(WITH_PACKS))
     segment_bytes: int = field(default=0, metadata=added(WITH_PACKS))
+    pieces: tuple[Piece, ...] = field(default=(), metadata=added(WITH_PACKS))
+
+    @property
+    def places(self) -> tuple[Piece, ...]:
+        """Return where its rows are kept for packs; none for a file with segments of its own."""
+        if self.rows_object:
+            return (Piece(Chunk("", self.rows_object), self.first, self.rows),)
+        return self.pieces
+
+    @property
+    def rows_objects(self) -> tuple[str, ...]:
+        """Return the digests of the rows objects that have its rows."""
+        return tuple(dict.fromkeys(piece.chunk.rows_object for piece in self.places))
 
     @property
     def is_pack(self) -> bool:

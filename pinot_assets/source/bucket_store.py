@@ -43,7 +43,14 @@ from pinot_assets.source.bucket_settings import (
 )
 from pinot_assets.source.file_table import COLUMNS, ObjectInfo, Page, page_of, raw_of
 from pinot_assets.source.interruptible import each, in_thread
-from pinot_assets.source.object_store import CHUNK_BYTES, RootedStore, copied, probe_put_if_absent, whole
+from pinot_assets.source.object_store import (
+    CHUNK_BYTES,
+    RootedStore,
+    copied,
+    probe_put_if_absent,
+    require_range,
+    whole,
+)
 from pinot_assets.source.uris import PLAIN_KEY, Root, are_plain, check_key, is_plain
 
 # ADLS takes no larger object in one PUT (S3: 5 GiB, GCS: more), and only a single PUT can be conditional.
@@ -164,6 +171,14 @@ class BucketObjectStore(RootedStore):
             answer = in_thread(obstore.get, self._transfers, self._full(key))
             return whole(
                 self.uri_of(key), answer.meta["size"], map(bytes, each(answer.stream(CHUNK_BYTES))), most
+            )
+
+    def read_range(self, key: str, start: int, length: int) -> bytes:
+        """Sends a GET with a range."""
+        require_range(self.uri_of(key), start, length)
+        with self._mapped(f"Cannot read {self.uri_of(key)}"):
+            return bytes(
+                in_thread(obstore.get_range, self._transfers, self._full(key), start=start, length=length)
             )
 
     def sha256(self, key: str) -> str:

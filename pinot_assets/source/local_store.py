@@ -27,7 +27,15 @@ from pinot_assets.core.untrusted import OBJECT, ByteLimit
 from pinot_assets.errors import ListingFailed, SourceChanged, SourceError, StoreConflict
 from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.source.file_table import ObjectInfo, Page, pages_of
-from pinot_assets.source.object_store import CHUNK_BYTES, RootedStore, copied, probe_put_if_absent, whole
+from pinot_assets.source.object_store import (
+    CHUNK_BYTES,
+    RootedStore,
+    copied,
+    past_end,
+    probe_put_if_absent,
+    require_range,
+    whole,
+)
 from pinot_assets.source.uris import Root, check_key
 
 # The folder of unfinished writes, on the same file system as their targets. Never listed.
@@ -118,6 +126,15 @@ class LocalObjectStore(RootedStore):
         with _mapped(f"Cannot read {self.uri_of(key)}"), self._opened(key) as file:
             size = os.fstat(file.fileno()).st_size
             return whole(self.uri_of(key), size, iter(lambda: file.read(CHUNK_BYTES), b""), most)
+
+    def read_range(self, key: str, start: int, length: int) -> bytes:
+        """Reads that part of the file."""
+        require_range(self.uri_of(key), start, length)
+        with _mapped(f"Cannot read {self.uri_of(key)}"), self._opened(key) as file:
+            file.seek(start)
+            if not (data := file.read(length)):
+                raise past_end(self.uri_of(key), start)
+            return data
 
     def sha256(self, key: str) -> str:
         """Hashes the file."""

@@ -76,6 +76,14 @@ class ObjectStore(Protocol):
         :raises TooLarge: it is larger than `most`; reading stopped there.
         """
 
+    def read_range(self, key: str, start: int, length: int) -> bytes:
+        """Return some bytes of an object: fewer than `length` if it ends before.
+
+        :param start: position of the first one, from 0.
+        :raises SourceError: the object does not exist, or ends at or before `start`.
+        :raises TooLarge: `length` is more than an object of the staging area may have.
+        """
+
     def sha256(self, key: str) -> str:
         """Return the sha256 (hex) of an object's content, read as a stream."""
 
@@ -154,6 +162,20 @@ def whole(uri: str, size: int, chunks: Iterable[bytes], most: ByteLimit) -> byte
         else:
             return content.getvalue()
     raise TooLarge(f"{uri} is not read", why=most.why, hint=most.hint)
+
+
+def require_range(uri: str, start: int, length: int) -> None:
+    """Refuse to read so many bytes of an object at once.
+
+    :raises TooLarge: they are more than an object of the staging area may have.
+    """
+    if start < 0 or not 0 < length <= OBJECT.bytes:
+        raise TooLarge(f"{uri} is not read", why=OBJECT.why, hint=OBJECT.hint)
+
+
+def past_end(uri: str, start: int) -> SourceError:
+    """Return the error for a range that begins where the object has no byte."""
+    return SourceError(f"Cannot read {uri}", why=f"it ends at or before byte {start:,}")
 
 
 def copied(uri: str, chunks: Iterable[bytes], path: Path, size: int) -> str:

@@ -23,7 +23,7 @@ from moto.server import ThreadedMotoServer
 
 from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.core.this_machine import find_java
-from pinot_assets.core.untrusted import MIB, RECEIPT
+from pinot_assets.core.untrusted import MIB, OBJECT, RECEIPT
 from pinot_assets.errors import SourceChanged, SourceError, StoreConflict, TooLarge
 from pinot_assets.local import jars, parts, processes
 from pinot_assets.local.parts import Site
@@ -172,6 +172,22 @@ def test_no_more_is_read_than_is_asked_for(store: ObjectStore, monkeypatch: pyte
     assert len(store.read("larger")) == MIB + 1
 
 
+def test_a_part_of_an_object_is_read(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = os.urandom(100_000)
+    store.put_if_absent("d/a.bin", data)
+    assert store.read_range("d/a.bin", 0, 100_000) == data
+    assert store.read_range("d/a.bin", 99_990, 10) == data[-10:]
+    assert store.read_range("d/a.bin", 40_000, 1) == data[40_000:40_001]
+    assert store.read_range("d/a.bin", 99_990, 20) == data[-10:], "fewer, if it ends before"
+    for start in (100_000, 200_000):
+        with pytest.raises(SourceError, match=r"d/a\.bin"):
+            store.read_range("d/a.bin", start, 10)
+    monkeypatch.setenv(OBJECT.variable, "1")
+    for start, length in ((0, MIB + 1), (0, 0), (-1, 10)):
+        with pytest.raises(TooLarge):
+            store.read_range("d/a.bin", start, length)
+
+
 def test_a_download_replaces_what_is_there(store: ObjectStore, tmp_path: Path) -> None:
     (tmp_path / "copy").write_bytes(b"longer than the object")
     store.put_if_absent("a", b"x")
@@ -318,7 +334,12 @@ def test_a_deleted_name_is_free_again(store: ObjectStore) -> None:
 
 def test_what_is_missing_is_told(store: ObjectStore, tmp_path: Path) -> None:
     assert store.stat("a/b") is None
-    for act in (store.read, store.sha256, lambda key: store.download(key, tmp_path / "copy", 1)):
+    for act in (
+        store.read,
+        store.sha256,
+        lambda key: store.read_range(key, 0, 1),
+        lambda key: store.download(key, tmp_path / "copy", 1),
+    ):
         with pytest.raises(SourceError, match="a/b"):
             act("a/b")
     assert not (tmp_path / "copy").exists()

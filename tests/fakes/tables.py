@@ -15,6 +15,10 @@ APPEND = {"consistentPushEnabled": "true", "ingestionMode": "append"}
 SWAP = {"consistentPushSwapEnabled": "true"}
 
 
+PARTITIONS = {"columnPartitionMap": {"v": {"functionName": "HashCode", "numPartitions": 2}}}
+"""Of the column of `write_table`: texts that end with an odd and with an even digit are apart."""
+
+
 def document(name: str, dimensions: Mapping[str, str], ingestion: JsonMapping, **metrics: str) -> JsonObject:
     """What the YAML of an OFFLINE table with two replicas holds.
 
@@ -77,6 +81,8 @@ def write_table(folder: Path, name: str, options: JsonObject | None = None) -> T
         layout["waitFor"] = {"minutes": layout["waitFor"]}
     file = folder / "tables" / f"{name}.yaml"
     spec = document(name, {"v": "STRING"}, ingestion) | ({"layout": layout} if layout else {})
+    if "partition" in layout:
+        spec["table"]["tableIndexConfig"]["segmentPartitionConfig"] = PARTITIONS
     file.write_text(yaml.safe_dump(spec, sort_keys=False))
     return load_table(file)
 

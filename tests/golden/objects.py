@@ -157,7 +157,9 @@ def objects() -> dict[str, bytes]:
         "0123456789ab",
     )
     pack = PublishedPack("cp7-0a1b2c", 4, A, 1, 7, (OUTPUT, BARE), 2.5, 3)
-    with_packs = replace(snapshot, files=(files[0], replace(files[1], rows=7, pack=pack.name)), packs=(pack,))
+    with_packs = replace(
+        snapshot, files=(files[0], replace(files[1], rows=7, packs=(pack.name,))), packs=(pack,)
+    )
     plan_of_packs = replace(
         plan,
         rows=(replace(rows[0], is_small=True),),

@@ -54,7 +54,7 @@ def test_one_of_them_is_rewritten_and_no_other_file_is_read() -> None:
     assert rows(table) == Counter(["A1", "A2", "B7", "B8", "C1", "C2", "D1", "D2", "E1", "E2"])
     [untouched, changed] = snapshot(table).packs
     assert (untouched, changed.files) == (other, 3)
-    assert {file.uri[-1]: file.pack == changed.name for file in snapshot(table).files} == {
+    assert {file.uri[-1]: file.packs == (changed.name,) for file in snapshot(table).files} == {
         **dict.fromkeys("ABC", True),
         **dict.fromkeys("DE", False),
     }
@@ -87,7 +87,7 @@ def test_a_file_that_loses_its_rows_leaves_its_pack() -> None:
     table.source.write("B", b"")
     assert builds(table.start(run)) == ["B", "pack 1"]
     assert rows(table) == Counter(["A1", "A2", "C1", "C2"])
-    assert {file.uri[-1]: bool(file.pack) for file in snapshot(table).files} == {
+    assert {file.uri[-1]: bool(file.packs) for file in snapshot(table).files} == {
         "A": True,
         "B": False,
         "C": True,
@@ -140,7 +140,7 @@ def test_without_pack_a_table_keeps_its_packs_and_changes_them() -> None:
     fill(table, "D")
     table.start(run)
     assert rows(table) == Counter(["A9", "C1", "C2", "D1", "D2"])
-    assert {file.uri[-1]: bool(file.pack) for file in snapshot(table).files} == {
+    assert {file.uri[-1]: bool(file.packs) for file in snapshot(table).files} == {
         "A": False,
         "C": True,
         "D": False,
@@ -384,14 +384,14 @@ def test_a_lost_pointer_is_made_again_from_packs_that_changed() -> None:
     table.source.write("A", b"A9")
     table.source.remove("E")
     table.start(run)
-    before = {(file.uri, file.session, file.pack, file.rows) for file in snapshot(table).files}
+    before = {(file.uri, file.session, file.packs, file.rows) for file in snapshot(table).files}
     for info in [*table.staging.list("snapshots")]:
         table.staging.delete(info.key)
     nodes = table.zookeeper.nodes
     for path in [path for path in nodes if "consistentPush" in path]:
         del nodes[path]
     table.start(run)
-    assert {(file.uri, file.session, file.pack, file.rows) for file in snapshot(table).files} == before
+    assert {(file.uri, file.session, file.packs, file.rows) for file in snapshot(table).files} == before
     table.source.remove("D")
     table.source.write("B", b"B9")
     assert builds(table.start(run)) == ["B", "pack 1"]

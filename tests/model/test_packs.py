@@ -52,7 +52,7 @@ def test_many_files_are_one_segment(mode: str) -> None:
     [pack] = published.packs
     assert [*published.segments] == [output.segment for output in pack.outputs]
     assert (pack.files, pack.rows, len(published.files), published.rows) == (8, 16, 9, 16)
-    assert {file.pack for file in published.files if file.rows} == {pack.name}
+    assert {file.packs for file in published.files if file.rows} == {(pack.name,)}
     assert rows(table) == Counter(f"{name}{n}" for name in "ABCDEFGH" for n in (1, 2))
     ends_well(table)
 
@@ -162,8 +162,8 @@ def test_the_next_session_makes_a_pack_of_its_own() -> None:
     assert builds(table.start(run)) == ["A", "C", "D", "pack 3"]
     published = snapshot(table)
     assert [pack.files for pack in published.packs] == [2, 3]
-    assert {file.pack for file in published.files if file.uri.endswith("/A")} == {
-        p.name for p in published.packs
+    assert {file.packs for file in published.files if file.uri.endswith("/A")} == {
+        (p.name,) for p in published.packs
     }
     assert rows(table) == Counter(["A1", "A2", "A9", "B1", "B2", "C1", "C2", "D1", "D2"])
     ends_well(table)
@@ -187,7 +187,7 @@ def test_a_large_file_has_its_own_segments() -> None:
     table.source.write("L", b"L1" + b" " * (1 << 18))
     table.start(run)
     published = snapshot(table)
-    assert {file.uri[-1]: (file.pack != "", len(file.outputs)) for file in published.files} == {
+    assert {file.uri[-1]: (file.packs != (), len(file.outputs)) for file in published.files} == {
         "A": (True, 0),
         "B": (True, 0),
         "L": (False, 1),

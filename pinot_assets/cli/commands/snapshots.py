@@ -80,7 +80,7 @@ def why(
             why=_kept_text(_kept(spec)),
             hint="it may be staged and not published yet: `pinot-assets session show`",
         )
-    stay, packed = stays[0], sorted({one.file.uri for one in stays if one.file.pack})
+    stay, packed = stays[0], sorted({one.file.uri for one in stays if one.file.packs})
     output = stay.output(segment)
     values = _stay_values(stay) | {
         "segment": segment,
@@ -227,7 +227,7 @@ def _stay_values(stay: Stay) -> JsonObject:
         "sha256": file.sha256,
         "rows": file.rows,
         "badRows": file.bad_rows,
-        **({"pack": file.pack} if file.pack else {}),
+        **({"pack": ", ".join(file.packs)} if file.packs else {}),
         "publishedBy": file.session,
         "since": utc_iso(stay.since.published_ms),
         "until": None if stay.until is None else utc_iso(stay.until.published_ms),

@@ -14,6 +14,7 @@ from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.ingest.contract.accepted_rows import MissingColumn
 from pinot_assets.segment.config.transforms import Translation, read_transforms
 from pinot_assets.segment.functions.pinot_functions import LongSteps
+from pinot_assets.segment.values.cells import CellSettings
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.receipt import SourceFile
 
@@ -86,11 +87,13 @@ class PackSettings:
     :ivar target_bytes: size of a segment as servers hold it, unpacked.
     :ivar bytes_per_row: how many of these bytes a row needs in published packs; 0 if none are published: then
         the task that reads the rows measures it.
+    :ivar cells: what decides which rows may share a segment; None if all may.
     """
 
     staging_uri: str
     target_bytes: int
     bytes_per_row: float = 0.0
+    cells: CellSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)

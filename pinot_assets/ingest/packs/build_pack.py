@@ -38,7 +38,7 @@ from pinot_assets.ingest.stores import stores_of
 from pinot_assets.segment import Segment
 from pinot_assets.segment.values.normalize import Mask
 from pinot_assets.snapshot.packs import MemberList, members_from_parquet, members_sha256
-from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Chunk, Failure, Receipt
 from pinot_assets.source.object_store import ObjectStore
 
 _TOO_LARGE: Final = 1.5
@@ -97,16 +97,16 @@ class _PackRows:
     def __init__(self, store: ObjectStore, members: MemberList, signs: Heartbeat) -> None:
         tables: list[pa.Table] = []
         masks: list[Mask] = []
-        read: dict[str, tuple[pa.Table, Mask | None]] = {}  # members of one object need not be neighbours
-        for digest, of_object in groupby(members.members, attrgetter("rows_object")):
-            if digest not in read:
-                read[digest] = read_rows(store, digest)
+        read: dict[Chunk, tuple[pa.Table, Mask | None]] = {}  # members of one chunk need not be neighbours
+        for chunk, of_chunk in groupby(members.members, attrgetter("chunk")):
+            if chunk not in read:
+                read[chunk] = read_rows(store, chunk)
                 signs.worked()
-            table, null_times = read[digest]
-            for member in of_object:
+            table, null_times = read[chunk]
+            for member in of_chunk:
                 if member.first + member.rows > table.num_rows:
                     raise SnapshotCorrupt(
-                        f"rows object {digest} lacks rows of {member.uri}",
+                        f"rows object {chunk.rows_object} lacks rows of {member.uri}",
                         why=f"it has {table.num_rows:,} rows",
                         hint="clear the session, which then reads the file again",
                     )

@@ -1,6 +1,7 @@
-"""Rows objects: rows of whole files with the values that segments store, as one Parquet object.
+"""Rows objects: rows of files with the values that segments store, as Parquet.
 
-They are immutable and named by their hash, so packs of several sessions can share one
+They are immutable and named by their hash, so packs of several sessions can share one. With cells, an object
+is several Parquet files, one after the other: a pack reads only the chunk of its cell
 (docs/design/layout.md#words).
 """
 
@@ -8,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-from typing import Final
+import zlib
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +20,8 @@ from pinot_assets.core.stored_format import WITH_PACKS, Marks, marked
 from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.segment.values.normalize import Mask
 from pinot_assets.segment.write.final_rows import FinalRows
-from pinot_assets.snapshot.batch_receipt import rows_key
+from pinot_assets.snapshot.batch_receipt import StoredRows, rows_key
+from pinot_assets.snapshot.receipt import Chunk
 from pinot_assets.source.object_store import ObjectStore
 
 _NULL_TIME: Final = "#nullTime"
@@ -25,46 +29,86 @@ _NULL_TIME: Final = "#nullTime"
 _ROW_GROUP: Final = 1 << 17
 
 
-def put_rows(store: ObjectStore, rows: FinalRows) -> tuple[str, int, str]:
-    """Write a rows object.
+def put_rows(store: ObjectStore, rows: FinalRows) -> StoredRows:
+    """Write a rows object of one chunk.
 
     :param store: the table's folder in the staging area.
-    :returns: its digest, its size in bytes, and its version token.
     """
+    into = io.BytesIO()
+    _write(rows, into)
+    return _put(store, into)
+
+
+class CellRows(NamedTuple):
+    """Rows of one cell."""
+
+    cell: str
+    rows: FinalRows
+
+
+def put_cells(store: ObjectStore, cells: Iterable[CellRows], part: int) -> tuple[StoredRows, list[Chunk]]:
+    """Write a rows object with a chunk for each cell, in their order.
+
+    :param part: see `keep`; objects of several parts are never the same object.
+    """
+    into, places = io.BytesIO(), list[tuple[str, int, int, int]]()
+    for cell, rows in cells:
+        chunk = io.BytesIO()
+        _write(rows, chunk, part)
+        data = chunk.getvalue()
+        places.append((cell, into.tell(), len(data), zlib.crc32(data)))
+        into.write(data)
+    stored = _put(store, into)
+    return stored, [Chunk(cell, stored.digest, *at) for cell, *at in places]
+
+
+def _write(rows: FinalRows, into: io.BytesIO, part: int = 0) -> None:
     table = rows.table
     if rows.null_times is not None:
         table = table.append_column(_NULL_TIME, pa.array(rows.null_times))
-    table = table.replace_schema_metadata(marked(table.schema, WITH_PACKS).metadata)
-    into = io.BytesIO()
+    said = {"part": str(part)} if part else {}
+    table = table.replace_schema_metadata(marked(table.schema, WITH_PACKS, said).metadata)
     pq.write_table(table, into, compression="zstd", row_group_size=_ROW_GROUP)
-    data = into.getvalue()
+
+
+def _put(store: ObjectStore, content: io.BytesIO) -> StoredRows:
+    data = content.getvalue()
     digest = hashlib.sha256(data).hexdigest()
     key = rows_key(digest)
     store.put_if_absent(key, data)
     version = store.stat(key)
-    return digest, len(data), version.token if version is not None else ""
+    return StoredRows(digest, len(data), version.token if version is not None else "")
 
 
-def read_rows(store: ObjectStore, digest: str) -> tuple[pa.Table, Mask | None]:
-    """Read a rows object.
+def read_rows(store: ObjectStore, chunk: Chunk) -> tuple[pa.Table, Mask | None]:
+    """Read a chunk of a rows object.
 
     :returns: the rows, and which of them have a time that was null; None if none has.
     :raises SnapshotCorrupt: it is not what was written.
     :raises SourceError: it is not there, or the staging area does not answer.
     """
-    key = rows_key(digest)
-    data = store.read(key)
-    if hashlib.sha256(data).hexdigest() != digest:
-        raise SnapshotCorrupt(
-            f"{store.uri_of(key)} is not what was written there",
-            why="its hash differs from the one in its name",
-            hint="restore the object",
-        )
+    data, address = _bytes_of(store, chunk), store.uri_of(rows_key(chunk.rows_object))
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         table = file.read(use_threads=False)
     said = {name.decode(): value.decode() for name, value in (table.schema.metadata or {}).items()}
-    Marks.of(said).require_known(store.uri_of(key))
+    Marks.of(said).require_known(address)
     if _NULL_TIME not in table.column_names:
         return table, None
     mask = table.column(_NULL_TIME).to_numpy()
     return table.drop_columns([_NULL_TIME]), mask
+
+
+def _bytes_of(store: ObjectStore, chunk: Chunk) -> bytes:
+    key = rows_key(chunk.rows_object)
+    if chunk.length:
+        data = store.read_range(key, chunk.offset, chunk.length)
+        is_whole, why = zlib.crc32(data) == chunk.crc, "the CRC of a part differs from its receipt's"
+    else:
+        data = store.read(key)
+        is_whole = hashlib.sha256(data).hexdigest() == chunk.rows_object
+        why = "its hash differs from the one in its name"
+    if not is_whole:
+        raise SnapshotCorrupt(
+            f"{store.uri_of(key)} is not what was written there", why=why, hint="restore the object"
+        )
+    return data

@@ -8,10 +8,9 @@ No segment is built here (docs/design/layout.md#session).
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -20,19 +19,21 @@ from pinot_assets.core.files import temporary_folder
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.failures import failure_of
-from pinot_assets.ingest.contract.task_outputs import CutValues, Heartbeat
+from pinot_assets.ingest.contract.task_outputs import CutValues
 from pinot_assets.ingest.open_file import OpenFile, Rows, columns_of_table, heartbeat, prepare_memory
-from pinot_assets.ingest.packs.rows_object import put_rows
+from pinot_assets.ingest.packs.kept_rows import Pieces, keep
 from pinot_assets.ingest.staged_segment import put_cut_values, unpacked_bytes
 from pinot_assets.ingest.stores import stores_of
 from pinot_assets.segment import SegmentSpec, build_segment
-from pinot_assets.segment.values.normalize import Cut
+from pinot_assets.segment.values.normalize import NOTHING, Cut
 from pinot_assets.segment.write.final_rows import FinalRows, final_rows
-from pinot_assets.snapshot.batch_receipt import BatchReceipt
-from pinot_assets.snapshot.receipt import FileResult, Receipt
+from pinot_assets.snapshot.batch_receipt import BatchReceipt, StoredRows
+from pinot_assets.snapshot.receipt import FileResult, Piece, Receipt
 
 FLUSH_BYTES: Final = 32 << 20
 """Bytes of rows in memory from which on they are written."""
+CELL_FLUSH_BYTES: Final = 128 << 20
+"""The same for a table with cells: a chunk of a cell costs a millisecond, however few rows it has."""
 FLUSH_S: Final = 30.0
 """Seconds after which they are written at the next end of a file, however few they are."""
 _TINY_BYTES: Final = 64 << 10
@@ -58,7 +59,11 @@ def read_small_files(
             buffer = _Buffer(build_spec)
             for task in tasks:
                 try:
-                    buffer.add(_read(build_spec, task, rows_of, folder, signs))
+                    file = OpenFile(build_spec, task, rows_of, folder, signs)
+                    if buffer.is_large(task):
+                        results[task.ordinal] = buffer.large(file)
+                    else:
+                        buffer.add(_read(task, file))
                 except Exception as error:  # only this file fails, and none of the others of its batch
                     results[task.ordinal] = failure_of(build_spec, task, error)
                 if buffer.is_due or task is tasks[-1]:
@@ -70,8 +75,7 @@ def read_small_files(
     return [*results.values()]
 
 
-def _read(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, signs: Heartbeat) -> _Read:
-    file = OpenFile(build_spec, task, rows_of, folder, signs)
+def _read(task: FileTask, file: OpenFile) -> _Read:
     tables = [*file.tables]
     return _Read(task, file.receipt(sum(table.num_rows for table in tables)), tables)
 
@@ -89,10 +93,15 @@ class _Buffer:
 
     def __init__(self, build_spec: BuildSpec) -> None:
         assert build_spec.packs is not None
-        self._build_spec = build_spec
+        self._build_spec, self._cells = build_spec, build_spec.packs.cells
         self._bytes_per_row = build_spec.packs.bytes_per_row
+        self._flush_bytes = FLUSH_BYTES if self._cells is None else CELL_FLUSH_BYTES
         self._files: list[_Read] = []
         self._bytes, self._since = 0, time.monotonic()
+
+    def is_large(self, task: FileTask) -> bool:
+        """Whether the rows of a file may be too many for one rows object; never without cells."""
+        return self._cells is not None and task.file.fingerprint.size >= self._flush_bytes // _TIMES
 
     def add(self, file: _Read) -> None:
         self._files.append(file)
@@ -103,7 +112,24 @@ class _Buffer:
 
     @property
     def is_due(self) -> bool:
-        return self._bytes >= FLUSH_BYTES or time.monotonic() - self._since >= FLUSH_S
+        return self._bytes >= self._flush_bytes or time.monotonic() - self._since >= FLUSH_S
+
+    def large(self, file: OpenFile) -> Receipt:
+        """Write the rows of one file, in as many rows objects as they need, then its receipt."""
+        objects: list[StoredRows] = []
+        pieces: list[Piece] = []
+        cut: dict[str, Cut] = {}
+        count = 0
+        for tables in _by_bytes(file.tables, self._flush_bytes):
+            if (rows := self._final(tables)) is not None:
+                stored, (of_file,) = self._keep(rows, [rows.table.num_rows], len(objects))
+                objects.append(stored)
+                pieces += of_file
+                count += rows.table.num_rows
+                cut |= {name: cut.get(name, NOTHING) + more for name, more in rows.cut.items()}
+        receipt = file.receipt(count)
+        put_cut_values(self._build_spec, receipt, CutValues(cut, format=self._build_spec.format))
+        return self._record([self._with_pieces(receipt, tuple(pieces))], objects)[0]
 
     def write(self) -> list[FileResult]:
         """Write the rows of all files, then their receipt; return the results of the files."""
@@ -112,7 +138,7 @@ class _Buffer:
         if not files:
             return []
         try:
-            return self._written(files)
+            return [*self._written(files)]
         except Exception as error:
             if len(files) == 1:
                 return [failure_of(self._build_spec, files[0].task, error)]
@@ -121,7 +147,7 @@ class _Buffer:
         failed: list[FileResult] = []
         for file in files:
             try:
-                self._final([file])
+                self._final(file.tables)
                 good.append(file)
             except Exception as error:
                 failed.append(failure_of(self._build_spec, file.task, error))
@@ -130,45 +156,69 @@ class _Buffer:
         except Exception as error:
             return failed + [failure_of(self._build_spec, file.task, error) for file in good]
 
-    def _written(self, files: Sequence[_Read]) -> list[FileResult]:
-        build_spec = self._build_spec
-        rows = self._final(files)
-        digest, size, token = "", 0, ""
-        if rows is not None:
-            digest, size, token = put_rows(stores_of(build_spec).of_packs, rows)
-            self._bytes_per_row = self._bytes_per_row or _bytes_per_row(rows, build_spec)
-            self._put_cut(files, rows.cut)
-        first, receipts = 0, []
-        for file in files:
-            receipt = replace(
-                file.receipt,
-                rows_object=digest if file.receipt.rows else "",
-                first=first,
-                segment_bytes=round(file.receipt.rows * self._bytes_per_row),
-            )
-            receipts.append(receipt)
-            first += receipt.rows
-        batch = BatchReceipt(digest, size, token, tuple(receipts), format=build_spec.format)
-        stores_of(build_spec).staging.put_if_absent(batch.key, batch.to_bytes())
+    def _written(self, files: Sequence[_Read]) -> list[Receipt]:
+        rows = self._final([table for file in files for table in file.tables])
+        if rows is None:
+            return self._record([file.receipt for file in files], [])
+        stored, pieces = self._keep(rows, [file.receipt.rows for file in files])
+        self._put_cut(files, rows.cut)
+        receipts = [
+            self._with_pieces(file.receipt, of_file) for file, of_file in zip(files, pieces, strict=True)
+        ]
+        return self._record(receipts, [stored])
+
+    def _keep(self, rows: FinalRows, counts: Sequence[int], part: int = 0) -> tuple[StoredRows, list[Pieces]]:
+        self._bytes_per_row = self._bytes_per_row or _bytes_per_row(rows, self._build_spec)
+        return keep(stores_of(self._build_spec).of_packs, rows, counts, part)
+
+    def _with_pieces(self, receipt: Receipt, pieces: Pieces) -> Receipt:
+        receipt = replace(receipt, segment_bytes=round(receipt.rows * self._bytes_per_row))
+        if self._cells is not None or not pieces:
+            return replace(receipt, pieces=pieces)
+        (piece,) = pieces
+        return replace(receipt, rows_object=piece.chunk.rows_object, first=piece.first)
+
+    def _record(self, receipts: Sequence[Receipt], objects: Sequence[StoredRows]) -> list[Receipt]:
+        """Write the receipt of files whose rows are in these objects."""
+        number = self._build_spec.format
+        if self._cells is not None:
+            batch = BatchReceipt("", 0, "", tuple(receipts), tuple(objects), format=number)
+        else:
+            batch = BatchReceipt(*(objects[0] if objects else ("", 0, "")), tuple(receipts), format=number)
+        stores_of(self._build_spec).staging.put_if_absent(batch.key, batch.to_bytes())
         return [*receipts]
 
-    def _final(self, files: Sequence[_Read]) -> FinalRows | None:
-        tables = [table for file in files for table in file.tables if table.num_rows]
+    def _final(self, tables: Iterable[pa.Table]) -> FinalRows | None:
+        tables = [table for table in tables if table.num_rows]
         if not tables:
             return None
         spec, _ = columns_of_table(self._build_spec)
         table = pa.concat_tables([_undictionaried(one) for one in tables]) if len(tables) > 1 else tables[0]
-        return final_rows(table, spec, self._build_spec.creation_time_ms)
+        return final_rows(table, spec, self._build_spec.creation_time_ms, self._cells)
 
     def _put_cut(self, files: Sequence[_Read], cut: Mapping[str, Cut]) -> None:
         """Store the counts of cut values of each file; they are known together only."""
         if not cut:
             return
         for file in files:
-            rows = self._final([file])
+            rows = self._final(file.tables)
             if rows is not None:
                 lost = CutValues(rows.cut, format=self._build_spec.format)
                 put_cut_values(self._build_spec, file.receipt, lost)
+
+
+def _by_bytes(tables: Iterable[pa.Table], limit: int) -> Iterator[list[pa.Table]]:
+    """Yield tables of a file in groups that reach the limit."""
+    group: list[pa.Table] = []
+    size = 0
+    for table in tables:
+        group.append(table)
+        size += table.nbytes
+        if size >= limit:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
 def _undictionaried(table: pa.Table) -> pa.Table:

@@ -11,16 +11,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from pinot_assets.segment.column.types import DataType
 from pinot_assets.segment.config.segment_spec import SegmentSpec
+from pinot_assets.segment.values.cells import (
+    Cells,
+    CellSettings,
+    joined,
+    partition_cells,
+    slice_cells,
+    times_ms,
+)
 from pinot_assets.segment.values.hashing import plain_texts
 from pinot_assets.segment.values.normalize import NOTHING, Cut, Mask, Normalized
 from pinot_assets.segment.values.ordered_values import order_values
-from pinot_assets.segment.values.partition import partition_values
+from pinot_assets.segment.values.partition import partitions
 from pinot_assets.segment.write.segment import cleaned_column, require_whole_texts, times_between
 
 
@@ -31,23 +40,38 @@ class FinalRows:
     :ivar table: null is null in it, but for times: what replaces a null time depends on the day.
     :ivar null_times: the rows whose time was null; None if none was.
     :ivar cut: how many values of a column lost something, for the columns with such values.
+    :ivar cells: None for a table without cells.
     """
 
     table: pa.Table
     null_times: Mask | None
     cut: Mapping[str, Cut]
+    cells: Cells | None = None
+
+    def at(self, order: npt.NDArray[np.int64]) -> FinalRows:
+        """Return some of the rows, in the order of these positions, without cells."""
+        null_times = None if self.null_times is None else self.null_times[order]
+        return FinalRows(self.table.combine_chunks().take(pa.array(order)), null_times, {})
+
+    def slice(self, first: int, rows: int) -> FinalRows:
+        """Return rows that lie one after the other, without cells."""
+        null_times = None if self.null_times is None else self.null_times[first : first + rows]
+        has_nulls = null_times is not None and null_times.any()
+        return FinalRows(self.table.slice(first, rows), null_times if has_nulls else None, {})
 
 
-def final_rows(table: pa.Table, spec: SegmentSpec, now_ms: int) -> FinalRows:
+def final_rows(table: pa.Table, spec: SegmentSpec, now_ms: int, by: CellSettings | None = None) -> FinalRows:
     """Return the rows of one or more files as a segment stores them.
 
     :param table: at least one row, with the columns of `SegmentSpec.arrow_schema`.
     :param now_ms: see `build_segment`.
+    :param by: what decides their cells; None for a table without cells.
     :raises BuildError: no segment can have these rows.
     """
     columns: dict[str, pa.ChunkedArray | pa.Array] = {}
     cut: dict[str, Cut] = {}
     null_times = None
+    by_time, by_partition = list[Cells](), list[Cells]()
     schema = spec.arrow_schema()
     for column in spec.columns:
         data = table.column(column.name)
@@ -55,20 +79,26 @@ def final_rows(table: pa.Table, spec: SegmentSpec, now_ms: int) -> FinalRows:
         if spec.target.exact_lengths:
             require_whole_texts(column, cleaned)
         if (how := spec.partitionings.get(column.name)) is not None:
-            partition_values(column.name, how, plain_texts(column.data_type, cleaned.values), cleaned.codes)
+            numbers = partitions(column.name, how, plain_texts(column.data_type, cleaned.values))
+            if by is not None and by.partition:
+                by_partition.append(partition_cells(column.name, how, numbers[cleaned.codes]))
         if any(cleaned.cut):
             cut[column.name] = cleaned.cut
         is_time = column.name == spec.time_column
         if is_time:
             times = order_values(column, cleaned)
             times_between(spec, times.lowest, times.highest)
+            if by is not None and by.time_slice is not None and spec.time_format is not None:
+                moments = times_ms(column.name, spec.time_format, cleaned.values)[cleaned.codes]
+                by_time.append(slice_cells(by.time_slice, moments))
             null_times = cleaned.is_null if cleaned.is_null.any() else None
         kind = schema.field(column.name).type
         if is_time or cleaned.cut != NOTHING or column.data_type is DataType.JSON:
             columns[column.name] = _as_arrow(cleaned, kind, is_time)
         else:
             columns[column.name] = data if data.type == kind else data.cast(kind)
-    return FinalRows(pa.table(columns), null_times, cut)
+    cells = joined(parts) if (parts := [*by_time, *by_partition]) else None
+    return FinalRows(pa.table(columns), null_times, cut, cells)
 
 
 def _as_arrow(cleaned: Normalized, kind: pa.DataType, is_time: bool) -> pa.Array:

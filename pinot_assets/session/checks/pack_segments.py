@@ -5,7 +5,7 @@ Otherwise rows would come back that somebody deleted, or that Pinot's retention 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Iterator
 
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
@@ -15,14 +15,14 @@ from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.values.plan import Plan, carried_files, dirty_packs
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.packs import PublishedPack
+from pinot_assets.snapshot.packs import Member, PublishedPack, members_key
 
 
 def packs_in_part(plan: Plan, current: Snapshot | None) -> list[PublishedPack]:
     """Return the dirty packs of which files stay; a swap has none."""
     if plan.mode is Mode.SWAP:
         return []
-    carried = {file.pack for file in carried_files(plan, current)}
+    carried = {name for file in carried_files(plan, current) for name in file.packs}
     return [pack for pack in dirty_packs(plan, current) if pack.name in carried]
 
 
@@ -61,11 +61,14 @@ def refuse_expired_rows(context: TriggerContext, plan: Plan, current: Snapshot |
 
     :raises SwitchConflict: it did, or a segment of another one is missing.
     """
-    expired = expired_packs(context, packs_in_part(plan, current))
+    in_part = packs_in_part(plan, current)
+    expired = expired_packs(context, in_part)
     if not expired:
         return
-    carried = {(file.uri, file.session) for file in carried_files(plan, current) if file.pack in expired}
-    if back := _carried_in(context, [row.uri for row in plan.packs_done], carried):
+    gone = {
+        m for pack in in_part if pack.name in expired for m in _members(context, [members_key(pack.members)])
+    }
+    if back := len({m.file for m in _members(context, [row.uri for row in plan.packs_done]) if m in gone}):
         raise SwitchConflict(
             f"packs of {context.table} were removed by Pinot's retention after this run had planned them",
             why=f"{plural(back, 'file')} would come back",
@@ -73,6 +76,5 @@ def refuse_expired_rows(context: TriggerContext, plan: Plan, current: Snapshot |
         )
 
 
-def _carried_in(context: TriggerContext, lists: Iterable[str], carried: Collection[tuple[str, str]]) -> int:
-    members = (member for key in lists for member in context.staging.members(key).members)
-    return sum((member.uri, member.session) in carried for member in members)
+def _members(context: TriggerContext, lists: Iterable[str]) -> Iterator[Member]:
+    yield from (member for key in lists for member in context.staging.members(key).members)

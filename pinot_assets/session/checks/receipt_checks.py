@@ -9,7 +9,7 @@ version differs from the one that was built.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -43,9 +43,10 @@ from pinot_assets.session.checks.pack_segments import expired_packs, packs_in_pa
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging, Switch, kept_receipts
-from pinot_assets.session.values.plan import carried_files, superseded
+from pinot_assets.session.values.plan import FileKey, carried_files, superseded
 from pinot_assets.session.values.state import Mode, Session
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.packs import members_key
 from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.table_spec.blocks.audit import CutCheck, EmptyOutputs, Loss, LossName, RowChange, TimeRange
@@ -72,7 +73,7 @@ def receipt_findings(
     empty: list[EmptyOutputs | None] = [check for check in checks if isinstance(check, EmptyOutputs)]
     changes = [check for check in checks if isinstance(check, RowChange)]
     files = [receipt for receipt in receipts if not receipt.is_pack]
-    has_packs = any(one.is_pack or one.rows_object for one in receipts)
+    has_packs = any(one.is_pack or one.places for one in receipts)
     return (
         rows_as_read(files),
         *([_packs(context, session, receipts)] if has_packs else []),
@@ -108,9 +109,27 @@ def _packs(context: TriggerContext, session: Session, receipts: Collection[Recei
     keys = [one.uri for one in receipts if one.is_pack]
     lists = dict(zip(keys, in_threads(staging.members, keys, THREADS, "member lists"), strict=True))
     # Rows that Pinot's retention has removed do not come back with the pack.
-    expired = expired_packs(context, packs_in_part(plan, current))
+    in_part = packs_in_part(plan, current)
+    there = {pack.name for pack in in_part} - expired_packs(context, in_part)
     kept = carried_files(plan, current) if plan.mode is not Mode.SWAP else []
-    return packs_as_read(lists, receipts, [file for file in kept if file.pack not in expired])
+    kept = [file for file in kept if not there.isdisjoint(file.packs)]
+    elsewhere = _rows_elsewhere(staging, kept, there, current)
+    return packs_as_read(
+        lists, receipts, [replace(one, rows=one.rows - elsewhere[one.uri, one.session]) for one in kept]
+    )
+
+
+def _rows_elsewhere(
+    staging: Staging, files: Sequence[PublishedFile], packs: Collection[str], current: Snapshot | None
+) -> Counter[FileKey]:
+    """Return how many rows files have in other packs than these: in a table with cells a file has several."""
+    others = {name for file in files for name in file.packs} - {*packs}
+    keys = [members_key(pack.members) for pack in (current.packs if current else ()) if pack.name in others]
+    rows = Counter[FileKey]()
+    for one in in_threads(staging.members, keys, THREADS, "member lists"):
+        for member in one.members:
+            rows[member.file] += member.rows
+    return rows
 
 
 # --- tars ------------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ def with_lost_rows(
             if one.read == read and stuck.isdisjoint(uris) and all(same):
                 again |= uris
             else:
-                stuck |= {file.uri for file in current.files if file.pack == one.pack}
+                stuck |= {file.uri for file in current.files if one.pack in file.packs}
         again -= stuck
         changes = _without(changes, stuck, context.mode)
         known = {file.uri for file in changes.rebuilds}
@@ -107,7 +107,7 @@ def _lost(
         member.rows_object
         for name, one in lists.items()
         for member in one.members
-        if (member.uri, member.session) in kept[name]
+        if member.file in kept[name]
     )
     found = []
     for pack in packs:
@@ -116,7 +116,7 @@ def _lost(
             found.append(_Lost(pack.name, tuple(of_pack.values()), ""))
             continue
         lost = (one for one in members.members if one.rows_object in gone)
-        if files := [of_pack[key] for one in lost if (key := (one.uri, one.session)) in of_pack]:
+        if files := [of_pack[key] for key in dict.fromkeys(one.file for one in lost) if key in of_pack]:
             found.append(_Lost(pack.name, tuple(files), members.read))
     return found
 
@@ -133,11 +133,12 @@ def _kept(
     def goes(file: PublishedFile) -> bool:
         return file.uri in uris and (mode is Mode.SYNC or file is newest[file.uri])
 
-    dirty = {file.pack for file in current.files if file.pack and goes(file)}
+    dirty = {name for file in current.files if file.packs and goes(file) for name in file.packs}
     kept: dict[str, dict[FileKey, PublishedFile]] = defaultdict(dict)
     for file in current.files:
-        if file.pack in dirty and not goes(file):
-            kept[file.pack][file.uri, file.session] = file
+        for name in () if dirty.isdisjoint(file.packs) or goes(file) else file.packs:
+            if name in dirty:
+                kept[name][file.uri, file.session] = file
     return kept
 
 

@@ -49,8 +49,9 @@ def open_packs(
     lists, found = readable_lists(context, chosen), []
     for pack in (pack for pack in chosen if pack.name in lists):
         members, per_row = lists[pack.name], pack.bytes / max(pack.rows, 1)
-        accepted = tuple(Accepted(one, round(per_row * one.rows)) for one in members.members)
-        found.append(OpenPack(pack.name, pack.bytes, members.read, accepted))
+        cell = members.cell
+        accepted = tuple(Accepted(one, round(per_row * one.rows), cell) for one in members.members)
+        found.append(OpenPack(pack.name, pack.bytes, members.read, accepted, cell))
     return found
 
 

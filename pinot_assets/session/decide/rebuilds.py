@@ -133,7 +133,7 @@ def _refuse_packed(context: TriggerContext, current: Snapshot, chosen: Collectio
     """Refuse a plain push of what would show rows twice: it replaces no pack."""
     if context.push is not PushKind.PLAIN or not current.packs:
         return
-    if packed := [file for file in files_among(current.files, chosen) if file.pack]:
+    if packed := [file for file in files_among(current.files, chosen) if file.packs]:
         raise RebuildRefused(
             f"{plural(len(packed), 'file')} of {context.table} cannot be built again by a plain push",
             why=f"their rows are in packs with those of other files, like {names_of(packed, 3)}",
@@ -149,7 +149,7 @@ def _require_one_switch(context: TriggerContext, need: RebuildNeed, chosen: Coll
     whole = [
         one for part in (need.possible, need.gone) for one in part.older if needs_one_switch(one.changes)
     ]
-    files = [file for one in whole for file in one.files if file.outputs or file.pack]
+    files = [file for one in whole for file in one.files if file.outputs or file.packs]
     if not files:
         return
     gone = {id(file) for file in need.gone.files}
@@ -220,8 +220,8 @@ def _ask_pinot(context: TriggerContext, current: Snapshot) -> Callable[[Publishe
     there = {pack.name for pack in current.packs if any(o.segment in visible for o in pack.outputs)}
 
     def is_there(file: PublishedFile) -> bool:
-        if file.pack:
-            return file.pack in there
+        if file.packs:
+            return not there.isdisjoint(file.packs)
         return not file.outputs or any(o.segment in visible for o in file.outputs)
 
     return is_there

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -176,27 +177,30 @@ def _changed(context: TriggerContext, plan: Plan, current: Snapshot) -> ChangedP
     expired = expired_packs(context, packs_in_part(plan, current))
     dirty = tuple(pack for pack in dirty if pack.name not in expired)
     by_name = readable_lists(context, dirty)
+    cells: dict[str, set[str]] = defaultdict(set)
+    for members in by_name.values():
+        for member in members.members:
+            cells[member.uri].add(members.cell)
+    # Whether a file that is read again has rows in the same cells is not known: it is taken to.
     read_again = [
-        Accepted(Member(row.uri, row.planned, "", 0, 0, plan.session, "", 0), 0)
+        Accepted(Member(row.uri, row.planned, "", 0, 0, plan.session, "", 0), 0, cell)
         for row in plan.done
         if row.is_small
+        for cell in cells[row.uri]
     ]
-    rebuilt = [
-        members
-        for members, _ in in_old_places(by_name, plan, current, read_again, read_digest(context.recipe))
-    ]
-    members = [one for of_pack in rebuilt for one in of_pack]
+    rebuilt = [*in_old_places(by_name, plan, current, read_again, read_digest(context.recipe))]
+    left = [one for pack in rebuilt for one in pack.members]
     carried = {(file.uri, file.session) for file in carried_files(plan, current)}
-    kept = [one for one in members if (one.member.uri, one.member.session) in carried]
+    kept = [one for one in left if one.member.file in carried]
     rows = sum(pack.rows for pack in dirty)
     per_row = sum(pack.bytes for pack in dirty) / max(rows, 1)
-    gone = sum(file.rows for file in superseded(plan, current) if file.pack in by_name)
+    gone = sum(file.rows for file in superseded(plan, current) if not by_name.keys().isdisjoint(file.packs))
     return ChangedPacks(
         rebuilt=len(rebuilt),
         dropped=len(dirty) - len(rebuilt),
-        files=len(kept),
+        files=len({one.member.file for one in kept}),
         rows=sum(one.member.rows for one in kept),
         bytes=sum(one.bytes for one in kept),
         changed_bytes=round(per_row * gone),
-        places=frozenset(one.member.uri for one in members if one not in kept),
+        places=frozenset(one.member.uri for one in left if one.member.file not in carried),
     )

@@ -9,7 +9,7 @@ from pinot_assets.errors import PinotAssetsError, SessionError
 from pinot_assets.pinot.lineage import SegmentMetadata
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.packs import PublishedPack, members_key
+from pinot_assets.snapshot.packs import Member, PublishedPack, members_key
 from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Output
 
@@ -49,7 +49,7 @@ def files_of_packs(
 
     :raises SessionError: a member list is lost, or queries see only a part of a pack.
     """
-    files: list[PublishedFile] = []
+    files: dict[tuple[str, str], PublishedFile] = {}
     whole: list[PublishedPack] = []
     for pack in packs:
         try:
@@ -58,23 +58,27 @@ def files_of_packs(
             raise _unknown(context, pack, f"its member list cannot be read: {error.reason}") from error
         if members.rows != pack.rows:
             raise _unknown(context, pack, f"queries see {pack.rows:,} of its {members.rows:,} rows")
-        whole.append(replace(pack, files=len(members.members)))
-        files += (
-            PublishedFile(
-                uri=member.uri,
-                fingerprint=member.fingerprint,
-                sha256=member.sha256,
-                rows=member.rows,
-                bad_rows=member.bad_rows,
-                session=member.session,
-                outputs=(),
-                version=member.fingerprint.token,
-                revision=pack.revision,
-                pack=pack.name,
-            )
-            for member in members.members
-        )
-    return files, tuple(whole)
+        whole.append(replace(pack, files=members.files, cell=members.cell))
+        for member in members.members:
+            files[member.file] = _with_rows(files.get(member.file), member, pack)
+    return [*files.values()], tuple(whole)
+
+
+def _with_rows(file: PublishedFile | None, member: Member, pack: PublishedPack) -> PublishedFile:
+    """Return a file with the rows that it has in one more place."""
+    before = file.packs if file is not None else ()
+    return PublishedFile(
+        uri=member.uri,
+        fingerprint=member.fingerprint,
+        sha256=member.sha256,
+        rows=member.rows + (file.rows if file is not None else 0),
+        bad_rows=member.bad_rows,
+        session=member.session,
+        outputs=(),
+        version=member.fingerprint.token,
+        revision=pack.revision,
+        packs=before if pack.name in before else (*before, pack.name),
+    )
 
 
 def _unknown(context: TriggerContext, pack: PublishedPack, why: str) -> SessionError:

@@ -140,7 +140,7 @@ class StagedFiles:
         :raises StoreConflict: another receipt has that key.
         """
         keys = [self.key_of(o.tar_uri) for o in receipt.outputs]
-        keys += [rows_key(receipt.rows_object)] if receipt.rows_object else []
+        keys += map(rows_key, receipt.rows_objects)
         stats = map(self.store.stat, keys)
         receipt = replace(receipt, tars=tuple(tar.token if tar else "" for tar in stats))
         key = f"sessions/{session}/{receipt_key(receipt.uri, receipt.read, receipt.attempt)}"

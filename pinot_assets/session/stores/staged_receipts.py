@@ -78,7 +78,8 @@ class StagedReceipts(StagedFiles):
     def _valid_batch(self, key: str) -> BatchReceipt | None:
         if (batch := self.readable_batch(key)) is None:
             return None
-        return batch if not batch.digest or self.ask_if_rows_whole(batch.digest, batch.token) else None
+        whole = all(self.ask_if_rows_whole(one.digest, one.token) for one in batch.stored_rows)
+        return batch if whole else None
 
     def missing_rows(self, digests: Iterable[str]) -> frozenset[str]:
         """Return those of these rows objects that do not exist; none is read."""
@@ -164,8 +165,8 @@ class StagedReceipts(StagedFiles):
     def _receipt_of(self, key: str, data: bytes) -> Receipt:
         """Parse a receipt; all its tars must have keys in this staging area."""
         receipt = Receipt.from_bytes(data, f"{self.store.uri}/{key}")
-        if receipt.rows_object:
-            rows_key(receipt.rows_object)
+        for digest in receipt.rows_objects:
+            rows_key(digest)
         for output in receipt.outputs:
             check_key(self.key_of(output.tar_uri))
             check_key(self.key_of(output.metadata_uri))
@@ -174,8 +175,9 @@ class StagedReceipts(StagedFiles):
     def _valid_receipt(self, key: str) -> Receipt | None:
         if (receipt := self.readable_receipt(key)) is None:
             return None
-        token = receipt.tars[0] if receipt.tars else ""
-        if receipt.rows_object and not self.ask_if_rows_whole(receipt.rows_object, token):
+        # A receipt with rows objects has no tars: these are the objects' versions then.
+        kept = zip_longest(receipt.rows_objects, receipt.tars[: len(receipt.rows_objects)], fillvalue="")
+        if not all(self.ask_if_rows_whole(digest, token) for digest, token in kept):
             return None
         whole = all(
             self._ask_if_whole(output, token)
@@ -204,7 +206,7 @@ class StagedReceipts(StagedFiles):
 
         :raises SnapshotCorrupt: a count cannot be read.
         """
-        if not any(receipt.outputs or receipt.rows_object for receipt in receipts):
+        if not any(receipt.outputs or receipt.places for receipt in receipts):
             return {}
         listed = self.store.list(f"sessions/{session}/{CUT_VALUES}")
         keys = {info.key.rpartition("-")[0]: info.key for info in listed}

@@ -146,12 +146,13 @@ def took_back_merges(left: Snapshot, target: Snapshot) -> bool:
     """
     if not left.packs:
         return False
-    now = {(file.uri, file.session): file.pack for file in left.files}
-    changed = {file.pack for file in target.files if (file.uri, file.session) not in now}
+    now = {(file.uri, file.session): file.packs for file in left.files}
+    changed = {n for file in target.files if (file.uri, file.session) not in now for n in file.packs}
     return any(
-        file.pack not in changed and now[file.uri, file.session] != file.pack
+        name not in changed and name not in now[file.uri, file.session]
         for file in target.files
-        if file.pack and (file.uri, file.session) in now
+        if file.packs and (file.uri, file.session) in now
+        for name in file.packs
     )
 
 

@@ -24,16 +24,25 @@ class OpenPack:
     :ivar name: of a published pack; "" for one that the session is about to build.
     :ivar bytes: of its segments, unpacked.
     :ivar read: digest of the read recipe of its members.
+    :ivar cell: their partition and time slice; "" without cells.
     """
 
     name: str
     bytes: int
     read: str
     members: tuple[Accepted, ...]
+    cell: str = ""
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """Return what packs have in common that may be merged."""
+        return self.read, self.cell
 
 
 Group = tuple[OpenPack, ...]
 """Packs that become one, in the order of their rows."""
+_Place = tuple[tuple[str, str], int]
+"""The kind of a pack, and its level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +71,14 @@ def level_of(size: int, target: int) -> int:
 
 
 def merges_of(packs: Iterable[OpenPack], target: int, budget: MergeBudget) -> list[Group]:
-    """Return the packs that become one: two open ones of one level and read recipe, again and again.
+    """Return the packs that become one: two open ones of one level, read recipe and cell, again and again.
 
     :param packs: oldest first.
     :param target: bytes of a segment.
     :returns: groups of two or more.
     """
     groups: list[Group] = [(pack,) for pack in packs if is_open(pack.bytes, target)]
-    left, stopped = budget, set[tuple[str, int]]()
+    left, stopped = budget, set[_Place]()
     while (pair := _pair(groups, target, stopped)) is not None:
         first, second = pair
         cost = _cost((groups[first], groups[second]))
@@ -82,26 +91,26 @@ def merges_of(packs: Iterable[OpenPack], target: int, budget: MergeBudget) -> li
 
 
 def compaction_of(packs: Iterable[OpenPack], target: int, budget: MergeBudget) -> list[Group]:
-    """Return the packs that become one when all open ones may: neighbours of one read recipe.
+    """Return the packs that become one when all open ones may: neighbours of one read recipe and cell.
 
     :param packs: oldest first.
     :returns: groups of two or more.
     """
-    left, growing, groups = budget, dict[str, Group](), list[Group]()
+    left, growing, groups = budget, dict[tuple[str, str], Group](), list[Group]()
     for pack in (pack for pack in packs if is_open(pack.bytes, target)):
-        group = growing.get(pack.read, ())
+        group = growing.get(pack.kind, ())
         cost = _cost([group, (pack,)] if group else [])
         if size_of((*group, pack)) > target or cost.bytes > left.bytes or cost.names > left.names:
             groups.append(group)
             group, cost = (), MergeBudget(0, 0)
         left = MergeBudget(left.bytes - cost.bytes, left.names - cost.names)
-        growing[pack.read] = (*group, pack)
+        growing[pack.kind] = (*group, pack)
     return [group for group in (*groups, *growing.values()) if len(group) > 1]
 
 
-def _pair(groups: Sequence[Group], target: int, stopped: set[tuple[str, int]]) -> tuple[int, int] | None:
+def _pair(groups: Sequence[Group], target: int, stopped: set[_Place]) -> tuple[int, int] | None:
     """Return the two oldest groups of the lowest level that has two."""
-    places: dict[tuple[str, int], list[int]] = {}
+    places: dict[_Place, list[int]] = {}
     for number, group in enumerate(groups):
         if is_open(size_of(group), target):
             places.setdefault(_place(group, target), []).append(number)
@@ -112,8 +121,8 @@ def _pair(groups: Sequence[Group], target: int, stopped: set[tuple[str, int]]) -
     return first, second
 
 
-def _place(group: Group, target: int) -> tuple[str, int]:
-    return group[0].read, level_of(size_of(group), target)
+def _place(group: Group, target: int) -> _Place:
+    return group[0].kind, level_of(size_of(group), target)
 
 
 def size_of(group: Group) -> int:

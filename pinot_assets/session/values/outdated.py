@@ -111,7 +111,7 @@ class Outdated:
         """`12 of 40 segments were built under revision 3 (now 5): rows changed by filter`."""
         built = sum(len(file.outputs) for file in self.files)
         what = f"{built:,} of {plural(self.segments, 'segment')} were"
-        if any(file.pack for file in self.files):
+        if any(file.packs for file in self.files):
             what = counted(len(self.files), "file was", "files were")
         elif not built:
             what = counted(len(self.files), "file without rows was", "files without rows were")

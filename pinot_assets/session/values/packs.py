@@ -6,27 +6,31 @@ Source: docs/design/layout.md#session.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pinot_assets.session.values.plan import FileKey, InPack, Plan, Row, RowStatus, carried_files
+from pinot_assets.segment.values.cells import kind_of
+from pinot_assets.session.values.plan import FileKey, InPack, Places, Plan, Row, RowStatus, carried_files
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.packs import Member, MemberList, PublishedPack, members_sha256
 from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.snapshot.recipes import StoredRecipe
-from pinot_assets.table_spec.changes.recipe import Recipe
+from pinot_assets.table_spec.changes.recipe import Recipe, kind_of_cells
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A small file whose rows go into a pack: the plan accepted its receipt, or a published pack has it.
+    """Rows of a file that go into a pack: the plan accepted the file's receipt, or a published pack has them.
 
-    :ivar bytes: about how many bytes its rows have in a segment, unpacked.
+    :ivar bytes: about how many bytes they have in a segment, unpacked.
+    :ivar cell: their partition and time slice; "" without cells.
     """
 
     member: Member
     bytes: int
+    cell: str = ""
 
 
 def read_digest(recipe: StoredRecipe | None) -> str:
@@ -35,7 +39,7 @@ def read_digest(recipe: StoredRecipe | None) -> str:
 
 
 def accepted_members(plan: Plan, receipts: Mapping[int, Receipt]) -> list[Accepted]:
-    """Return the small files with rows that the plan accepted, in the order in which packs take them."""
+    """Return the rows of small files that the plan accepted, in the order in which packs take them."""
     read = [receipts[row.ordinal] for row in plan.done if row.is_small]
     return [
         Accepted(
@@ -43,16 +47,20 @@ def accepted_members(plan: Plan, receipts: Mapping[int, Receipt]) -> list[Accept
                 uri=receipt.uri,
                 fingerprint=receipt.read,
                 sha256=receipt.sha256,
-                rows=receipt.rows,
+                rows=piece.rows,
                 bad_rows=receipt.bad_rows,
                 session=plan.session,
-                rows_object=receipt.rows_object,
-                first=receipt.first,
+                rows_object=piece.chunk.rows_object,
+                first=piece.first,
+                offset=piece.chunk.offset,
+                length=piece.chunk.length,
+                crc=piece.chunk.crc,
             ),
-            receipt.segment_bytes,
+            round(receipt.segment_bytes * piece.rows / receipt.rows),
+            piece.chunk.cell,
         )
         for receipt in sorted(read, key=lambda one: (one.attempt, one.ordinal))
-        if receipt.rows
+        for piece in receipt.places
     ]
 
 
@@ -69,48 +77,64 @@ def with_kept_packs(packs: Iterable[Row], keys: Collection[str]) -> list[Row]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a pack will have.
+
+    :ivar read: digest of the read recipe of its members.
+    """
+
+    members: tuple[Accepted, ...]
+    read: str
+    cell: str
+
+
 def in_old_places(
     dirty: Mapping[str, MemberList], plan: Plan, current: Snapshot, accepted: Iterable[Accepted], read: str
-) -> Iterator[tuple[tuple[Accepted, ...], str]]:
-    """Yield what becomes of dirty packs, those that keep something: members that are gone leave, and a small
-    file that was read again takes the place of its former version.
+) -> Iterator[Content]:
+    """Yield what becomes of dirty packs, those that keep something: members that are gone leave, and the
+    rows of a small file that was read again take the place of its former version's in the same cell.
 
     A file that was read with another read recipe than the pack leaves it: a pack has one.
 
     :param dirty: the member lists of the dirty packs, by their names.
     :param read: digest of the read recipe of the accepted files.
-    :returns: yields the members of each, and the digest of their read recipe.
     """
     kept = {(file.uri, file.session) for file in carried_files(plan, current)}
-    new = {one.member.uri: one for one in accepted}
+    new: dict[tuple[str, str], list[Accepted]] = defaultdict(list)
+    for one in accepted:
+        new[one.member.uri, one.cell].append(one)
     for pack in current.packs:
         if (old := dirty.get(pack.name)) is None:
             continue
         bytes_per_row = pack.bytes / max(pack.rows, 1)
         members: list[Accepted] = []
         for member in old.members:
-            if (member.uri, member.session) in kept:
-                members.append(Accepted(member, round(bytes_per_row * member.rows)))
-            elif old.read == read and (one := new.pop(member.uri, None)) is not None:
-                members.append(one)
+            if member.file in kept:
+                members.append(Accepted(member, round(bytes_per_row * member.rows), old.cell))
+            elif old.read == read:
+                members += new.pop((member.uri, old.cell), ())
         if members:
-            yield tuple(members), old.read
+            yield Content(tuple(members), old.read, old.cell)
 
 
 def cut_at(target: int, waiting: Iterable[Accepted]) -> Iterator[tuple[Accepted, ...]]:
-    """Yield members in packs of about the target's size, in their order.
+    """Yield members in packs of about the target's size, in their order, each pack of one cell.
 
     :param target: bytes of a segment.
     """
-    pack: list[Accepted] = []
-    size = 0
+    cells: dict[str, list[Accepted]] = defaultdict(list)
     for one in waiting:
-        if pack and size + one.bytes > target:
-            yield tuple(pack)
-            pack, size = [], 0
-        pack.append(one)
-        size += one.bytes
-    if pack:
+        cells[one.cell].append(one)
+    for cell in sorted(cells):
+        pack: list[Accepted] = []
+        size = 0
+        for one in cells[cell]:
+            if pack and size + one.bytes > target:
+                yield tuple(pack)
+                pack, size = [], 0
+            pack.append(one)
+            size += one.bytes
         yield tuple(pack)
 
 
@@ -127,29 +151,33 @@ def packs_built(
             session=plan.session,
             ordinal=row.ordinal,
             members=members_sha256(row.uri),
-            files=len(members[row.ordinal].members),
+            files=members[row.ordinal].files,
             rows=receipts[row.ordinal].rows,
             outputs=receipts[row.ordinal].outputs,
             seconds=receipts[row.ordinal].seconds,
             revision=revision,
+            cell=members[row.ordinal].cell,
         )
         for row in plan.packs_done
     )
 
 
 def places_of(
-    packs: Iterable[PublishedPack], members: Mapping[int, MemberList], read: str
-) -> dict[FileKey, InPack]:
-    """Return the pack of each file that was packed.
+    packs: Iterable[PublishedPack], members: Mapping[int, MemberList], recipe: StoredRecipe | None
+) -> Places:
+    """Return the new packs of each file that has rows in one.
 
     :param members: their member lists, by ordinal.
-    :param read: digest of the read recipe of the plan.
+    :param recipe: of the plan.
     """
-    return {
-        (member.uri, member.session): InPack(pack.name, members[pack.ordinal].read == read)
-        for pack in packs
-        for member in members[pack.ordinal].members
-    }
+    places: dict[FileKey, list[InPack]] = defaultdict(list)
+    read, cells = read_digest(recipe), kind_of_cells(recipe.write) if recipe is not None else ""
+    for pack in packs:
+        of_pack = members[pack.ordinal]
+        in_pack = InPack(pack.name, of_pack.read == read and kind_of(of_pack.cell) == cells)
+        for key in dict.fromkeys(member.file for member in members[pack.ordinal].members):
+            places[key].append(in_pack)
+    return places
 
 
 def published_packs(
@@ -158,5 +186,5 @@ def published_packs(
     """Return the packs of the next snapshot: those of the ledger that still have a file, and the new ones."""
     if current is None or not current.packs:
         return tuple(built)
-    named = {file.pack for file in files}
+    named = {name for file in files for name in file.packs}
     return (*(pack for pack in current.packs if pack.name in named), *built)

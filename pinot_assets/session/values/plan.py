@@ -6,7 +6,7 @@ here. Source: docs/design/session.md#the-switch-w1-to-w6.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
@@ -26,9 +26,8 @@ FileKey = tuple[str, str]
 
 
 class InPack(NamedTuple):
-    """Where the rows of a file are.
+    """A new pack that has rows of a file.
 
-    :ivar name: of the pack.
     :ivar is_current: whether the plan's recipe read them and wrote the pack.
     """
 
@@ -36,7 +35,10 @@ class InPack(NamedTuple):
     is_current: bool
 
 
-_NONE: Final[Mapping[FileKey, InPack]] = {}
+Places = Mapping[FileKey, Sequence[InPack]]
+"""The new packs of each file that has rows in one."""
+
+_NONE: Final[Places] = {}
 
 
 class RowStatus(StrEnum):
@@ -183,7 +185,7 @@ Receipts = Mapping[int, tuple[str, Receipt]]
 
 def with_receipt(row: Row, key: str, receipt: Receipt) -> Row:
     """Return the row after it accepted this receipt. Where its rows are decides if they go into a pack."""
-    is_small = bool(receipt.rows_object) if receipt.rows else row.is_small
+    is_small = bool(receipt.places) if receipt.rows else row.is_small
     return replace(row, planned=receipt.read, status=RowStatus.DONE, receipt=key, is_small=is_small)
 
 
@@ -257,7 +259,7 @@ def dirty_packs(plan: Plan, current: Snapshot | None) -> tuple[PublishedPack, ..
     """
     if current is None or not current.packs:
         return ()
-    names = {file.pack for file in superseded(plan, current)}.union(plan.merged)
+    names = {name for file in superseded(plan, current) for name in file.packs}.union(plan.merged)
     return tuple(pack for pack in current.packs if pack.name in names)
 
 
@@ -267,7 +269,7 @@ def carried_files(plan: Plan, current: Snapshot | None) -> list[PublishedFile]:
     if current is None or not dirty:
         return []
     gone = {id(file) for file in superseded(plan, current)}
-    return [file for file in current.files if file.pack in dirty and id(file) not in gone]
+    return [f for f in current.files if not dirty.isdisjoint(f.packs) and id(f) not in gone]
 
 
 def published_files(
@@ -275,32 +277,43 @@ def published_files(
     receipts: Mapping[int, Receipt],
     current: Snapshot | None,
     revision: int = UNKNOWN,
-    places: Mapping[FileKey, InPack] = _NONE,
+    places: Places = _NONE,
 ) -> tuple[PublishedFile, ...]:
     """Return the files of the next snapshot, sorted by URI, which makes the next diff much faster.
 
     :param revision: names the recipe of the plan.
-    :param places: the new pack of each file whose rows are in one.
     """
     added = [
         replace(
             PublishedFile.from_receipt(receipts[r.ordinal], plan.session, revision),
-            pack=places[key].name if (key := (r.uri, plan.session)) in places else "",
+            packs=tuple(place.name for place in places.get((r.uri, plan.session), ())),
         )
         for r in plan.done
     ]
     kept: list[PublishedFile] = []
     if current is not None and (plan.mode is not Mode.SWAP or plan.only_remembers):
         gone = {id(file) for file in superseded(plan, current)}
-        newest = current.ledger
+        newest, dirty = current.ledger, {pack.name for pack in dirty_packs(plan, current)}
         for file in current.files:
             if id(file) in gone:
                 continue
             touched = plan.touched.get(file.uri)
             if touched is not None and file is newest[file.uri]:
                 file = replace(file, fingerprint=touched)
-            if file.pack and (place := places.get((file.uri, file.session))) is not None:
-                built_by = revision if place.is_current else file.revision
-                file = replace(file, pack=place.name, revision=built_by)
-            kept.append(file)
+            kept.append(_moved(file, places.get((file.uri, file.session), ()), dirty, revision))
     return tuple(sorted((*kept, *added), key=attrgetter("uri")))  # stable: a file's newest version stays last
+
+
+def _moved(
+    file: PublishedFile, places: Sequence[InPack], dirty: Collection[str], revision: int
+) -> PublishedFile:
+    """Return a file that stays, after some of its packs were replaced.
+
+    :param dirty: names of the replaced packs.
+    """
+    if not places:
+        return file
+    left = tuple(name for name in file.packs if name not in dirty)
+    is_current = not left and all(place.is_current for place in places)
+    packs = (*left, *(place.name for place in places))
+    return replace(file, packs=packs, revision=revision if is_current else file.revision)

@@ -172,8 +172,8 @@ def notes_on(receipts: Iterable[Receipt]) -> Iterator[str]:
 
 _COST: Final = (
     "each is an upload, a record in ZooKeeper, a folder on every replica and work in every query. Write "
-    "`layout: {pack: true}` beside the ingestion block (with a consistent push, in append mode or for a "
-    "swap): then their rows share segments. Or deliver larger files: one per day, for example, not one per "
+    "`layout: {pack: true}` beside the ingestion block (with a consistent push): then their rows share "
+    "segments. Or deliver larger files: one per day, for example, not one per "
     "minute"
 )
 

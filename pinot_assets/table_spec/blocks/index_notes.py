@@ -1,4 +1,4 @@
-"""Notes about indexes and partitions that a table config asks for, and that queries would never use.
+"""Notes about indexes that a table config asks for, and that queries would never use.
 
 Pinot accepts these settings and says nothing. Each note begins with the line that makes them work.
 """
@@ -16,8 +16,6 @@ from pinot_assets.table_spec.yaml.document import DocumentNode, Note
 _INDEXING: Final = "tableIndexConfig"
 _BY_TIER: Final = (_INDEXING, "tierOverwrites")
 _DYNAMIC: Final = "enableDynamicStarTreeCreation"
-_PARTITIONS: Final = (_INDEXING, "segmentPartitionConfig", "columnPartitionMap")
-_PRUNERS: Final = ("routing", "segmentPrunerTypes")
 
 
 def tree_notes(table: DocumentNode) -> Iterator[Note]:
@@ -41,15 +39,3 @@ def tree_notes(table: DocumentNode) -> Iterator[Note]:
 
 def _has_trees(indexing: JsonMapping) -> bool:
     return bool(indexing.get("starTreeIndexConfigs")) or is_true(indexing.get("enableDefaultStarTree"))
-
-
-def partition_notes(table: DocumentNode) -> Iterator[Note]:
-    """Yield a note for each partitioned column of a table whose segments are built from files."""
-    columns, pruners = setting(table.value, *_PARTITIONS), setting(table.value, *_PRUNERS)
-    has_pruner = isinstance(pruners, list) and "partition" in (str(name).lower() for name in pruners)
-    first = "" if has_pruner else "write routing: {segmentPrunerTypes: [partition]} in the table config, and "
-    for column in columns if isinstance(columns, Mapping) else ():
-        yield table.at(*_PARTITIONS, column).note(
-            f"{first}deliver files that each have the rows of one partition of {column}: rows are not moved "
-            "between segments, and queries never skip a segment that has rows of every partition"
-        )

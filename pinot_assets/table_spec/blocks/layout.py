@@ -5,9 +5,10 @@ Source: docs/tables.md#layout.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
@@ -15,10 +16,12 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.expressions.syntax import PINOT, SPARK, ExpressionRefused, column_names
 from pinot_assets.pinot.table_config import setting
 from pinot_assets.segment.column.unsupported import is_true
+from pinot_assets.segment.values.cells import CellSettings, TimeSlice
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion
 from pinot_assets.table_spec.blocks.pinot_json import field_specs
 from pinot_assets.table_spec.yaml.document import DocumentNode, Problem, did_you_mean
 from pinot_assets.table_spec.yaml.values import (
+    AnyCase,
     Flag,
     Positive,
     Size,
@@ -33,6 +36,11 @@ PACK: Final = "pack"
 TARGET_SIZE: Final = "targetSegmentSize"
 WAIT_FOR: Final = "waitFor"
 MERGE_BYTES: Final = "maxMergeBytes"
+PARTITION: Final = "partition"
+TIME_SLICE: Final = "timeSlice"
+
+
+SliceName = Annotated[Literal["DAY", "WEEK", "MONTH", "YEAR"], AnyCase()]
 
 
 class WaitFor(BaseModel):
@@ -74,6 +82,18 @@ class LayoutSettings(BaseModel):
     """How long new files wait for others, so that there are fewer and larger segments."""
     max_merge_bytes: Annotated[Size, Field(alias=MERGE_BYTES)] = "2g"
     """How much of published packs one run writes again to merge them; 0 merges none."""
+    partition: Flag = False
+    """Every segment has rows of one partition of `segmentPartitionConfig`."""
+    time_slice: Annotated[SliceName | None, Field(alias=TIME_SLICE)] = None
+    """Every segment has rows of one day, week (from Monday), month or year of the time column, in UTC."""
+
+    @property
+    def cells(self) -> CellSettings | None:
+        """What decides which rows may share a segment; None if all may."""
+        has_cells = self.pack and (self.partition or self.time_slice is not None)
+        if not has_cells:
+            return None
+        return CellSettings(self.partition, TimeSlice(self.time_slice) if self.time_slice else None)
 
     @property
     def target_bytes(self) -> int:
@@ -88,11 +108,14 @@ class LayoutSettings(BaseModel):
     @property
     def small_below(self) -> int:
         """Bytes below which the rows of a file go into a pack; 0 without packs. A task has all rows of such a
-        file in memory, and the file may be compressed."""
+        file in memory, and the file may be compressed. With cells every file's rows go into packs."""
+        if self.cells is not None:
+            return _ANY
         return min(self.target_bytes // 4, _MOST_SMALL) if self.pack else 0
 
 
 _MOST_SMALL: Final = 75 << 20
+_ANY: Final = sys.maxsize
 _LEAST_TARGET: Final = 1 << 20
 _MOST_TARGET: Final = 2 << 30
 _KEYS: Final = yaml_keys(LayoutSettings)
@@ -172,7 +195,7 @@ def _pack_problems(
     block: DocumentNode, layout: LayoutSettings, ingestion: FileIngestion
 ) -> Iterator[Problem]:
     if not layout.pack:
-        for key in (TARGET_SIZE, WAIT_FOR, MERGE_BYTES):
+        for key in (TARGET_SIZE, WAIT_FOR, MERGE_BYTES, PARTITION, TIME_SLICE):
             if key in block.mapping:
                 yield block.at(key).problem("has no meaning without packs", "write pack: true beside it")
         return

@@ -16,7 +16,7 @@ from pinot_assets.pinot.table_config import setting
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.segment.column.target import NEWEST, OLDEST
 from pinot_assets.segment.column.unsupported import fix_of, is_true
-from pinot_assets.table_spec.blocks.index_notes import partition_notes, tree_notes
+from pinot_assets.table_spec.blocks.index_notes import tree_notes
 from pinot_assets.table_spec.blocks.ingestion import TRANSFORMS
 from pinot_assets.table_spec.blocks.key_notes import key_notes
 from pinot_assets.table_spec.blocks.pinot_settings import TASKS, bearings
@@ -137,7 +137,7 @@ def agreement_problems(schema: DocumentNode, table: DocumentNode) -> list[Proble
 def table_notes(table: DocumentNode) -> list[Note]:
     """Return notes about settings of the table config that are accepted but worth knowing."""
     accepted = [table.at(*b.path).note(b.text) for b in bearings(table.mapping) if b.fix is None]
-    return [*accepted, *key_notes(table), *tree_notes(table), *partition_notes(table)]
+    return [*accepted, *key_notes(table), *tree_notes(table)]
 
 
 def without_file_ingestion(table: JsonObject) -> JsonObject:

@@ -23,9 +23,10 @@ from pinot_assets.segment.column.types import DEFAULT_MAX_LENGTH, Column, FieldT
 from pinot_assets.segment.column.unsupported import Findings, is_true
 from pinot_assets.segment.config.column_encoding import ColumnSettings, read_columns
 from pinot_assets.segment.config.segment_spec import BUILD_INVERTED, DEFAULT_FPP
+from pinot_assets.segment.values.cells import CellSettings, kind_by
 from pinot_assets.segment.values.partition import Partitioning, read_partitionings
 from pinot_assets.table_spec.blocks.ingestion import DEFAULT_MAX_ROWS, FileIngestion
-from pinot_assets.table_spec.blocks.layout import PROVENANCE, LayoutSettings
+from pinot_assets.table_spec.blocks.layout import PARTITION, PROVENANCE, TIME_SLICE, LayoutSettings
 from pinot_assets.table_spec.yaml.document import canonical_json
 
 COLUMNS: Final = "columns"
@@ -132,7 +133,8 @@ class OfOfflineTable(Protocol):
 
 def recipe_of(spec: OfOfflineTable) -> Recipe:
     """Return the recipe of a checked `TableSpec`."""
-    return recipe_from(spec.schema_json, spec.table_json, spec.ingestion, provenance_of(spec))
+    cells = spec.layout.cells
+    return recipe_from(spec.schema_json, spec.table_json, spec.ingestion, provenance_of(spec), cells)
 
 
 def provenance_of(spec: OfOfflineTable) -> dict[str, str]:
@@ -149,12 +151,14 @@ def recipe_from(
     table_config: JsonMapping,
     ingestion: FileIngestion,
     provenance: Mapping[str, str] = _NO_PROVENANCE,
+    cells: CellSettings | None = None,
 ) -> Recipe:
     """Return the recipe of the parts of a spec.
 
     :param schema: a Pinot schema that the segment writer accepts.
     :param table_config: a Pinot table config that the segment writer accepts.
     :param provenance: from `provenance_of`.
+    :param cells: what decides which rows may share a segment.
     """
     indexing = table_config.get("tableIndexConfig") or {}
     ignored = Findings()  # a checked spec has none
@@ -165,7 +169,23 @@ def recipe_from(
         for column in columns
     }
     write = {COLUMNS: stored} | _of_table(table_config) | _row_limits(ingestion)
+    if cells is not None:
+        write |= _said({PARTITION: cells.partition or None, TIME_SLICE: cells.time_slice})
     return Recipe(_read(columns, table_config, ingestion, provenance), write)
+
+
+def kind_of_cells(write: JsonMapping) -> str:
+    """Return the kind (`segment/values/cells.py`) of the cells that a recipe makes; "" for none.
+
+    :param write: `Recipe.write`.
+    """
+    columns: Mapping[str, JsonMapping] = write.get(COLUMNS, {}) if write.get(PARTITION) else {}
+    found = (
+        (name, how["functionName"], tuple(how.get("functionConfig", {}).items()), how["numPartitions"])
+        for name, stored in columns.items()
+        if (how := stored.get("segmentPartitionConfig"))
+    )
+    return kind_by(write.get(TIME_SLICE, ""), next(found, None))
 
 
 def _fingerprint(part: JsonObject) -> str:

@@ -16,7 +16,7 @@ from typing import Final
 
 from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.core.untrusted import whole_number
-from pinot_assets.table_spec.blocks.layout import PROVENANCE
+from pinot_assets.table_spec.blocks.layout import PARTITION, PROVENANCE, TIME_SLICE
 from pinot_assets.table_spec.changes.recipe import (
     AT_BUILD,
     COLUMNS,
@@ -196,6 +196,7 @@ _ROWS: Final = (
     "published segments have the rows of before until their files are read again",
 )
 _STORED: Final = (Verdict.REBUILD, "servers do not change this in a segment: it is written when it is built")
+_SAME_ROWS: Final = (Verdict.REBUILD, "published segments keep their rows until their files are read again")
 _LATER_FILES: Final = (Verdict.NOTHING, "it decides what happens to files that are read from now on")
 _LATER_SEGMENTS: Final = (Verdict.NOTHING, "it applies to segments that are built from now on")
 _SERVERS: Final = (Verdict.RELOAD, "servers carry it out when they reload the segments")
@@ -382,6 +383,7 @@ _TABLE_RULES: Final[dict[str, _TableRule]] = {
     "timeColumnName": (Verdict.REBUILD, "the time range of a segment is computed when it is built"),
     "maxNumRecordsPerSegment": _LATER_SEGMENTS,
     "desiredSegmentSize": _LATER_SEGMENTS,
+    **dict.fromkeys((PARTITION, TIME_SLICE), _SAME_ROWS),
     "sortedColumn": (Verdict.REBUILD, "rows are sorted when a segment is built"),
     "starTreeIndexConfigs": _star_tree,
     "enableDefaultStarTree": _star_tree,

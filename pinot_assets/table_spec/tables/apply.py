@@ -104,7 +104,7 @@ def plan_apply(spec: AnyTableSpec, store: PinotClient) -> ApplyPlan:
     changes: tuple[SpecChange, ...] = ()
     if of_schema.differences or of_table.differences:
         # Pinot fills in defaults: without a difference, a recipe of what it holds may differ all the same.
-        held = recipe_from(schema, table, spec.ingestion, provenance_of(spec))
+        held = recipe_from(schema, table, spec.ingestion, provenance_of(spec), spec.layout.cells)
         changes = spec_changes(held, recipe, spec.ingestion.assured_target)
     return ApplyPlan(
         spec, of_schema, of_table, lasting, changes, plan_reload(spec.name, recipe, changes, store)

@@ -17,6 +17,7 @@ from pinot_assets.pinot.table_config import has_transforms, is_refresh, period_m
 from pinot_assets.pinot.versions import REPLACED_KEPT
 from pinot_assets.table_spec.blocks import pinot_json
 from pinot_assets.table_spec.blocks.audit import Audit, read_audit_block
+from pinot_assets.table_spec.blocks.cells import cell_problems, pruning_notes
 from pinot_assets.table_spec.blocks.dagster import DagsterSettings, read_dagster_block, stray_keys
 from pinot_assets.table_spec.blocks.index_notes import tree_notes
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion
@@ -148,6 +149,7 @@ class FileCheck:
             return None
         audit = self._audit(root, *sound, ingestion)
         layout = self._layout(root, *sound, ingestion)
+        self.notes += pruning_notes(root, layout, sound[1])
         if ingestion is not None:
             self.problems += pinot_json.transform_problems(block, sound[0], ingestion.transforms)
             unwritable, left_to_server = pinot_json.writer_findings(*sound, ingestion.target)
@@ -246,6 +248,7 @@ class FileCheck:
         self.problems += wrong
         if ingestion is not None and not wrong:
             self.problems += layout_problems(root.at(_LAYOUT), layout, schema, table, ingestion)
+            self.problems += cell_problems(root.at(_LAYOUT), layout, table)
         return layout
 
     def _dagster(self, root: DocumentNode, kind: str) -> DagsterSettings:

@@ -169,6 +169,8 @@ class TableSpec(TableFile):
             shaping["provenance"] = self.layout.provenance_column
         if self.layout.pack:
             shaping["pack"] = True
+        if (cells := self.layout.cells) is not None:
+            shaping["cells"] = [cells.partition, cells.time_slice]
         return hashlib.sha256(canonical_json(shaping).encode()).hexdigest()
 
     def _locate(self, key: str, text: str) -> str:

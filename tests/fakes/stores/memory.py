@@ -14,7 +14,7 @@ from pinot_assets.core.untrusted import OBJECT, ByteLimit
 from pinot_assets.errors import SourceError, StoreConflict
 from pinot_assets.source import Fingerprint
 from pinot_assets.source.file_table import ObjectInfo, Page, pages_of
-from pinot_assets.source.object_store import copied, probe_put_if_absent, whole
+from pinot_assets.source.object_store import copied, past_end, probe_put_if_absent, require_range, whole
 from pinot_assets.source.uris import check_key, join_uri, key_below, quote_key, unquote_key
 
 Around = Callable[[str], AbstractContextManager[object]]
@@ -95,6 +95,12 @@ class MemoryObjectStore:
         if found is None:
             raise SourceError(f"{self.uri_of(key)} does not exist")
         return whole(self.uri_of(key), len(found[0]), [found[0]], most)
+
+    def read_range(self, key: str, start: int, length: int) -> bytes:
+        require_range(self.uri_of(key), start, length)
+        if not (data := self.read(key)[start : start + length]):
+            raise past_end(self.uri_of(key), start)
+        return data
 
     def sha256(self, key: str) -> str:
         return hashlib.sha256(self.read(key)).hexdigest()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
 from fakes.builder import BuildsInMemory
 from fakes.stores.memory import open_memory
+from fakes.tables import PARTITIONS
 from model.world.process import Died, Process
 
 from pinot_assets.errors import BuildError, PinotAssetsError
@@ -17,9 +19,10 @@ from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, TaskKin
 from pinot_assets.ingest.contract.builder import ignore_rows
 from pinot_assets.ingest.contract.failures import failure_of
 from pinot_assets.ingest.contract.task_outputs import CutValues, cut_key, receipt_key, version_text
-from pinot_assets.ingest.packs.rows_object import put_rows, read_rows
+from pinot_assets.ingest.packs.kept_rows import keep
+from pinot_assets.ingest.packs.rows_object import read_rows
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
-from pinot_assets.segment.write.final_rows import FinalRows
+from pinot_assets.segment.write.final_rows import final_rows
 from pinot_assets.segment.write.segment import ColumnStats
 from pinot_assets.snapshot.batch_receipt import BatchReceipt
 from pinot_assets.snapshot.packs import members_from_parquet, members_sha256
@@ -132,10 +135,6 @@ def _put_rows(
 ) -> Receipt:
     """As `pinot_assets.ingest.packs.small_files` does it, for a batch of one file."""
     assert build_spec.packs is not None
-    digest, size, token = "", 0, ""
-    if rows:
-        final = FinalRows(pa.table({"v": pa.array(rows, pa.string())}), None, {})
-        digest, size, token = put_rows(open_memory(build_spec.packs.staging_uri), final)
     receipt = Receipt(
         uri=task.file.uri,
         ordinal=task.ordinal,
@@ -147,11 +146,21 @@ def _put_rows(
         outputs=(),
         seconds=0.0,
         worker="",
-        rows_object=digest,
         segment_bytes=len(rows),
         format=build_spec.format,
     )
-    batch = BatchReceipt(digest, size, token, (receipt,), format=build_spec.format)
+    batch = BatchReceipt("", 0, "", (receipt,), format=build_spec.format)
+    if rows:
+        spec = _spec(build_spec.table, build_spec.packs.cells is not None)
+        table = pa.table({"v": pa.array(rows, pa.string())})
+        final = final_rows(table, spec, build_spec.creation_time_ms, build_spec.packs.cells)
+        stored, (pieces,) = keep(open_memory(build_spec.packs.staging_uri), final, [len(rows)])
+        if final.cells is not None:
+            receipt = replace(receipt, pieces=pieces)
+            batch = replace(batch, files=(receipt,), objects=(stored,))
+        else:
+            receipt = replace(receipt, rows_object=stored.digest)
+            batch = BatchReceipt(*stored, (receipt,), format=build_spec.format)
     open_memory(build_spec.staging_uri).put_if_absent(batch.key, batch.to_bytes())
     return receipt
 
@@ -163,7 +172,7 @@ def _build_pack(build_spec: BuildSpec, task: FileTask) -> Receipt:
     members = members_from_parquet(store.read(task.file.uri))
     rows: list[str] = []
     for member in members.members:
-        table, _ = read_rows(store, member.rows_object)
+        table, _ = read_rows(store, member.chunk)
         rows += table.column("v").to_pylist()[member.first : member.first + member.rows]
     custom = {
         "pinotAssets.session": build_spec.session,
@@ -198,7 +207,7 @@ def _stage(
     name = segment_name(build_spec.table, build_spec.session, build_spec.attempt, task.ordinal, k)
     segment = build_segment(
         pa.table({"v": row.split()}),
-        _spec(build_spec.table),
+        _spec(build_spec.table, build_spec.packs is not None and build_spec.packs.cells is not None),
         name=name,
         table_name=build_spec.table,
         creation_time_ms=build_spec.creation_time_ms,
@@ -230,7 +239,8 @@ def _token(build_spec: BuildSpec, output: Output) -> str:
 
 
 @cache
-def _spec(table: str) -> SegmentSpec:
+def _spec(table: str, has_cells: bool) -> SegmentSpec:
     schema = {"schemaName": table, "dimensionFieldSpecs": [{"name": "v", "dataType": "STRING"}]}
-    config = {"tableName": f"{table}_OFFLINE", "tableType": "OFFLINE", "tableIndexConfig": {}}
+    indexing = {"segmentPartitionConfig": PARTITIONS} if has_cells else {}
+    config = {"tableName": f"{table}_OFFLINE", "tableType": "OFFLINE", "tableIndexConfig": indexing}
     return SegmentSpec.from_pinot(schema, config, write_for="0.11")

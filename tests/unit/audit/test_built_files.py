@@ -126,7 +126,7 @@ def test_each_small_file_is_in_one_pack_with_all_its_rows() -> None:
 
 
 def stays(file: Receipt) -> PublishedFile:
-    return replace(PublishedFile.from_receipt(file, "cp0-00000a"), pack="cp0-00000a_9")
+    return replace(PublishedFile.from_receipt(file, "cp0-00000a"), packs=("cp0-00000a_9",))
 
 
 def test_files_that_stay_in_a_pack_that_is_built_again_count_as_well() -> None:

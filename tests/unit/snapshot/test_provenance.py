@@ -54,7 +54,7 @@ def test_a_segment_and_the_newest_stay_of_its_file() -> None:
 
 def test_a_packed_file_is_in_the_segments_of_its_pack() -> None:
     pack = PublishedPack("cp4-00000a", 2, "a" * 64, 2, 8, A1.outputs)
-    files = tuple(replace(file, outputs=(), pack=pack.name) for file in (A1, B1))
+    files = tuple(replace(file, outputs=(), packs=(pack.name,)) for file in (A1, B1))
     packed = replace(snapshot(4, *files), packs=(pack,))
     assert [stay.outputs for stay in of_file([packed], "a/x.csv")] == [A1.outputs]
     assert {stay.file.uri for stay in of_segment([packed], "s1")} == {A1.uri, B1.uri}

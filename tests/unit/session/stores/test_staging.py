@@ -188,7 +188,7 @@ def with_a_pack() -> Snapshot:
     """A snapshot with one file in a pack, and one with a segment of its own."""
     own = Output("s", 1, 2, "u", 3, "", "")
     files = (
-        PublishedFile("file:///a", VERSION, "sha", 1, 0, "cp4-00000a", (), VERSION.token, pack=PACK.name),
+        PublishedFile("file:///a", VERSION, "sha", 1, 0, "cp4-00000a", (), VERSION.token, packs=(PACK.name,)),
         PublishedFile("file:///b", VERSION, "sha", 2, 0, "cp3-00000a", (own,), VERSION.token),
     )
     return Snapshot(

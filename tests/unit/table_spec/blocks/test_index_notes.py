@@ -1,4 +1,4 @@
-"""Indexes and partitions that queries would never use: the note begins with the line that mends it."""
+"""Indexes that queries would never use: the note begins with the line that mends it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,13 @@ from pinot_assets.core.json_object import JsonObject
 
 TREES: JsonObject = {"starTreeIndexConfigs": [{"dimensionsSplitOrder": ["carrier"], "maxLeafRecords": 1}]}
 FLAG: JsonObject = {"enableDynamicStarTreeCreation": True}
-PARTITIONS: JsonObject = {
-    "segmentPartitionConfig": {
-        "columnPartitionMap": {"carrier": {"functionName": "Murmur", "numPartitions": 4}}
-    }
-}
 OF_TREES = "table.tableIndexConfig.tierOverwrites.cold"
-OF_PARTITIONS = "table.tableIndexConfig.segmentPartitionConfig.columnPartitionMap.carrier"
 
 
-def indexing(*settings: JsonObject, routing: JsonObject | None = None) -> Change:
+def indexing(*settings: JsonObject) -> Change:
     def change(whole: JsonObject) -> None:
         for more in settings:
             whole["table"]["tableIndexConfig"] |= more
-        if routing is not None:
-            whole["table"]["routing"] = routing
 
     return change
 
@@ -55,23 +47,6 @@ def test_a_realtime_table_has_the_note_too(folder: Folder) -> None:
     assert [note.text.partition(" in ")[0] for note in notes if note.key == OF_TREES] == [
         "write enableDynamicStarTreeCreation: true"
     ]
-
-
-@pytest.mark.parametrize("pruners", [None, {"segmentPrunerTypes": ["time"]}])
-def test_partitions_name_the_pruner_first_if_it_is_missing(
-    folder: Folder, pruners: JsonObject | None
-) -> None:
-    note = folder.notes(change=indexing(PARTITIONS, routing=pruners))[OF_PARTITIONS]
-    assert note.startswith(
-        "write routing: {segmentPrunerTypes: [partition]} in the table config, and deliver"
-    )
-    assert "one partition of carrier" in note
-
-
-def test_partitions_with_the_pruner_need_files_of_one_partition(folder: Folder) -> None:
-    routing: JsonObject = {"segmentPrunerTypes": ["Partition", "time"]}
-    note = folder.notes(change=indexing(PARTITIONS, routing=routing))[OF_PARTITIONS]
-    assert note.startswith("deliver files that each have the rows of one partition of carrier")
 
 
 def test_a_star_tree_that_is_refused_names_the_flag_first_at_its_own_line(folder: Folder) -> None:

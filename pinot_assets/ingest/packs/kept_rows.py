@@ -1,0 +1,84 @@
+"""Keep the rows of files that were read together in one rows object, cell by cell, and say where each file's
+rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pinot_assets.ingest.packs.rows_object import CellRows, put_cells, put_rows
+from pinot_assets.segment.values.cells import Cells
+from pinot_assets.segment.write.final_rows import FinalRows
+from pinot_assets.snapshot.batch_receipt import StoredRows
+from pinot_assets.snapshot.receipt import Chunk, Piece
+from pinot_assets.source.object_store import ObjectStore
+
+Pieces = tuple[Piece, ...]
+
+
+def keep(
+    store: ObjectStore, rows: FinalRows, counts: Sequence[int], part: int = 0
+) -> tuple[StoredRows, list[Pieces]]:
+    """Write the rows of files, which lie one after the other.
+
+    :param store: the table's folder in the staging area.
+    :param counts: how many rows each file has.
+    :param part: number of the object, if one file needs several: two of them may have equal rows.
+    :returns: the rows object, and the pieces of each file; none for a file without rows.
+    """
+    if rows.cells is None:
+        stored = put_rows(store, rows)
+        chunk, ends = Chunk("", stored.digest), accumulate(counts)
+        places = [Piece(chunk, end - rows, rows) for end, rows in zip(ends, counts, strict=True)]
+        return stored, [(place,) if place.rows else () for place in places]
+    runs = [*_runs(rows.cells, counts)]
+    # Rows of one cell keep their order, and so lie file by file.
+    codes = rows.cells.codes
+    order = np.argsort(codes.astype(np.uint16) if len(rows.cells.names) < 1 << 16 else codes, kind="stable")
+    stored, chunks = put_cells(store, _by_cell(rows.at(order), rows.cells, runs), part)
+    of_cell = {chunk.cell: chunk for chunk in chunks}
+    pieces: list[list[Piece]] = [[] for _ in counts]
+    ends_of = dict.fromkeys(of_cell, 0)
+    for run in runs:
+        cell = rows.cells.names[run.code]
+        pieces[run.file].append(Piece(of_cell[cell], ends_of[cell], run.rows))
+        ends_of[cell] += run.rows
+    return stored, [tuple(one) for one in pieces]
+
+
+class _Run(NamedTuple):
+    """The rows of one file in one cell."""
+
+    code: int
+    file: int
+    rows: int
+
+
+def _runs(cells: Cells, counts: Sequence[int]) -> Iterator[_Run]:
+    """Yield how many rows each file has in each cell, by cell, then by file."""
+    files: npt.NDArray[np.int64] = np.repeat(np.arange(len(counts)), counts)
+    keys, rows = np.unique(cells.codes * len(counts) + files, return_counts=True)
+    for key, count in zip(keys.tolist(), rows.tolist(), strict=True):
+        yield _Run(key // len(counts), key % len(counts), count)
+
+
+def _by_cell(rows: FinalRows, cells: Cells, runs: Sequence[_Run]) -> Iterator[CellRows]:
+    """Yield the rows of each cell.
+
+    :param rows: in the order of their cells.
+    """
+    first = 0
+    for code, count in _totals(runs):
+        yield CellRows(cells.names[code], rows.slice(first, count))
+        first += count
+
+
+def _totals(runs: Sequence[_Run]) -> Iterator[tuple[int, int]]:
+    totals: dict[int, int] = {}
+    for run in runs:
+        totals[run.code] = totals.get(run.code, 0) + run.rows
+    yield from totals.items()

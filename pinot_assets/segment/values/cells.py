@@ -1,0 +1,143 @@
+"""Cells: which rows may share a segment, by partition and by time slice.
+
+A segment whose rows have one partition and lie in one slice can be left out of a query whole: Pinot's brokers
+do so before any server is asked. Source: docs/design/layout.md#cells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import product
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pinot_assets.errors import BuildError
+from pinot_assets.segment.column.decimals import Values
+from pinot_assets.segment.functions.time_format import TimeFormat
+from pinot_assets.segment.values.partition import Partitioning, Partitions
+
+_DAY_MS: Final = 86_400_000
+_MONDAY: Final = 3
+"""Day 0 of the epoch was a Thursday, three days after a Monday."""
+
+
+class TimeSlice(StrEnum):
+    """How long a time slice is, in UTC. A week begins on Monday."""
+
+    DAY = "DAY"
+    WEEK = "WEEK"
+    MONTH = "MONTH"
+    YEAR = "YEAR"
+
+
+_UNITS: Final[Mapping[TimeSlice, str]] = {TimeSlice.MONTH: "M", TimeSlice.YEAR: "Y"}
+"""numpy's units of slices that have no fixed length; also how much of a date names a slice."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellSettings:
+    """What decides the cell of a row.
+
+    :ivar partition: whether the table's partitioned column does.
+    :ivar time_slice: None if its time does not.
+    """
+
+    partition: bool = False
+    time_slice: TimeSlice | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The cells of a table's rows.
+
+    :ivar names: `DAY 2026-11-03 Murmur(userId)=3/16`, by slice and partition; some may have no row.
+    :ivar codes: index into `names` of each row.
+    """
+
+    names: tuple[str, ...]
+    codes: npt.NDArray[np.int64]
+
+
+def joined(parts: list[Cells]) -> Cells:
+    """Return the cells of rows by several of their properties, the most important one first."""
+    codes = parts[0].codes
+    for part in parts[1:]:
+        codes = codes * len(part.names) + part.codes
+    names = (" ".join(one) for one in product(*(part.names for part in parts)))
+    return Cells(tuple(names), codes)
+
+
+def partition_cells(column: str, how: Partitioning, partitions: Partitions) -> Cells:
+    """Return the cells of rows by their partition.
+
+    :param partitions: of each row.
+    """
+    distinct, codes = np.unique(partitions, return_inverse=True)
+    names = (_partition(column, how.function, how.config or (), str(n), how.count) for n in distinct)
+    return Cells(tuple(names), codes.astype(np.int64))
+
+
+def _partition(column: str, function: str, config: Iterable[tuple[str, str]], number: str, count: int) -> str:
+    settings = "".join(f", {key}={value}" for key, value in config)
+    return f"{function}({column}{settings})={number}/{count}"
+
+
+def kind_of(cell: str) -> str:
+    """Return what all cells of a table have in common that were decided in the same way; "" for no cell."""
+    of_time = _SLICE.sub(r"\1", cell)
+    return _NUMBER.sub("=n/", of_time)
+
+
+def kind_by(time_slice: str, partition: tuple[str, str, Iterable[tuple[str, str]], int] | None) -> str:
+    """Return what `kind_of` returns for the cells of a table.
+
+    :param time_slice: "" without one.
+    :param partition: column, function, its settings and the number of partitions.
+    """
+    parts = [time_slice] if time_slice else []
+    if partition is not None:
+        column, function, config, count = partition
+        parts.append(_partition(column, function, config, "n", count))
+    return " ".join(parts)
+
+
+_SLICE: Final = re.compile(r"^([A-Z]+) -?[0-9]+(?:-[0-9]{2})*(?= |$)")
+_NUMBER: Final = re.compile(r"=[0-9]+/(?=[0-9]+$)")
+
+
+def slice_cells(how: TimeSlice, times_ms: npt.NDArray[np.int64]) -> Cells:
+    """Return the cells of rows by their time.
+
+    :param times_ms: of each row, in milliseconds since the epoch.
+    """
+    days = times_ms // _DAY_MS
+    if how is TimeSlice.WEEK:
+        days = days - (days + _MONDAY) % 7
+    starts = days.astype("datetime64[D]").astype(f"datetime64[{_UNITS.get(how, 'D')}]")
+    distinct, codes = np.unique(starts, return_inverse=True)
+    return Cells(tuple(f"{how} {start}" for start in distinct.astype(str)), codes.astype(np.int64))
+
+
+def times_ms(column: str, time_format: TimeFormat, values: Values) -> npt.NDArray[np.int64]:
+    """Return values of the time column in milliseconds since the epoch.
+
+    :param column: its name, for errors.
+    :param values: in stored form; none is null.
+    :raises BuildError: a text is no time of the format.
+    """
+    if isinstance(values, np.ndarray) and not time_format.pattern:
+        return np.asarray(values.astype(np.int64) * (time_format.size * time_format.unit_ms))
+    texts = values if isinstance(values, pa.Array) else pa.array([*map(str, values.tolist())])
+    encoded = texts.dictionary_encode()
+    distinct = encoded.dictionary.cast(pa.string()).to_pylist()
+    try:
+        moments = np.array([time_format.to_ms(text) for text in distinct], np.int64)
+    except ValueError as error:
+        raise BuildError(f"Time column {column} holds a value that is no time", why=str(error)) from None
+    return np.asarray(moments[encoded.indices.to_numpy()])
