@@ -14,7 +14,7 @@ ON_PINOT := $(if $(filter command,$(firstword $(origin PINOT))),--pinot '$(PINOT
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo realtime-demo audit-demo evolve-demo pack-demo test test-all oracle oracle-1.6 ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-floor bench-plan bench-sensor bench-spark bench-push bench-dagster bench-cli bench-location bench-memory bench-small bench-files bench-pack simulate-demo docs check dev down lock audit-deps smoke smoke-lowest sbom release clean
+.PHONY: help install demo realtime-demo audit-demo evolve-demo pack-demo test test-all oracle oracle-1.6 ui-test postgres-test clouds-test helm-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-floor bench-plan bench-sensor bench-spark bench-push bench-dagster bench-cli bench-location bench-memory bench-small bench-files bench-pack bench-layout simulate-demo docs check dev down lock audit-deps smoke smoke-lowest sbom release clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9.-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -128,7 +128,10 @@ bench-small: $(DONE) ## Measure builds of small files, and of wide ones, against
 	@$(BIN)/python -W ignore benchmarks/small_runs.py $(ARGS)
 
 bench-pack: $(DONE) ## Measure 20,000 files of 20 KB as packs, and queries with and without packs (ten minutes; ARGS="--files 2000 --queried 200")
-	@$(BIN)/python -W ignore benchmarks/pack_runs.py $(ARGS)
+	@PYTHONPATH=benchmarks $(BIN)/python -W ignore -m packs.small_files $(ARGS)
+
+bench-layout: $(DONE) ## Measure what it costs to give each segment one partition and one day, and how many segments queries skip (five minutes; ARGS="--rows 10000")
+	@PYTHONPATH=benchmarks $(BIN)/python -W ignore -m packs.layout $(ARGS)
 
 bench-files: $(DONE) ## Measure what each of 3,000 small files costs beyond its rows (five minutes; ARGS="--files 300")
 	@$(BIN)/python -W ignore benchmarks/file_cost.py $(ARGS)

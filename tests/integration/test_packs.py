@@ -13,9 +13,11 @@ import pytest
 import yaml
 from fakes.pinot.queries import Queries
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.jvm import local_context, local_session
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
+from pinot_assets.pinot.client.broker_answer import BrokerAnswer
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.clients import open_clients, open_staging
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
@@ -43,7 +45,12 @@ class Events:
         self.settings = Settings(PinotConnection(stack.controller_url), stack.zookeeper, stack.cluster)
 
     def _spec(self) -> TableSpec:
-        document = {
+        path = self.folder / "events.yaml"
+        path.write_text(yaml.safe_dump(self._document()))
+        return load_table(path)
+
+    def _document(self) -> JsonObject:
+        return {
             "schema": {
                 "schemaName": self.name,
                 "dimensionFieldSpecs": [
@@ -74,9 +81,6 @@ class Events:
             },
             "layout": {"pack": True, "provenanceColumn": "source_file", "maxMergeBytes": self.merges},
         }
-        path = self.folder / "events.yaml"
-        path.write_text(yaml.safe_dump(document))
-        return load_table(path)
 
     def add_column(self, name: str, kind: str) -> None:
         self.columns[name] = kind
@@ -127,6 +131,10 @@ class Events:
     def brokers(self) -> list[str]:
         return self.stack.broker_urls
 
+    def answer(self, broker: str, sql: str) -> BrokerAnswer:
+        with HttpPinotClient(PinotConnection(self.stack.controller_url)) as pinot:
+            return pinot.broker(broker).ask(sql, {}, 30.0)
+
     def shown_by(self, broker: str) -> Counter[str]:
         """Rows by their file."""
         sql = f'SELECT source_file, COUNT(*) FROM "{self.name}" GROUP BY source_file LIMIT 100000'
@@ -134,9 +142,31 @@ class Events:
             return Counter({str(name): int(str(rows)) for name, rows in pinot.broker(broker).query(sql).rows})
 
 
-@pytest.fixture(params=["append"])
+class Celled(Events):
+    """The same, whose segments have rows of one day and of one of four partitions of `v`."""
+
+    def _document(self) -> JsonObject:
+        document = super()._document()
+        table, config = document["table"], {"v": {"functionName": "Modulo", "numPartitions": 4}}
+        table["tableIndexConfig"]["segmentPartitionConfig"] = {"columnPartitionMap": config}
+        table["segmentsConfig"]["timeColumnName"] = "day"
+        table["routing"] = {"segmentPrunerTypes": ["partition", "time"]}
+        day = {"name": "day", "dataType": "STRING", "format": "1:DAYS:SIMPLE_DATE_FORMAT:yyyy-MM-dd"}
+        document["schema"]["dateTimeFieldSpecs"] = [{**day, "granularity": "1:DAYS"}]
+        document["layout"] |= {"partition": True, "timeSlice": "DAY"}
+        return document
+
+    def write(self, files: Mapping[str, int]) -> None:
+        """Rows of three days and of all partitions, in no order."""
+        for name, rows in files.items():
+            lines = "\n".join(f"{7 * n % 100},2026-11-0{1 + n % 3}" for n in range(rows))
+            (self.source / name).write_text(f"v,day\n{lines}\n")
+
+
+@pytest.fixture(params=[(Events, "append")])
 def events(request: pytest.FixtureRequest, stack: StackState, tmp_path: Path) -> Iterator[Events]:
-    made = Events(stack, tmp_path, request.param)
+    kind, mode = request.param
+    made = kind(stack, tmp_path, mode)
     with HttpPinotClient(PinotConnection(stack.controller_url)) as pinot:
         made.apply()
         yield made
@@ -174,7 +204,7 @@ def test_two_hundred_files_a_bad_one_a_deleted_one_and_a_way_back(events: Events
     assert all("ServerSegmentMissing" in str(error) for error in queries.failed)
 
 
-@pytest.mark.parametrize("events", ["sync"], indirect=True)
+@pytest.mark.parametrize("events", [(Events, "sync")], indirect=True)
 def test_members_are_rewritten_and_deleted_and_no_other_file_is_read(events: Events) -> None:
     events.merges = "0"
     events.spec = events._spec()
@@ -211,5 +241,33 @@ def test_members_are_rewritten_and_deleted_and_no_other_file_is_read(events: Eve
         fourth = third | {"more1.csv": 2}
         assert any("the changes of 1 file wait" in note for note in waits.notes)
         expected = [Counter(one) for one in (both, second, third, fourth)]
+        assert queries.answers() == dict.fromkeys(events.brokers, expected)
+    assert all("ServerSegmentMissing" in str(error) for error in queries.failed)
+
+
+@pytest.mark.parametrize("events", [(Celled, "sync")], indirect=True)
+def test_brokers_skip_the_segments_of_other_partitions_and_days(events: Events) -> None:
+    files = {f"{n:03}.csv": 60 + n for n in range(12)}
+    events.write(files)
+    events.run()
+    first = events.snapshot
+    assert len(first.packs) == len(first.segments) == 12
+    one_cell = f"SELECT COUNT(*) FROM \"{events.name}\" WHERE v = 21 AND day = '2026-11-01' LIMIT 10"
+    with Queries(events.brokers, events.shown_by) as queries:
+        for broker in events.brokers:
+            answer = events.answer(broker, one_cell)
+            assert (answer.segments, answer.rows[0][0]) == (1, 12)  # row 3 of each file
+        events.write({"004.csv": 10, "new.csv": 1})  # it leaves two cells, and the new one has one
+        (events.source / "003.csv").unlink()
+        report = events.run()
+        assert names(report) == ["004.csv", "new.csv"]
+        second = files | {"004.csv": 10, "new.csv": 1}
+        del second["003.csv"]
+        assert len(events.snapshot.packs) == 13, "packs that change are not merged with new ones"
+        for broker in events.brokers:
+            answer = events.answer(broker, one_cell)
+            assert (answer.segments, answer.rows[0][0]) == (1, 11)
+        assert events.rollback().segments.keys() == first.segments.keys()
+        expected = [Counter(files), Counter(second), Counter(files)]
         assert queries.answers() == dict.fromkeys(events.brokers, expected)
     assert all("ServerSegmentMissing" in str(error) for error in queries.failed)

@@ -11,7 +11,8 @@ from fakes.project import ROOT
 
 
 def test_all_of_them_can_be_imported() -> None:
-    names = [path.stem for path in (ROOT / "benchmarks").glob("*.py")]
+    folder = ROOT / "benchmarks"
+    names = [".".join(path.relative_to(folder).with_suffix("").parts) for path in folder.rglob("*.py")]
     paths = os.pathsep.join(str(ROOT / folder) for folder in ("benchmarks", "tests"))
     subprocess.run(
         [sys.executable, "-W", "error", "-c", f"import {', '.join(sorted(names))}"],

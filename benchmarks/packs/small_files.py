@@ -12,27 +12,25 @@ import argparse
 import os
 import random
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-import yaml
-from measure import CONSOLE, TELL, Meter, head, machine, row
+from measure import CONSOLE, head, machine, row
 
+from packs.tables import Columns, Table, local_stack
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.jvm import local_context, local_session
 from pinot_assets.pinot import HttpPinotClient
-from pinot_assets.session.driver import Driver
-from pinot_assets.session.stores.clients import open_clients
 from pinot_assets.settings.environment import load_settings
-from pinot_assets.table_spec import load_table
-from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 
+EVENTS: Final = Columns(
+    dimensions={"id": "LONG", "city": "STRING", "user": "STRING", "token": "STRING"},
+    metrics={"amount": "INT", "score": "DOUBLE"},
+)
+PACKED: Final[JsonObject] = {"layout": {"pack": True}}
 FILES, QUERIED = 20_000, 2_000
 FILE_BYTES = 20_000
 LARGE_FILES = 8
@@ -40,53 +38,6 @@ QUERIES = 60
 GOAL_MS, GOAL_RATIO, SPARE = 1.5, 2.0, 8
 SQL = "SELECT city, COUNT(*), SUM(amount), MAX(score) FROM {table} WHERE amount > 500 GROUP BY city LIMIT 100"
 _CITIES = [f"city-{n:02}" for n in range(40)]
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run of a table.
-
-    :ivar cpu: seconds of this process and of its Spark.
-    :ivar read: files that were read.
-    """
-
-    cpu: float
-    seconds: float
-    read: int
-    segments: frozenset[str]
-
-
-class Table:
-    """A table of csv files, packed or not."""
-
-    def __init__(
-        self, folder: Path, name: str, builder: SparkBuilder, *, source: Path, is_packed: bool
-    ) -> None:
-        self.name, self._builder = name, builder
-        path = folder / f"{name}.yaml"
-        path.write_text(yaml.safe_dump(_document(folder, name, source, is_packed)))
-        self._spec = load_table(path)
-        with HttpPinotClient(load_settings().pinot) as pinot:
-            apply_plan(plan_apply(self._spec, pinot), pinot)
-
-    def run(self) -> Run:
-        """Publish the source as it is."""
-        meter = Meter()
-        with (
-            open_clients(self._spec, load_settings(), self._builder) as clients,
-            Driver(self._spec, clients, "bench-pack") as driver,
-        ):
-            report = driver.trigger()
-            _, findings = driver.audit()
-            assert not [finding for finding in findings if finding.blocks], findings
-            driver.publish()
-        cost = meter.read()
-        with HttpPinotClient(load_settings().pinot) as pinot:
-            segments = pinot.visible_segments(f"{self.name}_OFFLINE")
-        TELL.print(
-            f"{time.strftime('%H:%M:%S')} {self.name}: {len(report.built):,} files read, {cost.wall:.0f} s"
-        )
-        return Run(cost.cpu, cost.wall, len(report.built), segments)
 
 
 def write(folder: Path, files: int, rows: int, seed: int = 1) -> None:
@@ -124,16 +75,8 @@ def main() -> None:
     parser.add_argument("--queried", type=int, default=QUERIED, help="files of the tables that are queried")
     options = parser.parse_args()
     machine("pyspark", "pyarrow")
-    with tempfile.TemporaryDirectory(prefix="bench-pack-") as name:
-        folder, home = Path(name), Path(name) / "stack"
-        command = [sys.executable, "-m", "pinot_assets", "local"]
-        subprocess.run([*command, "up", "--home", str(home)], check=True, capture_output=True)
-        os.environ["PINOT_ASSETS_HOME"] = str(home)  # its processes are not this one's
-        try:
-            _measure(folder, options.files, options.queried)
-        finally:
-            purge = [*command, "down", "--purge", "--home", str(home)]
-            subprocess.run(purge, check=True, capture_output=True)
+    with local_stack("bench-pack-") as folder:
+        _measure(folder, options.files, options.queried)
 
 
 def _measure(folder: Path, files: int, few: int) -> None:
@@ -144,12 +87,16 @@ def _measure(folder: Path, files: int, few: int) -> None:
     for path in sorted((folder / "small").iterdir())[:few]:
         os.link(path, folder / "few" / path.name)
     builder = SparkBuilder(lambda: local_session("bench", 2), lambda: local_context("bench", 2))
-    large = Table(folder, "large", builder, source=folder / "large", is_packed=False)
+
+    def table(name: str, source: str, layout: JsonObject) -> Table:
+        return Table(folder, builder, EVENTS.document(folder, name, folder / source) | layout)
+
+    large = table("large", "large", {})
     large.run()  # starts Spark; the second run below is measured
     for path in (folder / "large").iterdir():
         path.write_bytes(path.read_bytes() + b"0,city-00,0,0.0,user-0,0\n")
     of_large = large.run()
-    packed = Table(folder, "packed", builder, source=folder / "small", is_packed=True)
+    packed = table("packed", "small", PACKED)
     first = packed.run()
     some = sorted((folder / "small").iterdir())
     some[-1].unlink()  # before the write: the queried files are links to the first ones
@@ -157,8 +104,8 @@ def _measure(folder: Path, files: int, few: int) -> None:
     rewritten = packed.run()
     some[-2].unlink()
     deleted = packed.run()
-    alone = Table(folder, "alone", builder, source=folder / "few", is_packed=False).run()
-    together = Table(folder, "together", builder, source=folder / "few", is_packed=True).run()
+    alone = table("alone", "few", {}).run()
+    together = table("together", "few", PACKED).run()
     medians = queried(["alone", "together"])
 
     head("run", "CPU s", "wall s", "files read", "segments")
@@ -185,46 +132,6 @@ def _measure(folder: Path, files: int, few: int) -> None:
         f"file rewritten: {changed} packs, file deleted: {read} source bytes, "
         f"query p50 ratio (files / packs) {ratio:.1f}"
     )
-
-
-def _document(folder: Path, name: str, source: Path, is_packed: bool) -> JsonObject:
-    return {
-        "schema": {
-            "schemaName": name,
-            "dimensionFieldSpecs": [
-                {"name": "id", "dataType": "LONG"},
-                {"name": "city", "dataType": "STRING"},
-                {"name": "user", "dataType": "STRING"},
-                {"name": "token", "dataType": "STRING"},
-            ],
-            "metricFieldSpecs": [
-                {"name": "amount", "dataType": "INT"},
-                {"name": "score", "dataType": "DOUBLE"},
-            ],
-        },
-        "table": {
-            "tableName": name,
-            "tableType": "OFFLINE",
-            "segmentsConfig": {"replication": "1"},
-            "tenants": {},
-            "tableIndexConfig": {"loadMode": "MMAP", "noDictionaryColumns": ["token"]},
-            "ingestionConfig": {
-                "batchIngestionConfig": {
-                    "segmentIngestionType": "REFRESH",
-                    "segmentIngestionFrequency": "DAILY",
-                }
-            },
-            "metadata": {},
-        },
-        "fileIngestion": {
-            "inputDirURI": str(source),
-            "inputFormat": "csv",
-            "output.segment.dir.uri": str(folder / "staging"),
-            "consistentPushEnabled": True,
-            "ingestionMode": "sync",
-        },
-        **({"layout": {"pack": True}} if is_packed else {}),
-    }
 
 
 if __name__ == "__main__":

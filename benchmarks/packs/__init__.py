@@ -1,0 +1,1 @@
+"""Whole runs of tables of packs, on a local Pinot."""
