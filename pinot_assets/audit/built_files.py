@@ -21,7 +21,7 @@ from pinot_assets.core.text import plural
 from pinot_assets.segment.values.normalize import Cut
 from pinot_assets.snapshot.packs import Member, MemberList
 from pinot_assets.snapshot.published_files import PublishedFile
-from pinot_assets.snapshot.receipt import Chunk, ColumnFacts, Output, Piece, Receipt, SegmentFacts
+from pinot_assets.snapshot.receipt import ColumnFacts, FilePiece, Output, Receipt, RowsChunk, SegmentFacts
 from pinot_assets.table_spec.blocks.audit import CutCheck, EmptyOutputs, TimeRange, moment_ms
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -115,7 +115,7 @@ _Place = tuple[_Part, int, int]
 """Where rows are: the part, the first row in the chunk, the number of rows."""
 
 
-def _part(chunk: Chunk) -> _Part:
+def _part(chunk: RowsChunk) -> _Part:
     return (chunk.rows_object, chunk.offset) if chunk.length else _WHOLE
 
 
@@ -123,7 +123,7 @@ def _place(member: Member) -> _Place:
     return (member.rows_object, member.offset), member.first, member.rows
 
 
-def _piece(piece: Piece) -> _Place:
+def _piece(piece: FilePiece) -> _Place:
     return (piece.chunk.rows_object, piece.chunk.offset), piece.first, piece.rows
 
 

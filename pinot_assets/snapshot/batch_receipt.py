@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, Self
 from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.core.stored_format import WITH_PACKS, Stored, added, marks, plain, structured
 from pinot_assets.core.untrusted import fields_of_json, typed
-from pinot_assets.snapshot.receipt import Chunk, Receipt
+from pinot_assets.snapshot.receipt import Receipt, RowsChunk
 
 BATCHES: Final = "batches"
 """The folder of these receipts, below the session's."""
@@ -143,7 +143,7 @@ def _require_order(files: Iterable[Receipt], digests: Collection[str]) -> None:
 
     :raises ValueError: they do not, or have not as many rows as their file.
     """
-    ends = Counter[Chunk]()
+    ends = Counter[RowsChunk]()
     for one in files:
         good = not one.outputs and one.rows == sum(piece.rows for piece in one.places)
         for chunk, first, rows in one.places:

@@ -29,7 +29,7 @@ from pinot_assets.core.stored_format import (
     plain,
 )
 from pinot_assets.core.untrusted import fitting
-from pinot_assets.snapshot.receipt import Chunk, Fingerprint, Output
+from pinot_assets.snapshot.receipt import Fingerprint, Output, RowsChunk
 from pinot_assets.snapshot.recipes import UNKNOWN
 from pinot_assets.snapshot.stored_outputs import (
     COLUMN,
@@ -81,9 +81,9 @@ class Member(Open):
     crc: int = 0
 
     @property
-    def chunk(self) -> Chunk:
+    def chunk(self) -> RowsChunk:
         """Return where to read its rows; the cell is the list's, and not named again."""
-        return Chunk("", self.rows_object, self.offset, self.length, self.crc)
+        return RowsChunk("", self.rows_object, self.offset, self.length, self.crc)
 
     @property
     def file(self) -> tuple[str, str]:

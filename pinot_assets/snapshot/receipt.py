@@ -266,7 +266,7 @@ class SegmentFacts(NamedTuple):
     columns: tuple[ColumnFacts, ...]
 
 
-class Chunk(NamedTuple):
+class RowsChunk(NamedTuple):
     """Rows of one cell in a rows object: a Parquet file of its own among the object's bytes.
 
     :ivar cell: see `segment/values/cells.py`; "" for a table without cells.
@@ -283,13 +283,13 @@ class Chunk(NamedTuple):
     crc: int = 0
 
 
-class Piece(NamedTuple):
+class FilePiece(NamedTuple):
     """Rows of one file that lie together.
 
     :ivar first: position of the first of them in the chunk, from 0.
     """
 
-    chunk: Chunk
+    chunk: RowsChunk
     first: int
     rows: int
 
@@ -343,13 +343,13 @@ class Receipt(Stored):
     rows_object: str = field(default="", metadata=added(WITH_PACKS))
     first: int = field(default=0, metadata=added(WITH_PACKS))
     segment_bytes: int = field(default=0, metadata=added(WITH_PACKS))
-    pieces: tuple[Piece, ...] = field(default=(), metadata=added(WITH_PACKS))
+    pieces: tuple[FilePiece, ...] = field(default=(), metadata=added(WITH_PACKS))
 
     @property
-    def places(self) -> tuple[Piece, ...]:
+    def places(self) -> tuple[FilePiece, ...]:
         """Return where its rows are kept for packs; none for a file with segments of its own."""
         if self.rows_object:
-            return (Piece(Chunk("", self.rows_object), self.first, self.rows),)
+            return (FilePiece(RowsChunk("", self.rows_object), self.first, self.rows),)
         return self.pieces
 
     @property

@@ -181,7 +181,8 @@ class FormatLine(Enum):
         Section.ROWS,
         "`segmentPartitionConfig` with Modulo, Murmur, Murmur2, Murmur3, HashCode, ByteArray and "
         "BoundedColumnValue",
-        "the segment has the partitions of its rows; rows are not moved between segments",
+        "the segment has the partitions of its rows; [`layout.partition`](partitioned-and-sliced.md) moves "
+        "rows so that it has one",
     )
     PARTITIONS_INVALID = _refused(
         Section.ROWS,

@@ -38,7 +38,7 @@ from pinot_assets.ingest.stores import stores_of
 from pinot_assets.segment import Segment
 from pinot_assets.segment.values.normalize import Mask
 from pinot_assets.snapshot.packs import MemberList, members_from_parquet, members_sha256
-from pinot_assets.snapshot.receipt import Chunk, Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, Receipt, RowsChunk
 from pinot_assets.source.object_store import ObjectStore
 
 _TOO_LARGE: Final = 1.5
@@ -97,7 +97,9 @@ class _PackRows:
     def __init__(self, store: ObjectStore, members: MemberList, signs: Heartbeat) -> None:
         tables: list[pa.Table] = []
         masks: list[Mask] = []
-        read: dict[Chunk, tuple[pa.Table, Mask | None]] = {}  # members of one chunk need not be neighbours
+        read: dict[
+            RowsChunk, tuple[pa.Table, Mask | None]
+        ] = {}  # members of one chunk need not be neighbours
         for chunk, of_chunk in groupby(members.members, attrgetter("chunk")):
             if chunk not in read:
                 read[chunk] = read_rows(store, chunk)

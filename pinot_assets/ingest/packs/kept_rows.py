@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pinot_assets.ingest.packs.rows_object import CellRows, put_cells, put_rows
-from pinot_assets.segment.values.cells import Cells
+from pinot_assets.segment.values.cells import Cells, counted_codes
 from pinot_assets.segment.write.final_rows import FinalRows
 from pinot_assets.snapshot.batch_receipt import StoredRows
-from pinot_assets.snapshot.receipt import Chunk, Piece
+from pinot_assets.snapshot.receipt import FilePiece, RowsChunk
 from pinot_assets.source.object_store import ObjectStore
 
-Pieces = tuple[Piece, ...]
+Pieces = tuple[FilePiece, ...]
 
 
 def keep(
@@ -32,8 +32,8 @@ def keep(
     """
     if rows.cells is None:
         stored = put_rows(store, rows)
-        chunk, ends = Chunk("", stored.digest), accumulate(counts)
-        places = [Piece(chunk, end - rows, rows) for end, rows in zip(ends, counts, strict=True)]
+        chunk, ends = RowsChunk("", stored.digest), accumulate(counts)
+        places = [FilePiece(chunk, end - rows, rows) for end, rows in zip(ends, counts, strict=True)]
         return stored, [(place,) if place.rows else () for place in places]
     runs = [*_runs(rows.cells, counts)]
     # Rows of one cell keep their order, and so lie file by file.
@@ -41,11 +41,11 @@ def keep(
     order = np.argsort(codes.astype(np.uint16) if len(rows.cells.names) < 1 << 16 else codes, kind="stable")
     stored, chunks = put_cells(store, _by_cell(rows.at(order), rows.cells, runs), part)
     of_cell = {chunk.cell: chunk for chunk in chunks}
-    pieces: list[list[Piece]] = [[] for _ in counts]
+    pieces: list[list[FilePiece]] = [[] for _ in counts]
     ends_of = dict.fromkeys(of_cell, 0)
     for run in runs:
         cell = rows.cells.names[run.code]
-        pieces[run.file].append(Piece(of_cell[cell], ends_of[cell], run.rows))
+        pieces[run.file].append(FilePiece(of_cell[cell], ends_of[cell], run.rows))
         ends_of[cell] += run.rows
     return stored, [tuple(one) for one in pieces]
 
@@ -61,8 +61,8 @@ class _Run(NamedTuple):
 def _runs(cells: Cells, counts: Sequence[int]) -> Iterator[_Run]:
     """Yield how many rows each file has in each cell, by cell, then by file."""
     files: npt.NDArray[np.int64] = np.repeat(np.arange(len(counts)), counts)
-    keys, rows = np.unique(cells.codes * len(counts) + files, return_counts=True)
-    for key, count in zip(keys.tolist(), rows.tolist(), strict=True):
+    keys, codes = counted_codes(cells.codes * len(counts) + files)
+    for key, count in zip(keys.tolist(), np.bincount(codes).tolist(), strict=True):
         yield _Run(key // len(counts), key % len(counts), count)
 
 

@@ -28,7 +28,7 @@ from pinot_assets.segment import SegmentSpec, build_segment
 from pinot_assets.segment.values.normalize import NOTHING, Cut
 from pinot_assets.segment.write.final_rows import FinalRows, final_rows
 from pinot_assets.snapshot.batch_receipt import BatchReceipt, StoredRows
-from pinot_assets.snapshot.receipt import FileResult, Piece, Receipt
+from pinot_assets.snapshot.receipt import FilePiece, FileResult, Receipt
 
 FLUSH_BYTES: Final = 32 << 20
 """Bytes of rows in memory from which on they are written."""
@@ -117,7 +117,7 @@ class _Buffer:
     def large(self, file: OpenFile) -> Receipt:
         """Write the rows of one file, in as many rows objects as they need, then its receipt."""
         objects: list[StoredRows] = []
-        pieces: list[Piece] = []
+        pieces: list[FilePiece] = []
         cut: dict[str, Cut] = {}
         count = 0
         for tables in _by_bytes(file.tables, self._flush_bytes):

@@ -23,6 +23,7 @@ from pinot_assets.segment.functions.time_format import TimeFormat
 from pinot_assets.segment.values.partition import Partitioning, Partitions
 
 _DAY_MS: Final = 86_400_000
+_CLOSE: Final = 1 << 20
 _MONDAY: Final = 3
 """Day 0 of the epoch was a Thursday, three days after a Monday."""
 
@@ -64,7 +65,7 @@ class Cells:
     codes: npt.NDArray[np.int64]
 
 
-def joined(parts: list[Cells]) -> Cells:
+def crossed(parts: list[Cells]) -> Cells:
     """Return the cells of rows by several of their properties, the most important one first."""
     codes = parts[0].codes
     for part in parts[1:]:
@@ -78,9 +79,9 @@ def partition_cells(column: str, how: Partitioning, partitions: Partitions) -> C
 
     :param partitions: of each row.
     """
-    distinct, codes = np.unique(partitions, return_inverse=True)
+    distinct, codes = counted_codes(partitions)
     names = (_partition(column, how.function, how.config or (), str(n), how.count) for n in distinct)
-    return Cells(tuple(names), codes.astype(np.int64))
+    return Cells(tuple(names), codes)
 
 
 def _partition(column: str, function: str, config: Iterable[tuple[str, str]], number: str, count: int) -> str:
@@ -88,14 +89,14 @@ def _partition(column: str, function: str, config: Iterable[tuple[str, str]], nu
     return f"{function}({column}{settings})={number}/{count}"
 
 
-def kind_of(cell: str) -> str:
+def cell_kind(cell: str) -> str:
     """Return what all cells of a table have in common that were decided in the same way; "" for no cell."""
     of_time = _SLICE.sub(r"\1", cell)
     return _NUMBER.sub("=n/", of_time)
 
 
-def kind_by(time_slice: str, partition: tuple[str, str, Iterable[tuple[str, str]], int] | None) -> str:
-    """Return what `kind_of` returns for the cells of a table.
+def cell_kind_by(time_slice: str, partition: tuple[str, str, Iterable[tuple[str, str]], int] | None) -> str:
+    """Return what `cell_kind` returns for the cells of a table.
 
     :param time_slice: "" without one.
     :param partition: column, function, its settings and the number of partitions.
@@ -119,9 +120,25 @@ def slice_cells(how: TimeSlice, times_ms: npt.NDArray[np.int64]) -> Cells:
     days = times_ms // _DAY_MS
     if how is TimeSlice.WEEK:
         days = days - (days + _MONDAY) % 7
-    starts = days.astype("datetime64[D]").astype(f"datetime64[{_UNITS.get(how, 'D')}]")
-    distinct, codes = np.unique(starts, return_inverse=True)
-    return Cells(tuple(f"{how} {start}" for start in distinct.astype(str)), codes.astype(np.int64))
+    distinct, codes = counted_codes(days)
+    starts = distinct.astype("datetime64[D]").astype(f"datetime64[{_UNITS.get(how, 'D')}]")
+    slices, of_day = np.unique(starts, return_inverse=True)
+    return Cells(tuple(f"{how} {start}" for start in slices.astype(str)), of_day.astype(np.int64)[codes])
+
+
+def counted_codes(numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the distinct numbers in ascending order, and each number's index into them.
+
+    To mark what occurs takes a tenth of the time of sorting, if the numbers are close to each other.
+    """
+    low, high = int(numbers.min()), int(numbers.max())
+    if high - low > _CLOSE:
+        distinct, codes = np.unique(numbers, return_inverse=True)
+        return distinct, codes.astype(np.int64)
+    from_low = numbers - low
+    occurs = np.zeros(high - low + 1, dtype=bool)
+    occurs[from_low] = True
+    return np.flatnonzero(occurs) + low, (np.cumsum(occurs) - 1)[from_low]
 
 
 def times_ms(column: str, time_format: TimeFormat, values: Values) -> npt.NDArray[np.int64]:

@@ -221,6 +221,14 @@ def _json(column: Column, value: bytes) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
+def is_sanitised(column: Column, texts: pa.LargeBinaryArray) -> bool:
+    """Whether texts have neither a NUL nor more characters than their column may have; none is null.
+
+    :raises BuildError: one is too long for strategy ERROR.
+    """
+    return len(texts) == 0 or _sanitised(column, texts) is texts
+
+
 def _sanitised(column: Column, values: Values) -> Values:
     """Cut values at the first NUL and at the maximum length (`SanitizationTransformerUtils`).
 

@@ -16,18 +16,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from pinot_assets.segment.column.types import DataType
+from pinot_assets.segment.column.types import Column, DataType, Default
 from pinot_assets.segment.config.segment_spec import SegmentSpec
 from pinot_assets.segment.values.cells import (
     Cells,
     CellSettings,
-    joined,
+    crossed,
     partition_cells,
     slice_cells,
     times_ms,
 )
-from pinot_assets.segment.values.hashing import plain_texts
-from pinot_assets.segment.values.normalize import NOTHING, Cut, Mask, Normalized
+from pinot_assets.segment.values.hashing import has_halves, plain_texts
+from pinot_assets.segment.values.normalize import NOTHING, Cut, Mask, Normalized, is_sanitised
 from pinot_assets.segment.values.ordered_values import order_values
 from pinot_assets.segment.values.partition import partitions
 from pinot_assets.segment.write.segment import cleaned_column, require_whole_texts, times_between
@@ -74,31 +74,52 @@ def final_rows(table: pa.Table, spec: SegmentSpec, now_ms: int, by: CellSettings
     by_time, by_partition = list[Cells](), list[Cells]()
     schema = spec.arrow_schema()
     for column in spec.columns:
-        data = table.column(column.name)
+        data, kind = table.column(column.name), schema.field(column.name).type
+        how, is_time = spec.partitionings.get(column.name), column.name == spec.time_column
+        if how is None and not is_time and _stays(column, data, kind, spec):
+            columns[column.name] = data
+            continue
         cleaned = cleaned_column(data, column=column, rows=table.num_rows, spec=spec, now_ms=now_ms)
         if spec.target.exact_lengths:
             require_whole_texts(column, cleaned)
-        if (how := spec.partitionings.get(column.name)) is not None:
+        if how is not None:
             numbers = partitions(column.name, how, plain_texts(column.data_type, cleaned.values))
             if by is not None and by.partition:
                 by_partition.append(partition_cells(column.name, how, numbers[cleaned.codes]))
         if any(cleaned.cut):
             cut[column.name] = cleaned.cut
-        is_time = column.name == spec.time_column
         if is_time:
-            times = order_values(column, cleaned)
-            times_between(spec, times.lowest, times.highest)
+            times_between(spec, *_bounds(column, cleaned))
             if by is not None and by.time_slice is not None and spec.time_format is not None:
                 moments = times_ms(column.name, spec.time_format, cleaned.values)[cleaned.codes]
                 by_time.append(slice_cells(by.time_slice, moments))
             null_times = cleaned.is_null if cleaned.is_null.any() else None
-        kind = schema.field(column.name).type
         if is_time or cleaned.cut != NOTHING or column.data_type is DataType.JSON:
             columns[column.name] = _as_arrow(cleaned, kind, is_time)
         else:
             columns[column.name] = data if data.type == kind else data.cast(kind)
-    cells = joined(parts) if (parts := [*by_time, *by_partition]) else None
+    cells = crossed(parts) if (parts := [*by_time, *by_partition]) else None
     return FinalRows(pa.table(columns), null_times, cut, cells)
+
+
+def _stays(column: Column, data: pa.ChunkedArray, kind: pa.DataType, spec: SegmentSpec) -> bool:
+    """Whether a column's values are certainly stored as they are, without looking for those that repeat."""
+    if not column.single_value or data.type != kind:
+        return False
+    if pt.is_primitive(kind) and not pt.is_temporal(kind):
+        return True
+    if column.data_type is not DataType.STRING or not (pt.is_string(kind) or pt.is_large_string(kind)):
+        return False
+    texts = data.drop_null().cast(pa.large_binary()).combine_chunks()
+    return is_sanitised(column, texts) and not (spec.target.exact_lengths and has_halves(texts))
+
+
+def _bounds(column: Column, times: Normalized) -> tuple[Default, Default]:
+    """Return the lowest and the highest value of a time column."""
+    if isinstance(times.values, np.ndarray):
+        return times.values.min().item(), times.values.max().item()
+    ordered = order_values(column, times)
+    return ordered.lowest, ordered.highest
 
 
 def _as_arrow(cleaned: Normalized, kind: pa.DataType, is_time: bool) -> pa.Array:

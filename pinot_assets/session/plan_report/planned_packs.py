@@ -18,10 +18,13 @@ from pinot_assets.session.values.plan import Plan, as_built, carried_files, dirt
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.packs import Member
+from pinot_assets.table_spec.blocks.layout import LayoutSettings
+from pinot_assets.table_spec.changes.recipe import partitions_of
 
 _TIMES, _MUCH = 10, 32 << 20
 """A person should hear of what is written again from so many times the bytes of what changed on, and from so
 many bytes: less costs nothing that counts."""
+_MANY_CELLS, _TENTH = 8, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +76,27 @@ class ExpectedPacks:
 
     :ivar bytes: of their rows in segments, as published segments have them for each byte of their files; the
         files' own without any.
+    :ivar cells: how many cells the rows have at least, as far as that is known.
     """
 
     files: int
     bytes: int
     target: int
+    cells: int = 1
 
     @property
     def packs(self) -> int:
         """How many packs these are."""
-        return math.ceil(self.bytes / self.target)
+        return max(math.ceil(self.bytes / self.target), self.cells)
 
     @property
     def text(self) -> str:
         """Return the estimate as a sentence."""
+        if self.cells > 1:
+            return (
+                f"the rows of {plural(self.files, 'file')} in {self.packs:,} segments or more: "
+                "each has rows of one partition and time slice"
+            )
         return (
             f"the rows of {plural(self.files, 'small file')} in about {plural(self.packs, 'segment')} "
             f"of up to {size(self.target)} (estimated from sizes)"
@@ -118,15 +128,51 @@ class MergedPacks:
 
 
 @dataclass(frozen=True, slots=True)
+class SmallCells:
+    """Published cells whose segments are far below the target.
+
+    :ivar bytes: of a cell on average.
+    :ivar coarser: what to write for fewer cells.
+    """
+
+    cells: int
+    bytes: int
+    target: int
+    coarser: str
+
+    @property
+    def text(self) -> str:
+        """Return what they cost as a sentence."""
+        return (
+            f"{self.cells:,} cells have {size(self.bytes)} on average, below a tenth of targetSegmentSize "
+            f"({size(self.target)}), and each needs a segment; {self.coarser}"
+        )
+
+
+def small_cells(current: Snapshot | None, layout: LayoutSettings) -> SmallCells | None:
+    """Return what the cells of published packs are too small for; None if they are not, or there are few."""
+    packs = [pack for pack in (current.packs if current is not None else ()) if pack.cell]
+    cells, total = len({pack.cell for pack in packs}), sum(pack.bytes for pack in packs)
+    if layout.cells is None or cells < _MANY_CELLS or _TENTH * total >= cells * layout.target_bytes:
+        return None
+    fewer = [f"timeSlice: {coarser}"] if (coarser := layout.coarser_slice) else []
+    fewer += ["fewer numPartitions"] if layout.partition else []
+    coarser_words = f"write {' or '.join(fewer)} for fewer and larger ones" if fewer else "remove timeSlice"
+    return SmallCells(cells, total // cells, layout.target_bytes, coarser_words)
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedPacks:
     """What a plan does with packs. Merges that no one asked for are decided when the files are read.
 
     :ivar new: None if no small file goes into a new pack.
+    :ivar small_cells: None if published cells are of a good size.
     """
 
     changed: ChangedPacks = field(default_factory=ChangedPacks)
     new: ExpectedPacks | None = None
     merged: MergedPacks = field(default_factory=MergedPacks)
+    small_cells: SmallCells | None = None
 
     @property
     def kept_rows(self) -> int:
@@ -157,18 +203,27 @@ def planned_packs(context: TriggerContext, planned: PlannedRun) -> PlannedPacks:
         packs = [pack for pack in current.packs if pack.name in plan.merged]
         of_packs = (sum(p.files for p in packs), sum(p.rows for p in packs), sum(p.bytes for p in packs))
         merged = MergedPacks(len(packs), *of_packs, target)
+    of_cells = small_cells(current, context.spec.layout)
     small = [
         row.planned.size
         for row in planned.to_build
         if row.is_small and row.planned.size and row.uri not in changed.places
     ]
     if not small:
-        return PlannedPacks(changed, merged=merged)
+        return PlannedPacks(changed, merged=merged, small_cells=of_cells)
     source = sum(file.fingerprint.size for file in current.files) if current is not None else 0
     loaded = sum(o.loaded_bytes for o in current.segments.values()) if current is not None else 0
     times = loaded / source if loaded and source else 1.0
-    new = ExpectedPacks(len(small), round(sum(small) * times), target)
-    return PlannedPacks(changed, new, merged)
+    new = ExpectedPacks(len(small), round(sum(small) * times), target, _cells(context, current))
+    return PlannedPacks(changed, new, merged, of_cells)
+
+
+def _cells(context: TriggerContext, current: Snapshot | None) -> int:
+    """Return about how many cells new files have rows of: those of published packs, or the partitions."""
+    if context.spec.layout.cells is None or context.recipe is None:
+        return 1
+    published = len({pack.cell for pack in current.packs if pack.cell}) if current is not None else 0
+    return max(published, partitions_of(context.recipe.write))
 
 
 def _changed(context: TriggerContext, plan: Plan, current: Snapshot) -> ChangedPacks:

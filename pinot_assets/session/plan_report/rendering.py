@@ -70,6 +70,8 @@ def file_counts(plan: PlanReport) -> Iterator[Line]:
         yield Line("packs", plan.packs.new.text)
     if text := plan.packs.changed.text:
         yield Line("" if plan.packs.new is not None else "packs", text, plan.packs.changed.is_much)
+    if plan.packs.small_cells is not None:
+        yield Line("cells", plan.packs.small_cells.text, True)
     for text in plan.decision.notes:
         yield Line("lost rows", text, True)
     if plan.packs.merged.packs:

@@ -10,14 +10,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pinot_assets.segment.values.cells import kind_of
+from pinot_assets.segment.values.cells import cell_kind
 from pinot_assets.session.values.plan import FileKey, InPack, Places, Plan, Row, RowStatus, carried_files
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.packs import Member, MemberList, PublishedPack, members_sha256
 from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.snapshot.recipes import StoredRecipe
-from pinot_assets.table_spec.changes.recipe import Recipe, kind_of_cells
+from pinot_assets.table_spec.changes.recipe import Recipe, cell_kind_of_recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +171,10 @@ def places_of(
     :param recipe: of the plan.
     """
     places: dict[FileKey, list[InPack]] = defaultdict(list)
-    read, cells = read_digest(recipe), kind_of_cells(recipe.write) if recipe is not None else ""
+    read, cells = read_digest(recipe), cell_kind_of_recipe(recipe.write) if recipe is not None else ""
     for pack in packs:
         of_pack = members[pack.ordinal]
-        in_pack = InPack(pack.name, of_pack.read == read and kind_of(of_pack.cell) == cells)
+        in_pack = InPack(pack.name, of_pack.read == read and cell_kind(of_pack.cell) == cells)
         for key in dict.fromkeys(member.file for member in members[pack.ordinal].members):
             places[key].append(in_pack)
     return places

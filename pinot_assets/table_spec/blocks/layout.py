@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
@@ -94,6 +94,13 @@ class LayoutSettings(BaseModel):
         if not has_cells:
             return None
         return CellSettings(self.partition, TimeSlice(self.time_slice) if self.time_slice else None)
+
+    @property
+    def coarser_slice(self) -> SliceName | None:
+        """The next longer time slice; None for years, or without slices."""
+        slices = get_args(get_args(SliceName)[0])
+        longer = slices[slices.index(self.time_slice) + 1 :] if self.time_slice else ()
+        return next(iter(longer), None)
 
     @property
     def target_bytes(self) -> int:

@@ -23,7 +23,7 @@ from pinot_assets.segment.column.types import DEFAULT_MAX_LENGTH, Column, FieldT
 from pinot_assets.segment.column.unsupported import Findings, is_true
 from pinot_assets.segment.config.column_encoding import ColumnSettings, read_columns
 from pinot_assets.segment.config.segment_spec import BUILD_INVERTED, DEFAULT_FPP
-from pinot_assets.segment.values.cells import CellSettings, kind_by
+from pinot_assets.segment.values.cells import CellSettings, cell_kind_by
 from pinot_assets.segment.values.partition import Partitioning, read_partitionings
 from pinot_assets.table_spec.blocks.ingestion import DEFAULT_MAX_ROWS, FileIngestion
 from pinot_assets.table_spec.blocks.layout import PARTITION, PROVENANCE, TIME_SLICE, LayoutSettings
@@ -174,18 +174,31 @@ def recipe_from(
     return Recipe(_read(columns, table_config, ingestion, provenance), write)
 
 
-def kind_of_cells(write: JsonMapping) -> str:
+def cell_kind_of_recipe(write: JsonMapping) -> str:
     """Return the kind (`segment/values/cells.py`) of the cells that a recipe makes; "" for none.
 
     :param write: `Recipe.write`.
     """
+    return cell_kind_by(write.get(TIME_SLICE, ""), _partitioned(write))
+
+
+def partitions_of(write: JsonMapping) -> int:
+    """Return into how many partitions a recipe divides rows; 1 if it does not.
+
+    :param write: `Recipe.write`.
+    """
+    found = _partitioned(write)
+    return found[-1] if found is not None else 1
+
+
+def _partitioned(write: JsonMapping) -> tuple[str, str, tuple[tuple[str, str], ...], int] | None:
+    """Return column, function, settings and count of the partitions that decide cells."""
     columns: Mapping[str, JsonMapping] = write.get(COLUMNS, {}) if write.get(PARTITION) else {}
-    found = (
-        (name, how["functionName"], tuple(how.get("functionConfig", {}).items()), how["numPartitions"])
-        for name, stored in columns.items()
-        if (how := stored.get("segmentPartitionConfig"))
-    )
-    return kind_by(write.get(TIME_SLICE, ""), next(found, None))
+    for name, stored in columns.items():
+        if how := stored.get("segmentPartitionConfig"):
+            settings = tuple(how.get("functionConfig", {}).items())
+            return name, how["functionName"], settings, how["numPartitions"]
+    return None
 
 
 def _fingerprint(part: JsonObject) -> str:

@@ -14,9 +14,9 @@ from pinot_assets.errors import BuildError
 from pinot_assets.segment.functions.time_format import parse_format
 from pinot_assets.segment.values.cells import (
     TimeSlice,
-    joined,
-    kind_by,
-    kind_of,
+    cell_kind,
+    cell_kind_by,
+    crossed,
     partition_cells,
     slice_cells,
     times_ms,
@@ -72,7 +72,7 @@ def test_a_partition_names_function_column_settings_and_count() -> None:
 def test_both_together_are_ordered_by_slice_first() -> None:
     slices = slice_cells(TimeSlice.YEAR, np.array([0, 400 * 86_400_000, 0], np.int64))
     parts = partition_cells("c", Partitioning(PartitionFunction.MODULO, 2), np.array([1, 0, 0]))
-    both = joined([slices, parts])
+    both = crossed([slices, parts])
     assert [both.names[code] for code in both.codes] == [
         "YEAR 1970 Modulo(c)=1/2",
         "YEAR 1971 Modulo(c)=0/2",
@@ -117,7 +117,7 @@ def test_cells_that_were_decided_in_the_same_way_are_of_one_kind(
     parting = Partitioning(PartitionFunction.MURMUR3, 100, config)
     parts = partition_cells("a=1/2", parting, np.array([number]))
     of_both = ("a=1/2", "Murmur3", config or (), 100)
-    assert kind_of(joined([slices, parts]).names[0]) == kind_by(how, of_both)
-    assert kind_of(parts.names[0]) == kind_by("", of_both)
-    assert kind_of(slices.names[0]) == kind_by(how, None)
-    assert kind_of("") == kind_by("", None) == ""
+    assert cell_kind(crossed([slices, parts]).names[0]) == cell_kind_by(how, of_both)
+    assert cell_kind(parts.names[0]) == cell_kind_by("", of_both)
+    assert cell_kind(slices.names[0]) == cell_kind_by(how, None)
+    assert cell_kind("") == cell_kind_by("", None) == ""
