@@ -1,4 +1,4 @@
-"""Jobs for operations that people start by hand: plan, rollback, resume, clear, gc.
+"""Jobs for operations that people start by hand: plan, rollback, resume, clear, gc, compact, rebuild.
 
 They do the same as the commands of these names, and record in Dagster what queries see afterwards. Each is
 one job of the code location; its launch names the table (`location_jobs`).
@@ -7,16 +7,17 @@ one job of the code location; its launch names the table (`location_jobs`).
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
+from pinot_assets.assets.asked_jobs import COMPACT_CONFIG, REBUILD_CONFIG, compact, rebuild
 from pinot_assets.assets.health import AssetEvent
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.location_jobs import TableChoice, claim, location_job, writing_job
-from pinot_assets.assets.metadata import Metadata, cell, md_table
+from pinot_assets.assets.plan_page import lines_of, plan_metadata
 from pinot_assets.assets.runs import RunLog, driver_of
 from pinot_assets.assets.snapshot import publication_by
 from pinot_assets.assets.status import status_after, status_events
@@ -28,16 +29,7 @@ from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.plan_report.plan_report import PlanReport, headline
-from pinot_assets.session.plan_report.rendering import (
-    SECTIONS,
-    Line,
-    command,
-    file_counts,
-    file_lines,
-    mode_lines,
-    way_lines,
-)
+from pinot_assets.session.plan_report.rendering import way_lines
 from pinot_assets.table_spec import TableSpec
 
 TARGET_TAG = "pinot/target"
@@ -61,8 +53,10 @@ class _JobWork:
 
 
 def operation_jobs(tables: TableChoice[TableSpec]) -> tuple[dg.JobDefinition, ...]:
-    """Return the jobs pinot_rollback, pinot_resume, pinot_clear, pinot_gc and pinot_plan."""
-    jobs = tuple(_job(tables, operation) for operation in (_ROLLBACK, _RESUME, _CLEAR, _GC))
+    """Return the jobs pinot_rollback, pinot_resume, pinot_clear, pinot_gc, pinot_compact, pinot_rebuild and
+    pinot_plan."""
+    operations = (_ROLLBACK, _RESUME, _CLEAR, _GC, _COMPACT, _REBUILD)
+    jobs = tuple(_job(tables, operation) for operation in operations)
     return (*jobs, plan_job(tables))
 
 
@@ -149,6 +143,25 @@ _GC = _JobWork(
     },
 )
 
+_COMPACT = _JobWork(
+    "compact",
+    "Merges the small segments of a table with `layout.pack`, in rounds, each with a gate and a switch of "
+    "its own. It publishes what changed in the source, too. The job acts when it is launched; with "
+    "`dry_run: true` it only shows in the log what it would do.",
+    lambda _: "",  # who asks for it again wants the rest
+    compact,
+    COMPACT_CONFIG,
+)
+_REBUILD = _JobWork(
+    "rebuild",
+    "Builds published files again that the changed table spec would build otherwise, in one run with a gate "
+    "and a switch. It publishes what changed in the source, too. The job acts when it is launched; with "
+    "`dry_run: true` it only shows in the log what it would do.",
+    lambda _: "",
+    rebuild,
+    REBUILD_CONFIG,
+)
+
 
 def _act_once(context: dg.OpExecutionContext, operation: _JobWork, driver: Driver) -> str:
     """Act, unless an earlier run of the same request did: a second rollback would go back once more."""
@@ -201,54 +214,3 @@ def plan_job(tables: TableChoice[TableSpec]) -> dg.JobDefinition:
         tables,
         plan,
     )
-
-
-def lines_of(plan: PlanReport) -> Iterator[str]:
-    """Yield the plan report as lines for the log."""
-    yield headline(plan)
-    yield from _labelled(file_counts(plan))
-    for file in file_lines(plan):
-        yield " ".join(file).strip()
-    for part in SECTIONS.values():
-        yield from _labelled(part(plan))
-    for mode, builds, removes, remark in mode_lines(plan):
-        yield f"mode {mode}: builds {builds}, removes {removes}" + (f" ({remark})" if remark else "")
-    yield f"to run exactly this plan: {command(plan)}"
-
-
-def _labelled(lines: Iterable[Line]) -> Iterator[str]:
-    for line in lines:
-        yield f"{line.label}: {line.text}".lstrip(": ")
-
-
-def plan_metadata(plan: PlanReport) -> Metadata:
-    """Return the plan report as Markdown, and its numbers to plot."""
-    return {
-        "plan": dg.MetadataValue.md(_page(plan)),
-        "plan_hash": plan.planned.plan_basis.hash,
-        "step": str(plan.decision.step),
-        "files_new": len(plan.of_kind("new")),
-        "files_rewritten": len(plan.of_kind("rewritten")),
-        "files_deleted": len(plan.of_kind("deleted")),
-        "files_to_build": len(plan.build),
-        "bytes_to_build": plan.build_bytes,
-        "segments_replaced": len(plan.planned.segments_from),
-    }
-
-
-def _page(plan: PlanReport) -> str:
-    files = [(mark, cell(f"`{uri}`"), cell(text)) for mark, uri, text in file_lines(plan)]
-    parts = [
-        f"**{cell(headline(plan))}**",
-        md_table(("files", ""), _rows(file_counts(plan))),
-        md_table(("", "file", "version"), files),
-        *(md_table((title, ""), _rows(part(plan))) for title, part in SECTIONS.items()),
-        md_table(("each mode", "would build", "would remove", ""), (map(cell, m) for m in mode_lines(plan))),
-        f"`{command(plan)}`",
-    ]
-    return "\n\n".join(filter(None, parts))
-
-
-def _rows(lines: Iterable[Line]) -> Iterator[tuple[str, str]]:
-    for line in lines:
-        yield cell(line.label), f"**{cell(line.text)}**" if line.warns else cell(line.text)

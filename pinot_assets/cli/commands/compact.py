@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 from pinot_assets.cli.commands.asked_run import AskedRun, PlanHash, Verbose, agreed_plan
@@ -10,7 +9,7 @@ from pinot_assets.cli.commands.run import checks_shown, end_run
 from pinot_assets.cli.driver import open_driver
 from pinot_assets.cli.options import AsJson, DryRun, TableName, TablesOption, Yes, one_table
 from pinot_assets.cli.terminal import unanswered
-from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.session.asked_run import compact_in_rounds, run_planned
 from pinot_assets.session.values.outdated import CompactRequest
 
 _NOTHING: Final = (
@@ -47,15 +46,9 @@ def compact(
     with open_driver(spec, "compact") as driver:
         if plan is None:
             plan = agreed_plan(driver, asked, dry_run=dry_run, yes=yes, as_json=as_json)
-        segments: float = math.inf
-        while True:
-            report = driver.trigger_planned(plan, request)
-            outcome = driver.gate_and_publish(report, checks_shown(verbose, as_json))
-            if is_one_round or outcome.exit_code is not ExitCode.DONE:
-                break
-            planned, before = driver.plan(request), segments
-            segments = len(planned.planned.visible)
-            if not planned.compacts or segments >= before:  # a round that brings nothing is the last
-                break
-            plan = planned.planned.plan_basis.hash
+        show = checks_shown(verbose, as_json)
+        if is_one_round:
+            outcome = run_planned(driver, plan, request, show)
+        else:
+            outcome = compact_in_rounds(driver, plan, show)
     end_run(spec, outcome, as_json)

@@ -11,6 +11,7 @@ from pinot_assets.cli.commands.run import checks_shown, end_run
 from pinot_assets.cli.driver import open_driver
 from pinot_assets.cli.options import AsJson, DryRun, TableName, TablesOption, Yes, one_table
 from pinot_assets.cli.terminal import unanswered
+from pinot_assets.session.asked_run import run_planned
 from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.values.outdated import RebuildRequest
 
@@ -49,8 +50,7 @@ def rebuild(
     with open_driver(spec, "rebuild") as driver:
         if plan is None:
             plan = agreed_plan(driver, asked, dry_run=dry_run, yes=yes, as_json=as_json)
-        report = driver.trigger_planned(plan, request)
-        outcome = driver.gate_and_publish(report, checks_shown(verbose, as_json))
+        outcome = run_planned(driver, plan, request, checks_shown(verbose, as_json))
     end_run(spec, outcome, as_json)
 
 

@@ -14,7 +14,7 @@ from model.world.lives import lived, planned
 
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.location_jobs import TableChoice, run_config
-from pinot_assets.assets.operations import plan_job, plan_metadata
+from pinot_assets.assets.operations import plan_job
 from pinot_assets.assets.runs import works_on
 from pinot_assets.resources import ConsistentPushResource, PinotResource
 from pinot_assets.session.plan_report.plan_report import PlanReport
@@ -62,19 +62,3 @@ def test_the_job_shows_the_plan_and_holds_up_nobody(
         "(this table's mode)",
     ):
         assert text in log
-
-
-def test_the_page_is_markdown_with_every_section(plan: PlanReport) -> None:
-    metadata = plan_metadata(plan)
-    page = metadata["plan"]
-    assert isinstance(page, dg.MarkdownMetadataValue)
-    assert page.value is not None
-    for text in (
-        "**a new session builds 2 files of 4 B, removes 1 file**",
-        "| files |  |\n|---|---|\n| listed | 2 files in mem://",
-        "| segments | 2 → about 2: 2 replaced, about 2 new |",
-        "| sync | 2 files, 4 B | 2 segments | this table's mode |",
-        f"--plan {plan.planned.plan_basis.hash}`",
-    ):
-        assert text in page.value
-    assert (metadata["files_new"], metadata["files_deleted"], metadata["segments_replaced"]) == (1, 1, 2)
