@@ -29,6 +29,7 @@ from pinot_assets.session.detect.table_status import (
 )
 from pinot_assets.session.stores.clients import open_source, open_staging
 from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.values.merges import is_open
 from pinot_assets.session.values.outdated import (
     NO_NEED,
     RebuildNeed,
@@ -38,6 +39,7 @@ from pinot_assets.session.values.outdated import (
 )
 from pinot_assets.session.values.state import Session, utc_iso, utc_text
 from pinot_assets.session.values.trouble import again_ms, has_lasted, since_ms
+from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source.readiness import unready_words
 from pinot_assets.table_spec import TableSpec
 
@@ -132,6 +134,8 @@ def status_values(status: TableStatus, rows: FirstQuery) -> JsonObject:
             "mode": snapshot.mode,
             "files": len(snapshot.ledger),
             "segments": len(snapshot.segments),
+            "packs": len(snapshot.packs),
+            "openPacks": _open_packs(snapshot, spec),
             "rows": snapshot.rows,
             "badRows": snapshot.bad_rows,
             "at": utc_iso(snapshot.published_ms),
@@ -178,6 +182,21 @@ def status_values(status: TableStatus, rows: FirstQuery) -> JsonObject:
     }
 
 
+def _open_packs(snapshot: Snapshot, spec: TableSpec) -> int:
+    """Return how many packs are small enough to be merged."""
+    return sum(is_open(pack.bytes, spec.layout.target_bytes) for pack in snapshot.packs)
+
+
+def _packs(snapshot: Snapshot, spec: TableSpec) -> str:
+    """Return the packs of a table as a sentence."""
+    packed, cells = sum(bool(file.packs) for file in snapshot.files), {pack.cell for pack in snapshot.packs}
+    what = f"{plural(len(snapshot.packs), 'pack')} of {plural(packed, 'file')}"
+    if len(cells) > 1:
+        what += f", in {len(cells):,} cells"
+    small = _open_packs(snapshot, spec)
+    return f"{what}; {counted(small, 'is', 'are')} below three quarters of targetSegmentSize"
+
+
 def _counted(number: int, what: str) -> str:
     """Return number and word, as `1 file`, `2 done`."""
     return plural(number, what.removesuffix("s")) if what.endswith("s") else f"{number:,} {what}"
@@ -202,6 +221,8 @@ def status_lines(status: TableStatus, rows: FirstQuery, now_ms: int) -> Iterator
         files, segments = plural(len(snapshot.ledger), "file"), plural(len(snapshot.segments), "segment")
         what = f"{files}, {segments}, {plural(snapshot.rows, 'row')}"
         yield "published", f"{what} by {snapshot.session} at {utc_text(snapshot.published_ms)}"
+        if snapshot.packs:
+            yield "packs", _packs(snapshot, spec)
         if snapshot.bad_rows:
             aside = plural(snapshot.bad_rows, "bad row")
             yield "", f"{aside} put aside; `pinot-assets where {spec.name} FILE` counts those of a file"

@@ -22,6 +22,7 @@ from pinot_assets.session.values.state import (
     Session,
 )
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.packs import PublishedPack
 from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Failure, Fingerprint, Output
 from pinot_assets.snapshot.recipes import with_recipe
@@ -140,3 +141,26 @@ def test_rows_put_aside_are_counted(tmp_path: Path) -> None:
     text = "2 bad rows put aside; `pinot-assets where t FILE` counts those of a file"
     assert ("", text) in [*status_lines(found, rows, NOW)]
     assert status_values(found, rows)["published"]["badRows"] == 2
+
+
+def test_packs_are_counted_with_their_cells(tmp_path: Path) -> None:
+    spec = write_table(tmp_path, "t", {**SYNC, "layout.pack": "true", "layout.targetSegmentSize": "1MB"})
+    packs = tuple(
+        PublishedPack("cp1-aaaaaa", n, "0" * 64, 2, 5, (Output(f"s{n}", 1, 5, "", size, "", ""),), cell=cell)
+        for n, (size, cell) in enumerate([(2 << 20, "YEAR 2025"), (9, "YEAR 2026"), (9, "YEAR 2026")])
+    )
+    names = tuple(pack.name for pack in packs)
+    files = tuple(
+        PublishedFile(uri, Fingerprint(1, 1), "", 5, 0, "cp1-aaaaaa", (), packs=of)
+        for uri, of in (("a", names[:2]), ("b", names[1:]), ("c", ()))
+    )
+    observation = Observation(
+        Pointer(), None, (), {}, None, replace(PUBLISHED, files=files, packs=packs), NO_HOLD
+    )
+    status = status_of(spec, observation, ListingComparison(3, "", "", (), (), (), ()), None, None, NOW)
+    rows = FirstQuery("", "", "")
+    assert dict(status_lines(status, rows, NOW))["packs"] == (
+        "3 packs of 2 files, in 2 cells; 2 are below three quarters of targetSegmentSize"
+    )
+    published = status_values(status, rows)["published"]
+    assert (published["packs"], published["openPacks"]) == (3, 2)
