@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.health import CheckResult, Severity, examine, leftovers, serving
+from pinot_assets.health import CheckResult, Severity, examine, leftovers, packs, serving
 from pinot_assets.health.table_probe import TableProbe
 from pinot_assets.metrics.family import Sample, gauge, seconds
 from pinot_assets.table_spec import label_of
@@ -33,6 +33,12 @@ CHECK_FAILED = gauge("health_check_failed", "1 while a health check fails, by se
 CHECK_UNKNOWN = gauge("health_check_unknown", "1 while the result of a health check is not known.", "check")
 ORPHANS = gauge("orphans", "Things that nothing refers to any more, by kind.", "kind")
 ORPHAN_BYTES = gauge("orphan_staged_bytes", "Bytes of staged objects that nothing refers to any more.")
+PACKS = gauge(
+    "packs",
+    "Packs of the newest snapshot, by kind: all; open, so small that they are merged (those of the cell that "
+    "has most); lost, whose kept rows are missing.",
+    "kind",
+)
 ROLLBACK_UNTIL = gauge(
     "rollback_window_end_timestamp_seconds",
     "Until when the newest switch can be reverted; absent when it cannot.",
@@ -45,6 +51,8 @@ _ORPHANS: Mapping[str, str] = {
     "staged_objects": "staged_object",
 }
 """Name of a number of the check `orphans` -> value of the label `kind`."""
+_PACKS: Mapping[str, str] = {"packs": "all", "packs_open": "open", "packs_lost": "lost"}
+"""The same of the check `packs`; a table without packs has no such number."""
 
 
 def health_samples(table: str, answers: Iterable[CheckResult]) -> Iterator[Sample]:
@@ -59,6 +67,9 @@ def health_samples(table: str, answers: Iterable[CheckResult]) -> Iterator[Sampl
         if answer.name == leftovers.orphans.name:
             yield from (ORPHANS.of(answer.numbers[name], table, kind) for name, kind in _ORPHANS.items())
             yield ORPHAN_BYTES.of(answer.numbers["staged_bytes"], table)
+        if answer.name == packs.packs.name:
+            named = ((answer.numbers.get(name), kind) for name, kind in _PACKS.items())
+            yield from (PACKS.of(number, table, kind) for number, kind in named if number is not None)
 
 
 def source_samples(table: str, probe: TableProbe) -> Iterator[Sample]:

@@ -104,6 +104,15 @@ def test_a_check_that_could_not_be_made_has_not_failed() -> None:
     }
 
 
+def test_packs() -> None:
+    numbers = {"packs": 9, "packs_open": 3, "packs_lost": 1}
+    answer = CheckResult("packs", True, 0, 0, "", numbers=numbers)
+    got = told(health_samples("t", [answer]))
+    assert [got["packs", kind] for kind in ("all", "open", "lost")] == [9, 3, 1]
+    none = told(health_samples("t", [CheckResult("packs", True, 0, 0, "")]))
+    assert not [name for name in none if name[0] == "packs"]
+
+
 def test_orphans() -> None:
     keys = ("segments_visible", "segments_hidden", "session_nodes", "staged_objects", "staged_bytes")
     answer = CheckResult("orphans", True, 0, 0, "", numbers=dict(zip(keys, (1, 2, 3, 4, 5), strict=True)))
