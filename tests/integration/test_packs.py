@@ -201,7 +201,7 @@ def test_two_hundred_files_a_bad_one_a_deleted_one_and_a_way_back(events: Events
         assert events.rollback().segments.keys() == first.segments.keys()
         expected = [Counter(files), Counter(files | more), Counter(files)]
         assert queries.answers() == dict.fromkeys(events.brokers, expected)
-    assert all("ServerSegmentMissing" in str(error) for error in queries.failed)
+    assert [error for error in queries.failed if "ServerSegmentMissing" not in str(error)] == []
 
 
 @pytest.mark.parametrize("events", [(Events, "sync")], indirect=True)
@@ -242,7 +242,7 @@ def test_members_are_rewritten_and_deleted_and_no_other_file_is_read(events: Eve
         assert any("the changes of 1 file wait" in note for note in waits.notes)
         expected = [Counter(one) for one in (both, second, third, fourth)]
         assert queries.answers() == dict.fromkeys(events.brokers, expected)
-    assert all("ServerSegmentMissing" in str(error) for error in queries.failed)
+    assert [error for error in queries.failed if "ServerSegmentMissing" not in str(error)] == []
 
 
 @pytest.mark.parametrize("events", [(Celled, "sync")], indirect=True)
@@ -270,4 +270,4 @@ def test_brokers_skip_the_segments_of_other_partitions_and_days(events: Events) 
         assert events.rollback().segments.keys() == first.segments.keys()
         expected = [Counter(files), Counter(second), Counter(files)]
         assert queries.answers() == dict.fromkeys(events.brokers, expected)
-    assert all("ServerSegmentMissing" in str(error) for error in queries.failed)
+    assert [error for error in queries.failed if "ServerSegmentMissing" not in str(error)] == []

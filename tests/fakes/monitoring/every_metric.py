@@ -109,7 +109,7 @@ def _source() -> Iterator[Sample]:
 
 
 def _health() -> Iterator[Sample]:
-    numbers = dict.fromkeys(ORPHANS, 1.0)
+    numbers = dict.fromkeys((*ORPHANS, "packs", "packs_open", "packs_lost"), 1.0)
     answers = [
         CheckResult(c.name, False, 0, 0, "", severity=Severity.ERROR, numbers=numbers) for c in health.CHECKS
     ]
