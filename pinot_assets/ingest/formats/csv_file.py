@@ -30,6 +30,8 @@ from pinot_assets.ingest.formats.content import BLOCK_BYTES, Readable
 from pinot_assets.ingest.formats.csv_text import ForeignBytes, Quotes, without_comment_lines
 from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
+_FIRST_BYTES: Final = 1 << 12
+"""Bytes that are looked at first: nearly every header is shorter, and a small file has more rows than this."""
 _HEADER_BYTES: Final = 1 << 20
 _END: Final = "\x1a pinot-assets: end of file \x1a"
 _BEHIND: Final = "\x1a pinot-assets: text behind a quote \x1a"
@@ -230,12 +232,17 @@ def _header(start: bytes, settings: CsvSettings) -> tuple[list[str], int, int]:
     """Return the names of the file's columns; then how many rows and bytes precede the data."""
     if settings.header is not None and not settings.skip_header:
         return [name.strip() for name in settings.header], 0, 0
-    lines = start[:_HEADER_BYTES].splitlines(keepends=True)
-    text = "".join(line.decode(errors="replace") for line in lines)
-    try:
-        first, count = settings.first_row(text)
-    except csv.Error as error:
-        raise Unreadable("the file has no header that can be read", why=one_line(error)) from error
+    for most in (_FIRST_BYTES, _HEADER_BYTES):
+        lines = start[:most].splitlines(keepends=True)
+        text = "".join(line.decode(errors="replace") for line in lines)
+        try:
+            first, count = settings.first_row(text)
+        except csv.Error as error:
+            if len(start) > most < _HEADER_BYTES:
+                continue
+            raise Unreadable("the file has no header that can be read", why=one_line(error)) from error
+        if count < len(lines):  # else it may go on behind these bytes
+            break
     offset = sum(len(line) for line in lines[:count])
     return [name.strip() for name in settings.header or first], 1, offset
 

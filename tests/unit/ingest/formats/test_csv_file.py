@@ -233,6 +233,16 @@ def test_a_name_in_the_header_may_hold_what_is_escaped() -> None:
     assert read('"a\\"b",c\n1,x\n', reader, schema).to_pylist() == [{'a"b': 1, "c": "x"}]
 
 
+@pytest.mark.parametrize("before", ["", "\n" * 4095, "\n" * 4096, "\r\n" * 2500])
+@pytest.mark.parametrize(
+    ("header", "name"), [("i,s", "i"), ('"i\nj",s', "i\nj"), (f"{'i' * 5000},s", "i" * 5000)]
+)
+def test_a_header_may_begin_and_end_far_from_the_start(before: str, header: str, name: str) -> None:
+    schema = pa.schema([(name, pa.int32()), ("s", pa.string())])
+    table = read(before + header + "\n" + "1,a\n" * 3000, None, schema)
+    assert (table.num_rows, table.column(name)[2999].as_py(), table.column("s")[0].as_py()) == (3000, 1, "a")
+
+
 def test_a_header_that_is_none_is_told() -> None:
     with pytest.raises(Unreadable, match="no header that can be read"):
         read("i" * 200_000 + ",s\n1,a\n")
