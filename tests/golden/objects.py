@@ -41,7 +41,7 @@ from pinot_assets.session.values.state import (
     pointer_to_bytes,
     session_to_bytes,
 )
-from pinot_assets.snapshot.batch_receipt import BatchReceipt
+from pinot_assets.snapshot.batch_receipt import BatchReceipt, StoredRows
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef, header_to_bytes
 from pinot_assets.snapshot.packs import (
     Member,
@@ -51,7 +51,16 @@ from pinot_assets.snapshot.packs import (
     packs_to_parquet,
 )
 from pinot_assets.snapshot.published_files import PublishedFile, files_to_parquet
-from pinot_assets.snapshot.receipt import ColumnFacts, Failure, Fingerprint, Output, Receipt, SegmentFacts
+from pinot_assets.snapshot.receipt import (
+    ColumnFacts,
+    Failure,
+    FilePiece,
+    Fingerprint,
+    Output,
+    Receipt,
+    RowsChunk,
+    SegmentFacts,
+)
 from pinot_assets.snapshot.recipes import StoredRecipe
 from pinot_assets.source.file_table import COLUMNS
 from pinot_assets.source.listing import ListingPart, part_to_arrow
@@ -160,6 +169,21 @@ def objects() -> dict[str, bytes]:
     with_packs = replace(
         snapshot, files=(files[0], replace(files[1], rows=7, packs=(pack.name,))), packs=(pack,)
     )
+    day, next_day = RowsChunk("DAY 2026-11-03", B, 0, 90, 7), RowsChunk("DAY 2026-11-04", B, 90, 80, 8)
+    of_cells = Receipt(
+        "s3://in/b", 1, 2, READ, A, 7, 1, (), 0.5, "h/1",
+        pieces=(FilePiece(day, 0, 5), FilePiece(next_day, 3, 2)), segment_bytes=99, format=NEWEST,
+    )  # fmt: skip
+    before = replace(of_cells, ordinal=0, uri="s3://in/a", rows=3, pieces=(FilePiece(next_day, 0, 3),))
+    in_cell = (
+        Member("s3://in/a", READ, A, 3, 1, "cp7-0a1b2c", B, 0, 90, 80, 8),
+        Member("s3://in/b", READ, A, 2, 1, "cp7-0a1b2c", B, 3, 90, 80, 8),
+    )
+    cell_packs = tuple(
+        PublishedPack("cp7-0a1b2c", n, A, 1, 7, (OUTPUT,), 2.5, 3, chunk.cell)
+        for n, chunk in enumerate((day, next_day), start=4)
+    )
+    both = tuple(pack.name for pack in cell_packs)
     plan_of_packs = replace(
         plan,
         rows=(replace(rows[0], is_small=True),),
@@ -235,6 +259,13 @@ def objects() -> dict[str, bytes]:
             SnapshotRef("snapshots/7.parquet", B),
             SnapshotRef("snapshots/7-packs.parquet", A),
         ),
+        "receipt-of-cells.json": of_cells.to_bytes(),
+        "batch-of-cells.json": BatchReceipt(
+            "", 0, "", (before, of_cells), (StoredRows(B, 170, "t"),), format=NEWEST
+        ).to_bytes(),
+        "members-of-cell.parquet": members_to_parquet(newest(MemberList(in_cell, "0123", next_day.cell))),
+        "packs-of-cells.parquet": packs_to_parquet(cell_packs),
+        "manifest-of-cells.parquet": files_to_parquet((files[0], replace(files[1], packs=both)), NEWEST),
         **{name: staging.store.read(ref.key) for name, ref in staged.items()},
     }
 

@@ -101,7 +101,7 @@ class _Buffer:
 
     def is_large(self, task: FileTask) -> bool:
         """Whether the rows of a file may be too many for one rows object; never without cells."""
-        return self._cells is not None and task.file.fingerprint.size >= self._flush_bytes // _TIMES
+        return self._cells is not None and task.file.fingerprint.size >= self._flush_bytes // (2 * _TIMES)
 
     def add(self, file: _Read) -> None:
         self._files.append(file)

@@ -199,12 +199,19 @@ SINCE_2 = {
 PACKS = (PublishedPack("cp7-0a1b2c", 4, "a" * 64, 1, 7, (), 2.5, 3),)
 SINCE_3 = {
     "hold-with-versions.json": HOLD,
+    "receipt-of-cells.json": Kind(Receipt.from_bytes, lambda v, _: v.to_bytes()),
+    "batch-of-cells.json": Kind(BatchReceipt.from_bytes, lambda v, _: v.to_bytes()),
+    "members-of-cell.parquet": Kind(
+        members_from_parquet, lambda v, n: members_to_parquet(replace(v, format=n))
+    ),
+    "packs-of-cells.parquet": Kind(packs_from_parquet, lambda v, _: packs_to_parquet(v)),
     "batch.json": Kind(BatchReceipt.from_bytes, lambda v, _: v.to_bytes()),
     "header-with-packs.json": Kind(_header_with_packs, _write_header_with_packs),
     "members.parquet": Kind(members_from_parquet, lambda v, n: members_to_parquet(replace(v, format=n))),
     "packs.parquet": Kind(packs_from_parquet, lambda v, _: packs_to_parquet(v)),
     "plan-with-packs.parquet": ROWS["plan.parquet"],
     "manifest-with-packs.parquet": ROWS["manifest.parquet"],
+    "manifest-of-cells.parquet": ROWS["manifest.parquet"],
 }
 """What needs packs."""
 LATER = {2: SINCE_2, 3: SINCE_2 | SINCE_3}

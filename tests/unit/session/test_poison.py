@@ -48,10 +48,19 @@ from pinot_assets.session.values.state import (
     published_audit,
     session_to_bytes,
 )
-from pinot_assets.snapshot.batch_receipt import BatchReceipt, rows_key
+from pinot_assets.snapshot.batch_receipt import BatchReceipt, StoredRows, rows_key
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef, header_to_bytes, sha256_hex
 from pinot_assets.snapshot.published_files import PublishedFile, files_to_parquet
-from pinot_assets.snapshot.receipt import ColumnFacts, Failure, Fingerprint, Output, Receipt, SegmentFacts
+from pinot_assets.snapshot.receipt import (
+    ColumnFacts,
+    Failure,
+    FilePiece,
+    Fingerprint,
+    Output,
+    Receipt,
+    RowsChunk,
+    SegmentFacts,
+)
 from pinot_assets.source import open_store
 
 SESSION = "cp1-00000a"
@@ -295,12 +304,23 @@ def test_a_poison_receipt_is_none_and_its_file_is_built_again(staging: Staging) 
         staging.store.delete(key)
 
 
-def test_a_poison_receipt_of_a_batch_is_none_and_its_files_are_read_again(staging: Staging) -> None:
+@pytest.mark.parametrize("has_cells", [False, True])
+def test_a_poison_receipt_of_a_batch_is_none_and_its_files_are_read_again(
+    staging: Staging, has_cells: bool
+) -> None:
     rows = b"rows"
     digest = sha256_hex(rows)
     staging.store.put_if_absent(rows_key(digest), rows)
-    small = replace(receipt("mem://0"), outputs=(), tars=(), facts=(), rows_object=digest, format=WITH_PACKS)
-    golden = BatchReceipt(digest, len(rows), "", (small,), format=WITH_PACKS).to_bytes()
+    small = replace(receipt("mem://0"), outputs=(), tars=(), facts=(), format=WITH_PACKS)
+    if has_cells:
+        chunks = (RowsChunk("YEAR 2025", digest, 0, 1, 5), RowsChunk("YEAR 2026", digest, 1, 3, 6))
+        pieces = tuple(FilePiece(chunk, 0, count) for chunk, count in zip(chunks, (1, 2), strict=True))
+        small = replace(small, pieces=pieces, rows=3)
+        batch = BatchReceipt("", 0, "", (small,), (StoredRows(digest, 4, ""),), format=WITH_PACKS)
+    else:
+        small = replace(small, rows_object=digest)
+        batch = BatchReceipt(digest, len(rows), "", (small,), format=WITH_PACKS)
+    golden = batch.to_bytes()
     plan = replace(PLAN, rows=(replace(PLAN.rows[0], is_small=True),), format=WITH_PACKS)
     taken = set()
     for n, (what, body) in enumerate([("golden", golden), *NO_OBJECT.items(), *poisoned(golden)]):
@@ -308,7 +328,8 @@ def test_a_poison_receipt_of_a_batch_is_none_and_its_files_are_read_again(stagin
         staging.store.put_if_absent(key, body)
         if found := staging.receipts(plan).get(0):
             taken.add(what)
-            assert found[1].rows_object == digest, what
+            assert found[1].rows_objects == (digest,), what
+            assert found[1].rows == sum(piece.rows for piece in found[1].places), what
         row = replace(plan.rows[0], status=RowStatus.DONE, receipt=key)
         error = refusal(lambda row=row: staging.accepted_receipts(replace(plan, rows=(row,))))
         assert error is None or key in error.what, what
