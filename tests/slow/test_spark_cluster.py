@@ -15,8 +15,9 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,10 +25,18 @@ from typing import Any
 import psutil
 import pyspark
 import pytest
+from unit.ingest.packs.test_kept_rows import area_of, lists_of
 
 import pinot_assets
-from pinot_assets.ingest.contract.build_spec import BuildSpec, Query
+from pinot_assets.core.stored_format import WITH_PACKS
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, PackSettings, Query, TaskKind
 from pinot_assets.local.processes import free_port
+from pinot_assets.segment.values.cells import CellSettings
+from pinot_assets.snapshot.batch_receipt import BatchReceipt
+from pinot_assets.snapshot.manifest import sha256_hex
+from pinot_assets.snapshot.packs import members_key, members_to_parquet
+from pinot_assets.snapshot.receipt import Fingerprint, Receipt
+from pinot_assets.source import SourceFile
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
@@ -145,10 +154,15 @@ def until(reached: Callable[[], object], what: str) -> None:
 
 def executor_amid_the_big_file(temporary: Path) -> psutil.Process | None:
     """The executor one of whose workers has the big file's copy and is not done with it."""
-    for copy in temporary.glob("pinot-assets-build-*/source"):
+    return executor_with(temporary, "pinot-assets-build-*/source", 20 * SMALL)
+
+
+def executor_with(temporary: Path, pattern: str, size: int) -> psutil.Process | None:
+    """The executor one of whose workers has a file of more bytes than that in its temporary folder."""
+    for file in temporary.glob(pattern):
         try:
-            if copy.stat().st_size > 20 * SMALL:
-                return next(filter(is_executor, holder(copy.with_name("lock")).parents()), None)
+            if file.stat().st_size > size:
+                return next(filter(is_executor, holder(file.with_name("lock")).parents()), None)
         except (OSError, StopIteration, psutil.Error):
             continue  # gone meanwhile
     return None
@@ -194,11 +208,11 @@ def shipped(folder: Path) -> Path:
 
 @contextmanager
 def driver(
-    master: str, build_spec: BuildSpec, fakes: ModuleType, folder: Path, properties: str
+    master: str, build_spec: BuildSpec, tasks: Sequence[FileTask], folder: Path, properties: str
 ) -> Iterator[subprocess.Popen[str]]:
-    """A build of the order's files, under way."""
-    (folder / "order").write_bytes(pickle.dumps((build_spec, fakes.tasks_of(build_spec))))
-    (folder / "temporary").mkdir()
+    """A build of these tasks, under way."""
+    (folder / "order").write_bytes(pickle.dumps((build_spec, tasks)))
+    (folder / "temporary").mkdir(exist_ok=True)
     own = {
         "spark.pyspark.python": sys.executable,
         "spark.submit.pyFiles": shipped(folder),
@@ -249,7 +263,7 @@ def assert_each_row_once(run_outcome: Any, master: str, folder: Path) -> None:
 def test_an_executor_dies_amid_a_file(
     master: str, build_spec: BuildSpec, fakes: ModuleType, tmp_path: Path
 ) -> None:
-    with driver(master, build_spec, fakes, tmp_path, _PROPERTIES) as started:
+    with driver(master, build_spec, fakes.tasks_of(build_spec), tmp_path, _PROPERTIES) as started:
         executors: list[psutil.Process] = []
 
         def is_amid() -> bool:
@@ -268,7 +282,81 @@ def test_an_executor_dies_amid_a_file(
 def test_a_file_is_built_twice_at_once(
     master: str, build_spec: BuildSpec, fakes: ModuleType, tmp_path: Path
 ) -> None:
-    with driver(master, build_spec, fakes, tmp_path, _PROPERTIES + _SPECULATION) as started:
+    with driver(
+        master, build_spec, fakes.tasks_of(build_spec), tmp_path, _PROPERTIES + _SPECULATION
+    ) as started:
         run_outcome = outcome(started, tmp_path)
     assert [task for task in run_outcome["tasks"] if task["speculative"]], "the big file's second task"
     assert_each_row_once(run_outcome, master, tmp_path)
+
+
+# --- packs -------------------------------------------------------------------------------------------
+
+PACKED, ROWS_OF_EACH = 24, 60_000
+"""Small files, and the rows of each: a task takes some seconds."""
+
+
+@pytest.fixture(params=[False, True], ids=["packs", "cells"])
+def packing(request: pytest.FixtureRequest, fakes: ModuleType, tmp_path: Path) -> BuildSpec:
+    cells = CellSettings(partition=True) if request.param else None
+    packs = PackSettings((tmp_path / "table" / "staging").as_uri(), 300 << 20, cells=cells)
+    made: BuildSpec = fakes.make_order(
+        tmp_path / "table", packs=packs, format=WITH_PACKS, max_rows_per_segment=10_000_000
+    )
+    for n in range(PACKED):
+        fakes.write_names(tmp_path / "table" / "in" / f"{n:02}.csv", ROWS_OF_EACH, n * ROWS_OF_EACH)
+    columns = {"count": {"functionName": "Modulo", "numPartitions": 3}}
+    indexing = made.table_config["tableIndexConfig"] | {
+        "segmentPartitionConfig": {"columnPartitionMap": columns}
+    }
+    return replace(made, table_config={**made.table_config, "tableIndexConfig": indexing})
+
+
+def built_while_an_executor_dies(
+    master: str, order: BuildSpec, tasks: Sequence[FileTask], folder: Path, pattern: str
+) -> Any:
+    """What a build comes to whose first executor with such a file is killed."""
+    with driver(master, order, tasks, folder, _PROPERTIES) as started:
+        executors: list[psutil.Process] = []
+
+        def is_amid() -> bool:
+            assert started.poll() is None, (folder / "driver.log").read_text()[-3000:]
+            executor = executor_with(folder / "temporary", pattern, -1)
+            executors.extend([executor] if executor is not None else [])
+            return bool(executors)
+
+        until(is_amid, f"an executor with {pattern}")
+        executors[0].kill()
+        run_outcome = outcome(started, folder)
+    assert [task for task in run_outcome["tasks"] if task["status"] == "FAILED"]
+    return run_outcome
+
+
+def test_an_executor_dies_in_each_phase_of_packs(
+    master: str, packing: BuildSpec, fakes: ModuleType, tmp_path: Path
+) -> None:
+    """While small files are read, and while packs are built of their rows: each row is in one segment."""
+    small = [replace(task, kind=TaskKind.SMALL_FILE) for task in fakes.tasks_of(packing)]
+    read = built_while_an_executor_dies(master, packing, small, tmp_path, "pinot-assets-read-*/source")
+    assert sorted(result["ordinal"] for result in read["results"]) == list(range(PACKED))
+    # A task that died may have left receipts as well: a session accepts one of each file.
+    accepted: dict[int, Receipt] = {}
+    for path in sorted((tmp_path / "table" / "staging").rglob("batches/*.json")):
+        accepted |= {one.ordinal: one for one in BatchReceipt.from_bytes(path.read_bytes()).files}
+    assert {one.rows for one in accepted.values()} == {ROWS_OF_EACH}
+
+    tasks = []
+    lists = lists_of(packing, [accepted[ordinal] for ordinal in range(PACKED)])
+    for ordinal, members in enumerate(lists.values(), start=PACKED):
+        data = members_to_parquet(members)
+        area_of(packing).put_if_absent(members_key(sha256_hex(data)), data)
+        file = SourceFile(members_key(sha256_hex(data)), Fingerprint(len(data), 0))
+        tasks.append(FileTask(file, ordinal, TaskKind.PACK))
+    built = built_while_an_executor_dies(master, packing, tasks, tmp_path, "pinot-assets-pack-*/lock")
+    assert sorted(result["ordinal"] for result in built["results"]) == [task.ordinal for task in tasks]
+    outputs = [output for result in built["results"] for output in result["outputs"]]
+    assert sum(output["rows"] for output in outputs) == PACKED * ROWS_OF_EACH
+    assert len({output["segment"] for output in outputs}) == len(outputs)
+    for output in outputs:
+        tar = Path(output["tar_uri"].removeprefix("file://")).read_bytes()
+        assert hashlib.sha256(tar).hexdigest() == output["tar_sha256"]
