@@ -22,7 +22,7 @@ from pinot_assets.session.values.plan import Plan, Receipts, dirty_packs, with_r
 from pinot_assets.session.values.state import Session
 from pinot_assets.snapshot.batch_receipt import rows_key
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.receipt import Failure, Receipt, SourceFile
+from pinot_assets.snapshot.receipt import Failure, Receipt, SourceFile, is_of_machine
 from pinot_assets.snapshot.recipes import StoredRecipe, revision_of
 
 PACK_BYTES: Final = 512 << 20
@@ -116,7 +116,8 @@ def _build(context: TriggerContext, plan: Plan, build_spec: BuildSpec) -> None:
     build_spec = replace(build_spec, query=None, desired_segment_bytes=limit)
     context.clients.builder.build(build_spec, tasks, on_done, lambda _: context.progress.moving(0))
     if failures:
-        _delete_damaged(context, [failure.uri for failure in failures])
+        # Where a machine or its memory failed, nothing says that kept rows are damaged.
+        _delete_damaged(context, [one.uri for one in failures if not is_of_machine(one.code)])
         first = min(failures, key=lambda one: one.ordinal)
         raise BuildError(
             f"{len(failures):,} of {plural(len(tasks), 'pack')} could not be built",

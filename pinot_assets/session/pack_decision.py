@@ -107,4 +107,5 @@ def _rebuilt(
     # A pack of which nothing stays has only places to give, and may have lost its list.
     whole = [pack for pack in dirty_packs(plan, current) if pack.name not in lists.keys() | expired]
     lists |= readable_lists(context, whole)
-    yield from in_old_places(lists, plan, current, accepted, read)
+    target = context.spec.layout.target_bytes
+    yield from in_old_places(lists, plan, current, accepted, read, target)

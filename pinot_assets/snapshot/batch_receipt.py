@@ -1,4 +1,4 @@
-"""The receipt of a batch of small files, whose rows are in one rows object.
+"""The receipt of a batch of files, whose rows are in one rows object; in several, if it is one large file.
 
 A task that reads many small files writes one receipt for all that it has read since the last one. Rows object
 and receipt have their hash in their names, so a task that runs twice never collides with itself
@@ -145,9 +145,8 @@ def _require_order(files: Iterable[Receipt], digests: Collection[str]) -> None:
     """
     ends = Counter[RowsChunk]()
     for one in files:
-        good = not one.outputs and one.rows == sum(piece.rows for piece in one.places)
+        good = one.is_placed and not one.outputs and (one.rows == 0) == (not one.places)
         for chunk, first, rows in one.places:
-            good &= rows > 0 and min(chunk.offset, chunk.length) >= 0
             good &= chunk.rows_object in digests and first == ends[chunk]
             ends[chunk] += rows
         if not good:

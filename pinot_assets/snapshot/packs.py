@@ -95,8 +95,9 @@ class Member(Open):
 class MemberList(Stored):
     """What a pack has, in the order of its rows, before they are sorted for a `sortedColumn`.
 
-    :ivar members: no session's version of a file is in it twice. Append may publish the same version again,
-        after another one, and merges bring both together.
+    :ivar members: no session's version of a file is in it twice; with cells once for each rows object that
+        has rows of it. Append may publish the same version again, after another one, and merges bring both
+        together.
     :ivar read: digest of the read recipe with which all of them were read.
     :ivar cell: the partition and time slice of all rows; "" without cells.
     """
@@ -179,20 +180,20 @@ def members_from_parquet(data: bytes, what: str = "a member list") -> MemberList
 
     :param what: its address, for errors.
     :raises NeedsNewerRelease: its format is unknown to this release.
-    :raises ValueError: it is not a member list, a range of rows is impossible, or a file that one session
-        read is in it twice.
+    :raises ValueError: it is not a member list, a range of rows is impossible, or rows that one session read
+        of a file are in it twice.
     """
     meta = parquet_metadata(data)
     number = Marks.of(meta).require_known(what)
     table, unknown = checked_table(data, _MEMBERS, _OF_CELLS)
     members = tuple(_member(row, unknown) for row in table.to_pylist())
     if len({(*one.file, one.rows_object if one.length else "") for one in members}) < len(members):
-        raise ValueError("a file that one session read is in it twice")
+        raise ValueError("rows that one session read of a file are in it twice")
     return MemberList(members, meta["read"], meta.get("cell", ""), format=number)
 
 
 def _member(row: JsonMapping, unknown: Sequence[str]) -> Member:
-    at = row["first"], row.get("offset") or 0, row.get("length") or 0
+    at = row["first"], *(row.get(name) or 0 for name in _OF_CELLS)
     if row["rows"] < 1 or min(at) < 0 or not _SHA256.fullmatch(row["rows_object"]):
         raise ValueError(f"the rows of {row['uri']} cannot be where it says")
     return Member(

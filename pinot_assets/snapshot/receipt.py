@@ -155,6 +155,11 @@ CODES: Final[Mapping[str, Code]] = {code.name: code for code in _ALL}
 """Every code with which a file can fail, by its name."""
 
 
+def is_of_machine(code: str) -> bool:
+    """Whether a worker, its memory or its machine failed, and not what it read."""
+    return code in (OUT_OF_MEMORY, WORKER_DIED, MACHINE)
+
+
 def is_transient(code: str) -> bool:
     """Whether the next try of a file may succeed although nothing was changed.
 
@@ -351,6 +356,14 @@ class Receipt(Stored):
         if self.rows_object:
             return (FilePiece(RowsChunk("", self.rows_object), self.first, self.rows),)
         return self.pieces
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether its rows can be where it says; an object that was read may say anything."""
+        counts = [(piece.rows, piece.first, *piece.chunk[2:]) for piece in self.places]
+        return all(rows > 0 and min(at) >= 0 for rows, *at in counts) and (
+            not counts or (not self.outputs and sum(rows for rows, *_ in counts) == self.rows)
+        )
 
     @property
     def rows_objects(self) -> tuple[str, ...]:

@@ -6,13 +6,15 @@ from collections import Counter
 
 import pytest
 from model.test_dirty_packs import HALF_DONE, lose_rows, lose_segment, rollback
-from model.test_merges import compact
+from model.test_merges import compact, foreseen
 from model.test_packs import builds, ends_well, fill, packing
 from model.world.builder import ROWS
 from model.world.ending import holds_at_every_effect, settle
 from model.world.process import Kind, Trouble
 from model.world.restored import rows, snapshot
 from model.world.table import MODES, TABLE, ModelTable, rebuild, run
+
+from pinot_assets.session.checks import pack_segments
 
 EVEN, ODD = "HashCode(v)=0/2", "HashCode(v)=1/2"
 
@@ -175,6 +177,63 @@ def test_a_missing_segment_of_one_cell_pauses_its_change() -> None:
     table.source.write("B", b"B8 B9")
     table.start(run)
     assert rows(table) == Counter(row for row in all_rows("ABC") if cell_of(row) == ODD)
+
+
+def expire(table: ModelTable, cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pinot's retention removes the segments of a slice."""
+    gone = {pack.name for pack in snapshot(table).packs if pack.cell == cell}
+    monkeypatch.setattr(pack_segments, "_is_expired", lambda pack, *_: pack.name in gone)
+    for pack in snapshot(table).packs:
+        if pack.name in gone:
+            lose_segment(table, pack.outputs[0].segment)
+
+
+def test_after_a_slice_has_expired_the_others_change_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = published()
+    expire(table, EVEN, monkeypatch)
+    for name in "BC":
+        table.source.remove(name)
+        table.start(run)
+    assert rows(table) == Counter(["A2"])
+    table.source.write("A", b"A8 A9")  # it brings its rows of both slices
+    table.start(run)
+    assert rows(table) == Counter(["A8", "A9"])
+
+
+def test_an_append_table_is_built_again_twice_after_a_slice_has_expired(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = published("append")
+    expire(table, EVEN, monkeypatch)
+    for size in ("77MB", "78MB"):
+        table.options["desiredSegmentSize"] = size
+        table.start(rebuild)
+        table.source.write("D", f"D{size[1]}".encode())
+        assert table.start(run).process.error is None
+
+
+def test_a_lost_list_of_another_cell_stops_nothing() -> None:
+    table = published()
+    table.source.write("D", b"D1 D3")  # of one cell
+    table.start(run)
+    assert packs(table) == {(EVEN, 3, 3), (ODD, 4, 5)}
+    [even] = [pack for pack in snapshot(table).packs if pack.cell == EVEN]
+    table.staging.delete(f"packs/{even.members}.parquet")
+    table.source.write("D", b"D5")
+    assert table.start(run).process.error is None
+    assert rows(table) == all_rows("ABC") + Counter(["D5"])
+
+
+def test_the_plan_of_a_compaction_counts_cells() -> None:
+    table = celled(maxMergeBytes="0")
+    for names in ("AB", "CD", "EF"):
+        fill(table, names)
+        table.start(run)
+    del table.options["layout.maxMergeBytes"]
+    plan = foreseen(table)
+    assert (plan.packs.merged.packs, plan.packs.merged.into) == (6, 2)
+    table.start(compact)
+    assert len(snapshot(table).packs) == 2
 
 
 @pytest.mark.parametrize("kind", HALF_DONE)

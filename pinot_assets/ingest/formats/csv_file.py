@@ -31,7 +31,7 @@ from pinot_assets.ingest.formats.csv_text import ForeignBytes, Quotes, without_c
 from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 _FIRST_BYTES: Final = 1 << 12
-"""Bytes that are looked at first: nearly every header is shorter, and a small file has more rows than this."""
+"""Bytes that are looked at first: nearly every header is shorter, and a small file is often longer."""
 _HEADER_BYTES: Final = 1 << 20
 _END: Final = "\x1a pinot-assets: end of file \x1a"
 _BEHIND: Final = "\x1a pinot-assets: text behind a quote \x1a"

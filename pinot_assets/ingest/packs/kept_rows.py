@@ -50,6 +50,13 @@ def keep(
     return stored, [tuple(one) for one in pieces]
 
 
+def count_pieces(rows: FinalRows, counts: Sequence[int]) -> int:
+    """Return how many pieces `keep` would make of these rows at most."""
+    if rows.cells is None:
+        return len(counts)
+    return min(int(rows.table.num_rows), len(rows.cells.names) * len(counts))
+
+
 class _Run(NamedTuple):
     """The rows of one file in one cell."""
 

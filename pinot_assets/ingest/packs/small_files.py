@@ -16,12 +16,12 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from pinot_assets.core.files import temporary_folder
-from pinot_assets.errors import BuildError
+from pinot_assets.errors import BuildError, TooLarge
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.failures import failure_of
 from pinot_assets.ingest.contract.task_outputs import CutValues
 from pinot_assets.ingest.open_file import OpenFile, Rows, columns_of_table, heartbeat, prepare_memory
-from pinot_assets.ingest.packs.kept_rows import Pieces, keep
+from pinot_assets.ingest.packs.kept_rows import Pieces, count_pieces, keep
 from pinot_assets.ingest.staged_segment import put_cut_values, unpacked_bytes
 from pinot_assets.ingest.stores import stores_of
 from pinot_assets.segment import SegmentSpec, build_segment
@@ -34,6 +34,8 @@ FLUSH_BYTES: Final = 32 << 20
 """Bytes of rows in memory from which on they are written."""
 CELL_FLUSH_BYTES: Final = 128 << 20
 """The same for a table with cells: a chunk of a cell costs a millisecond, however few rows it has."""
+MOST_PIECES: Final = 250_000
+"""Pieces of files that one receipt lists: it stays below 8 MiB, of the 32 that are read."""
 FLUSH_S: Final = 30.0
 """Seconds after which they are written at the next end of a file, however few they are."""
 _TINY_BYTES: Final = 64 << 10
@@ -138,7 +140,7 @@ class _Buffer:
         if not files:
             return []
         try:
-            return [*self._written(files)]
+            return self._written(files)
         except Exception as error:
             if len(files) == 1:
                 return [failure_of(self._build_spec, files[0].task, error)]
@@ -156,16 +158,22 @@ class _Buffer:
         except Exception as error:
             return failed + [failure_of(self._build_spec, file.task, error) for file in good]
 
-    def _written(self, files: Sequence[_Read]) -> list[Receipt]:
+    def _written(self, files: Sequence[_Read]) -> list[FileResult]:
         rows = self._final([table for file in files for table in file.tables])
         if rows is None:
-            return self._record([file.receipt for file in files], [])
-        stored, pieces = self._keep(rows, [file.receipt.rows for file in files])
+            return [*self._record([file.receipt for file in files], [])]
+        counts = [file.receipt.rows for file in files]
+        if count_pieces(rows, counts) > MOST_PIECES:
+            half = len(files) // 2
+            if not half:
+                return [failure_of(self._build_spec, files[0].task, _too_many_pieces(files[0].receipt.uri))]
+            return [*self._written(files[:half]), *self._written(files[half:])]
+        stored, pieces = self._keep(rows, counts)
         self._put_cut(files, rows.cut)
         receipts = [
             self._with_pieces(file.receipt, of_file) for file, of_file in zip(files, pieces, strict=True)
         ]
-        return self._record(receipts, [stored])
+        return [*self._record(receipts, [stored])]
 
     def _keep(self, rows: FinalRows, counts: Sequence[int], part: int = 0) -> tuple[StoredRows, list[Pieces]]:
         self._bytes_per_row = self._bytes_per_row or _bytes_per_row(rows, self._build_spec)
@@ -179,7 +187,12 @@ class _Buffer:
         return replace(receipt, rows_object=piece.chunk.rows_object, first=piece.first)
 
     def _record(self, receipts: Sequence[Receipt], objects: Sequence[StoredRows]) -> list[Receipt]:
-        """Write the receipt of files whose rows are in these objects."""
+        """Write the receipt of files whose rows are in these objects.
+
+        :raises TooLarge: a file has so many pieces that no receipt can list them.
+        """
+        if sum(len(receipt.pieces) for receipt in receipts) > MOST_PIECES:
+            raise _too_many_pieces(receipts[0].uri)
         number = self._build_spec.format
         if self._cells is not None:
             batch = BatchReceipt("", 0, "", tuple(receipts), tuple(objects), format=number)
@@ -205,6 +218,14 @@ class _Buffer:
             if rows is not None:
                 lost = CutValues(rows.cut, format=self._build_spec.format)
                 put_cut_values(self._build_spec, file.receipt, lost)
+
+
+def _too_many_pieces(uri: str) -> TooLarge:
+    return TooLarge(
+        f"{uri} has rows of too many partitions and time slices",
+        why=f"it has more than {MOST_PIECES:,} parts, the most that a receipt lists",
+        hint="write a longer timeSlice or fewer numPartitions, or deliver smaller files",
+    )
 
 
 def _by_bytes(tables: Iterable[pa.Table], limit: int) -> Iterator[list[pa.Table]]:

@@ -64,7 +64,8 @@ def _in_order(tasks: Iterable[FileTask], cores: int) -> list[Batch]:
     batches: list[list[FileTask]] = []
     size = 0
     for task in ordered:
-        if not batches or size >= most or len(batches[-1]) >= most_files:
+        is_alone = size and task.file.fingerprint.size >= MOST_READ_BYTES
+        if not batches or is_alone or size >= most or len(batches[-1]) >= most_files:
             batches.append([])
             size = 0
         batches[-1].append(task)

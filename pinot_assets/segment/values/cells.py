@@ -7,10 +7,9 @@ do so before any server is asked. Source: docs/design/layout.md#cells.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import product
 from typing import Final
 
 import numpy as np
@@ -57,7 +56,7 @@ class CellSettings:
 class Cells:
     """The cells of a table's rows.
 
-    :ivar names: `DAY 2026-11-03 Murmur(userId)=3/16`, by slice and partition; some may have no row.
+    :ivar names: `DAY 2026-11-03 Murmur(userId)=3/16`, by slice and partition, each of at least one row.
     :ivar codes: index into `names` of each row.
     """
 
@@ -65,13 +64,14 @@ class Cells:
     codes: npt.NDArray[np.int64]
 
 
-def crossed(parts: list[Cells]) -> Cells:
+def crossed(parts: Sequence[Cells]) -> Cells:
     """Return the cells of rows by several of their properties, the most important one first."""
-    codes = parts[0].codes
+    names, codes = parts[0].names, parts[0].codes
     for part in parts[1:]:
-        codes = codes * len(part.names) + part.codes
-    names = (" ".join(one) for one in product(*(part.names for part in parts)))
-    return Cells(tuple(names), codes)
+        distinct, codes = counted_codes(codes * len(part.names) + part.codes)
+        pairs = (divmod(number, len(part.names)) for number in distinct.tolist())
+        names = tuple(f"{names[first]} {part.names[second]}" for first, second in pairs)
+    return Cells(names, codes)
 
 
 def partition_cells(column: str, how: Partitioning, partitions: Partitions) -> Cells:
@@ -85,7 +85,7 @@ def partition_cells(column: str, how: Partitioning, partitions: Partitions) -> C
 
 
 def _partition(column: str, function: str, config: Iterable[tuple[str, str]], number: str, count: int) -> str:
-    settings = "".join(f", {key}={value}" for key, value in config)
+    settings = "".join(f", {key}={value}" for key, value in sorted(config))
     return f"{function}({column}{settings})={number}/{count}"
 
 
@@ -149,7 +149,9 @@ def times_ms(column: str, time_format: TimeFormat, values: Values) -> npt.NDArra
     :raises BuildError: a text is no time of the format.
     """
     if isinstance(values, np.ndarray) and not time_format.pattern:
-        return np.asarray(values.astype(np.int64) * (time_format.size * time_format.unit_ms))
+        step = time_format.size * time_format.unit_ms
+        most = np.iinfo(np.int64).max // step  # a time that far off lies in the first or the last slice
+        return np.asarray(np.clip(values.astype(np.int64), -most, most) * step)
     texts = values if isinstance(values, pa.Array) else pa.array([*map(str, values.tolist())])
     encoded = texts.dictionary_encode()
     distinct = encoded.dictionary.cast(pa.string()).to_pylist()

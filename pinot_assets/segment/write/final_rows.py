@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from pinot_assets.errors import BuildError
 from pinot_assets.segment.column.types import Column, DataType, Default
 from pinot_assets.segment.config.segment_spec import SegmentSpec
 from pinot_assets.segment.values.cells import (
@@ -98,7 +99,13 @@ def final_rows(table: pa.Table, spec: SegmentSpec, now_ms: int, by: CellSettings
             columns[column.name] = _as_arrow(cleaned, kind, is_time)
         else:
             columns[column.name] = data if data.type == kind else data.cast(kind)
-    cells = crossed(parts) if (parts := [*by_time, *by_partition]) else None
+    if by is not None and (len(by_partition), len(by_time)) != (by.partition, by.time_slice is not None):
+        raise BuildError(
+            "segments cannot have rows of one partition and time slice",
+            why=f"{len(by_partition)} partitioned columns and {len(by_time)} time columns decide about them",
+            hint="correct `partition` and `timeSlice` in the table spec's layout block",
+        )
+    cells = crossed([*by_time, *by_partition]) if by is not None else None
     return FinalRows(pa.table(columns), null_times, cut, cells)
 
 

@@ -10,7 +10,7 @@ version differs from the one that was built.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -46,7 +46,7 @@ from pinot_assets.session.stores.staging import Staging, Switch, kept_receipts
 from pinot_assets.session.values.plan import FileKey, carried_files, superseded
 from pinot_assets.session.values.state import Mode, Session
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.packs import members_key
+from pinot_assets.snapshot.packs import PublishedPack, members_key
 from pinot_assets.snapshot.published_files import PublishedFile
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.table_spec.blocks.audit import CutCheck, EmptyOutputs, Loss, LossName, RowChange, TimeRange
@@ -113,23 +113,25 @@ def _packs(context: TriggerContext, session: Session, receipts: Collection[Recei
     there = {pack.name for pack in in_part} - expired_packs(context, in_part)
     kept = carried_files(plan, current) if plan.mode is not Mode.SWAP else []
     kept = [file for file in kept if not there.isdisjoint(file.packs)]
-    elsewhere = _rows_elsewhere(staging, kept, there, current)
+    before = _rows_before(staging, in_part, there, kept)
     return packs_as_read(
-        lists, receipts, [replace(one, rows=one.rows - elsewhere[one.uri, one.session]) for one in kept]
+        lists, receipts, [replace(one, rows=before.get((one.uri, one.session), one.rows)) for one in kept]
     )
 
 
-def _rows_elsewhere(
-    staging: Staging, files: Sequence[PublishedFile], packs: Collection[str], current: Snapshot | None
-) -> Counter[FileKey]:
-    """Return how many rows files have in other packs than these: in a table with cells a file has several."""
-    others = {name for file in files for name in file.packs} - {*packs}
-    keys = [members_key(pack.members) for pack in (current.packs if current else ()) if pack.name in others]
+def _rows_before(
+    staging: Staging, packs: Iterable[PublishedPack], names: Collection[str], files: Iterable[PublishedFile]
+) -> dict[FileKey, int]:
+    """Return how many rows files have in packs of these names, for files that may have more rows elsewhere:
+    with cells a file has several packs, and the ledger counts all of its rows."""
+    if not (celled := [members_key(pack.members) for pack in packs if pack.cell and pack.name in names]):
+        return {}
+    keys = {(file.uri, file.session) for file in files if len(file.packs) > 1}
     rows = Counter[FileKey]()
-    for one in in_threads(staging.members, keys, THREADS, "member lists"):
+    for one in in_threads(staging.members, celled, THREADS, "member lists"):
         for member in one.members:
-            rows[member.file] += member.rows
-    return rows
+            rows[member.file] += member.rows if member.file in keys else 0
+    return {key: rows[key] for key in keys}
 
 
 # --- tars ------------------------------------------------------------------------------------------

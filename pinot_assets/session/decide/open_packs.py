@@ -160,4 +160,5 @@ def small_alone(context: TriggerContext, current: Snapshot, same: Collection[str
         if file.outputs and 0 < file.fingerprint.size < below and file.fingerprint.size <= left:
             chosen.add(uri)
             left -= file.fingerprint.size
-    return chosen if len(chosen) > 1 or current.packs else set()
+    has_cells = context.spec.layout.cells is not None
+    return chosen if len(chosen) > 1 or current.packs or has_cells else set()

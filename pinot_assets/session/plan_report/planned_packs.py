@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from pinot_assets.core.text import plural, size
 from pinot_assets.ingest.contract.build_spec import segment_name
+from pinot_assets.segment.values.cells import cell_kind
 from pinot_assets.session.checks.pack_segments import expired_packs, packs_in_part
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.open_packs import readable_lists
@@ -17,9 +18,9 @@ from pinot_assets.session.values.packs import Accepted, in_old_places, read_dige
 from pinot_assets.session.values.plan import Plan, as_built, carried_files, dirty_packs, superseded
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.packs import Member
+from pinot_assets.snapshot.packs import Member, PublishedPack
 from pinot_assets.table_spec.blocks.layout import LayoutSettings
-from pinot_assets.table_spec.changes.recipe import partitions_of
+from pinot_assets.table_spec.changes.recipe import cell_kind_of_recipe, partitions_of
 
 _TIMES, _MUCH = 10, 32 << 20
 """A person should hear of what is written again from so many times the bytes of what changed on, and from so
@@ -76,26 +77,28 @@ class ExpectedPacks:
 
     :ivar bytes: of their rows in segments, as published segments have them for each byte of their files; the
         files' own without any.
-    :ivar cells: how many cells the rows have at least, as far as that is known.
+    :ivar partitions: of the table's cells; 1 without them.
     """
 
     files: int
     bytes: int
     target: int
-    cells: int = 1
+    partitions: int = 1
+    has_cells: bool = False
 
     @property
     def packs(self) -> int:
-        """How many packs these are."""
-        return max(math.ceil(self.bytes / self.target), self.cells)
+        """How many packs these are, if they have rows of each partition and one time slice."""
+        return max(math.ceil(self.bytes / self.target), self.partitions)
 
     @property
     def text(self) -> str:
         """Return the estimate as a sentence."""
-        if self.cells > 1:
+        if self.has_cells:
+            partitions = f"each of {plural(self.partitions, 'partition')} and " if self.partitions > 1 else ""
             return (
-                f"the rows of {plural(self.files, 'file')} in {self.packs:,} segments or more: "
-                "each has rows of one partition and time slice"
+                f"the rows of {plural(self.files, 'file')}: one segment or more for {partitions}each time "
+                "slice of which they have rows"
             )
         return (
             f"the rows of {plural(self.files, 'small file')} in about {plural(self.packs, 'segment')} "
@@ -105,18 +108,26 @@ class ExpectedPacks:
 
 @dataclass(frozen=True, slots=True)
 class MergedPacks:
-    """Published packs that are merged because a person asks for it; the other numbers are theirs."""
+    """Published packs that are merged because a person asks for it; the other numbers are theirs.
+
+    :ivar into: about how many packs they become.
+    """
 
     packs: int = 0
     files: int = 0
     rows: int = 0
     bytes: int = 0
-    target: int = 1
+    into: int = 0
 
-    @property
-    def into(self) -> int:
-        """About how many packs they become."""
-        return math.ceil(self.bytes / self.target)
+    @classmethod
+    def of(cls, packs: Sequence[PublishedPack], target: int) -> MergedPacks:
+        """Return what becomes of these packs."""
+        cells = Counter[str]()
+        for pack in packs:
+            cells[pack.cell] += pack.bytes
+        into = sum(math.ceil(count / target) for count in cells.values())
+        of_packs = (sum(p.files for p in packs), sum(p.rows for p in packs), sum(p.bytes for p in packs))
+        return cls(len(packs), *of_packs, into)
 
     @property
     def text(self) -> str:
@@ -149,9 +160,12 @@ class SmallCells:
         )
 
 
-def small_cells(current: Snapshot | None, layout: LayoutSettings) -> SmallCells | None:
-    """Return what the cells of published packs are too small for; None if they are not, or there are few."""
-    packs = [pack for pack in (current.packs if current is not None else ()) if pack.cell]
+def small_cells(current: Snapshot | None, layout: LayoutSettings, kind: str) -> SmallCells | None:
+    """Return what the cells of published packs are too small for; None if they are not, or there are few.
+
+    :param kind: of the cells that the table spec makes; those of before do not count.
+    """
+    packs = [pack for pack in (current.packs if current is not None else ()) if cell_kind(pack.cell) == kind]
     cells, total = len({pack.cell for pack in packs}), sum(pack.bytes for pack in packs)
     if layout.cells is None or cells < _MANY_CELLS or _TENTH * total >= cells * layout.target_bytes:
         return None
@@ -201,9 +215,9 @@ def planned_packs(context: TriggerContext, planned: PlannedRun) -> PlannedPacks:
     if not (current is None or plan.packs_done or planned.refused or plan.mode is Mode.SWAP):
         changed = _changed(context, replace(as_built(plan), merged=()), current)
         packs = [pack for pack in current.packs if pack.name in plan.merged]
-        of_packs = (sum(p.files for p in packs), sum(p.rows for p in packs), sum(p.bytes for p in packs))
-        merged = MergedPacks(len(packs), *of_packs, target)
-    of_cells = small_cells(current, context.spec.layout)
+        merged = MergedPacks.of(packs, target)
+    kind = cell_kind_of_recipe(context.recipe.write) if context.recipe is not None else ""
+    of_cells = small_cells(current, context.spec.layout, kind)
     small = [
         row.planned.size
         for row in planned.to_build
@@ -214,16 +228,10 @@ def planned_packs(context: TriggerContext, planned: PlannedRun) -> PlannedPacks:
     source = sum(file.fingerprint.size for file in current.files) if current is not None else 0
     loaded = sum(o.loaded_bytes for o in current.segments.values()) if current is not None else 0
     times = loaded / source if loaded and source else 1.0
-    new = ExpectedPacks(len(small), round(sum(small) * times), target, _cells(context, current))
+    partitions = partitions_of(context.recipe.write) if context.recipe is not None else 1
+    has_cells = context.spec.layout.cells is not None
+    new = ExpectedPacks(len(small), round(sum(small) * times), target, partitions, has_cells)
     return PlannedPacks(changed, new, merged, of_cells)
-
-
-def _cells(context: TriggerContext, current: Snapshot | None) -> int:
-    """Return about how many cells new files have rows of: those of published packs, or the partitions."""
-    if context.spec.layout.cells is None or context.recipe is None:
-        return 1
-    published = len({pack.cell for pack in current.packs if pack.cell}) if current is not None else 0
-    return max(published, partitions_of(context.recipe.write))
 
 
 def _changed(context: TriggerContext, plan: Plan, current: Snapshot) -> ChangedPacks:
@@ -243,7 +251,8 @@ def _changed(context: TriggerContext, plan: Plan, current: Snapshot) -> ChangedP
         if row.is_small
         for cell in cells[row.uri]
     ]
-    rebuilt = [*in_old_places(by_name, plan, current, read_again, read_digest(context.recipe))]
+    read, target = read_digest(context.recipe), context.spec.layout.target_bytes
+    rebuilt = [*in_old_places(by_name, plan, current, read_again, read, target)]
     left = [one for pack in rebuilt for one in pack.members]
     carried = {(file.uri, file.session) for file in carried_files(plan, current)}
     kept = [one for one in left if one.member.file in carried]

@@ -65,7 +65,8 @@ def files_of_packs(
 
 
 def _with_rows(file: PublishedFile | None, member: Member, pack: PublishedPack) -> PublishedFile:
-    """Return a file with the rows that it has in one more place."""
+    """Return a file with the rows that it has in one more place; the oldest recipe counts, for a file is as
+    the table spec wants it only if all of its packs are."""
     before = file.packs if file is not None else ()
     return PublishedFile(
         uri=member.uri,
@@ -76,7 +77,7 @@ def _with_rows(file: PublishedFile | None, member: Member, pack: PublishedPack) 
         session=member.session,
         outputs=(),
         version=member.fingerprint.token,
-        revision=pack.revision,
+        revision=min(pack.revision, file.revision) if file is not None else pack.revision,
         packs=before if pack.name in before else (*before, pack.name),
     )
 

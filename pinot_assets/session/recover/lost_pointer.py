@@ -137,7 +137,7 @@ def _rebuild(context: TriggerContext, visible: frozenset[str], why: str) -> None
         # No kept snapshot, and no pack, shows another format.
         format=max((k.snapshot.format for k in kept), default=WITH_PACKS if packs else FIRST),
         asked_by=context.asked_by,
-        recipes=in_use(recipes, {file.revision for file in files}),
+        recipes=in_use(recipes, {f.revision for f in files} | {pack.revision for pack in packs}),
         packs=packs,
     )
     hold = hold_of_last_rollback(context, kept, snapshot)

@@ -167,6 +167,8 @@ class StagedReceipts(StagedFiles):
         receipt = Receipt.from_bytes(data, f"{self.store.uri}/{key}")
         for digest in receipt.rows_objects:
             rows_key(digest)
+        if not receipt.is_placed:
+            raise ValueError(f"the rows of {receipt.uri} cannot be where it says")
         for output in receipt.outputs:
             check_key(self.key_of(output.tar_uri))
             check_key(self.key_of(output.metadata_uri))

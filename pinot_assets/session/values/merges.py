@@ -8,8 +8,10 @@ the number of sessions. Source: docs/design/layout.md#merges.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import insort
+from collections.abc import Iterable
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
 from pinot_assets.session.values.packs import Accepted
 
@@ -41,8 +43,8 @@ class OpenPack:
 
 Group = tuple[OpenPack, ...]
 """Packs that become one, in the order of their rows."""
-_Place = tuple[tuple[str, str], int]
-"""The kind of a pack, and its level."""
+_Place = tuple[int, tuple[str, str]]
+"""The level of a pack, and its kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +79,34 @@ def merges_of(packs: Iterable[OpenPack], target: int, budget: MergeBudget) -> li
     :param target: bytes of a segment.
     :returns: groups of two or more.
     """
-    groups: list[Group] = [(pack,) for pack in packs if is_open(pack.bytes, target)]
-    left, stopped = budget, set[_Place]()
-    while (pair := _pair(groups, target, stopped)) is not None:
-        first, second = pair
-        cost = _cost((groups[first], groups[second]))
-        if cost.bytes > left.bytes or cost.names > left.names:
-            stopped.add(_place(groups[first], target))
-            continue
-        left = MergeBudget(left.bytes - cost.bytes, left.names - cost.names)
-        groups[first] += groups.pop(second)
-    return [group for group in groups if len(group) > 1]
+    left, places, whole = budget, dict[_Place, list[tuple[int, Group]]](), list[tuple[int, Group]]()
+    for number, pack in enumerate(packs):
+        if is_open(pack.bytes, target):
+            places.setdefault(_place((pack,), target), []).append((number, (pack,)))
+    waiting = [place for place, groups in places.items() if len(groups) > 1]
+    heapify(waiting)
+    while waiting:
+        place = heappop(waiting)
+        while len(groups := places[place]) > 1:
+            (number, first), (_, second) = groups[:2]
+            cost = _cost((first, second))
+            if cost.bytes > left.bytes or cost.names > left.names:
+                break  # and nothing more is merged on this level
+            del groups[:2]
+            left = MergeBudget(left.bytes - cost.bytes, left.names - cost.names)
+            one = (*first, *second)
+            if not is_open(size_of(one), target):
+                whole.append((number, one))
+                continue
+            insort(others := places.setdefault(_place(one, target), []), (number, one), key=_oldest)
+            if others is not groups and len(others) > 1:
+                heappush(waiting, _place(one, target))
+    merged = (one for groups in (whole, *places.values()) for one in groups if len(one[1]) > 1)
+    return [group for _, group in sorted(merged, key=_oldest)]
+
+
+def _oldest(one: tuple[int, Group]) -> int:
+    return one[0]
 
 
 def compaction_of(packs: Iterable[OpenPack], target: int, budget: MergeBudget) -> list[Group]:
@@ -108,21 +127,8 @@ def compaction_of(packs: Iterable[OpenPack], target: int, budget: MergeBudget) -
     return [group for group in (*groups, *growing.values()) if len(group) > 1]
 
 
-def _pair(groups: Sequence[Group], target: int, stopped: set[_Place]) -> tuple[int, int] | None:
-    """Return the two oldest groups of the lowest level that has two."""
-    places: dict[_Place, list[int]] = {}
-    for number, group in enumerate(groups):
-        if is_open(size_of(group), target):
-            places.setdefault(_place(group, target), []).append(number)
-    full = {place: numbers for place, numbers in places.items() if len(numbers) > 1 and place not in stopped}
-    if not full:
-        return None
-    first, second, *_ = full[min(full, key=lambda place: (place[1], place[0]))]
-    return first, second
-
-
 def _place(group: Group, target: int) -> _Place:
-    return group[0].kind, level_of(size_of(group), target)
+    return level_of(size_of(group), target), group[0].kind
 
 
 def size_of(group: Group) -> int:

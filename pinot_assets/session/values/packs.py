@@ -90,15 +90,22 @@ class Content:
 
 
 def in_old_places(
-    dirty: Mapping[str, MemberList], plan: Plan, current: Snapshot, accepted: Iterable[Accepted], read: str
+    dirty: Mapping[str, MemberList],
+    plan: Plan,
+    current: Snapshot,
+    accepted: Iterable[Accepted],
+    read: str,
+    target: int,
 ) -> Iterator[Content]:
     """Yield what becomes of dirty packs, those that keep something: members that are gone leave, and the
     rows of a small file that was read again take the place of its former version's in the same cell.
 
-    A file that was read with another read recipe than the pack leaves it: a pack has one.
+    A file that was read with another read recipe than the pack leaves it: a pack has one. With cells, rows
+    of a large file take a place only as long as the pack does not exceed the target.
 
     :param dirty: the member lists of the dirty packs, by their names.
     :param read: digest of the read recipe of the accepted files.
+    :param target: bytes of a segment.
     """
     kept = {(file.uri, file.session) for file in carried_files(plan, current)}
     new: dict[tuple[str, str], list[Accepted]] = defaultdict(list)
@@ -108,12 +115,20 @@ def in_old_places(
         if (old := dirty.get(pack.name)) is None:
             continue
         bytes_per_row = pack.bytes / max(pack.rows, 1)
-        members: list[Accepted] = []
+        staying = {
+            member: Accepted(member, round(bytes_per_row * member.rows), old.cell)
+            for member in old.members
+            if member.file in kept
+        }
+        room, members = target - sum(one.bytes for one in staying.values()), list[Accepted]()
         for member in old.members:
-            if member.file in kept:
-                members.append(Accepted(member, round(bytes_per_row * member.rows), old.cell))
-            elif old.read == read:
-                members += new.pop((member.uri, old.cell), ())
+            if member in staying:
+                members.append(staying[member])
+                continue
+            pieces = new[member.uri, old.cell] if old.read == read else []
+            while pieces and (pieces[0].bytes <= room or not old.cell):
+                room -= pieces[0].bytes
+                members.append(pieces.pop(0))
         if members:
             yield Content(tuple(members), old.read, old.cell)
 
@@ -174,7 +189,8 @@ def places_of(
     read, cells = read_digest(recipe), cell_kind_of_recipe(recipe.write) if recipe is not None else ""
     for pack in packs:
         of_pack = members[pack.ordinal]
-        in_pack = InPack(pack.name, of_pack.read == read and cell_kind(of_pack.cell) == cells)
+        is_current = of_pack.read == read and cell_kind(of_pack.cell) == cells
+        in_pack = InPack(pack.name, is_current, of_pack.cell)
         for key in dict.fromkeys(member.file for member in members[pack.ordinal].members):
             places[key].append(in_pack)
     return places

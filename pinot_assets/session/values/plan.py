@@ -6,7 +6,7 @@ here. Source: docs/design/session.md#the-switch-w1-to-w6.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
@@ -29,10 +29,12 @@ class InPack(NamedTuple):
     """A new pack that has rows of a file.
 
     :ivar is_current: whether the plan's recipe read them and wrote the pack.
+    :ivar cell: of the pack.
     """
 
     name: str
     is_current: bool
+    cell: str = ""
 
 
 Places = Mapping[FileKey, Sequence[InPack]]
@@ -293,7 +295,7 @@ def published_files(
     kept: list[PublishedFile] = []
     if current is not None and (plan.mode is not Mode.SWAP or plan.only_remembers):
         gone = {id(file) for file in superseded(plan, current)}
-        newest, dirty = current.ledger, {pack.name for pack in dirty_packs(plan, current)}
+        newest, dirty = current.ledger, {pack.name: pack.cell for pack in dirty_packs(plan, current)}
         for file in current.files:
             if id(file) in gone:
                 continue
@@ -305,15 +307,18 @@ def published_files(
 
 
 def _moved(
-    file: PublishedFile, places: Sequence[InPack], dirty: Collection[str], revision: int
+    file: PublishedFile, places: Sequence[InPack], dirty: Mapping[str, str], revision: int
 ) -> PublishedFile:
     """Return a file that stays, after some of its packs were replaced.
 
-    :param dirty: names of the replaced packs.
+    A pack that Pinot's retention removed is not built again: the file keeps its name, and the rows count.
+
+    :param dirty: the cells of replaced packs, by their names.
     """
     if not places:
         return file
-    left = tuple(name for name in file.packs if name not in dirty)
+    new = {place.cell for place in places}
+    left = tuple(name for name in file.packs if dirty.get(name) not in new)
     is_current = not left and all(place.is_current for place in places)
     packs = (*left, *(place.name for place in places))
     return replace(file, packs=packs, revision=revision if is_current else file.revision)

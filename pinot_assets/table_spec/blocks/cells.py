@@ -11,25 +11,30 @@ from typing import Final
 
 from pinot_assets.pinot.table_config import setting
 from pinot_assets.table_spec.blocks.layout import PARTITION, TIME_SLICE, LayoutSettings
+from pinot_assets.table_spec.blocks.pinot_json import field_specs
 from pinot_assets.table_spec.yaml.document import DocumentNode, Note, Problem
 
 _PARTITIONS: Final = ("tableIndexConfig", "segmentPartitionConfig", "columnPartitionMap")
 _PRUNERS: Final = ("routing", "segmentPrunerTypes")
 
 
-def _partitioned(table: DocumentNode) -> list[str]:
+def _partitioned(table: DocumentNode, schema: DocumentNode) -> list[str]:
+    """Return the partitioned columns that the schema has; Pinot ignores others."""
     columns = setting(table.value, *_PARTITIONS)
-    return [*columns] if isinstance(columns, Mapping) else []
+    known = {spec.mapping["name"] for _, spec in field_specs(schema)}
+    return [name for name in columns if name in known] if isinstance(columns, Mapping) else []
 
 
-def cell_problems(block: DocumentNode, layout: LayoutSettings, table: DocumentNode) -> Iterator[Problem]:
+def cell_problems(
+    block: DocumentNode, layout: LayoutSettings, schema: DocumentNode, table: DocumentNode
+) -> Iterator[Problem]:
     """Yield why segments cannot have one partition, or one time slice.
 
     :param block: the layout block, which has packs.
     """
-    columns = _partitioned(table)
+    columns = _partitioned(table, schema)
     if layout.partition and not columns:
-        reason = "needs a partitioned column, and the table config has none"
+        reason = "needs a partitioned column, and the table config has none that is in the schema"
         yield block.at(PARTITION).problem(
             reason,
             "write tableIndexConfig: {segmentPartitionConfig: {columnPartitionMap: {<column>: "
@@ -43,12 +48,14 @@ def cell_problems(block: DocumentNode, layout: LayoutSettings, table: DocumentNo
         yield block.at(TIME_SLICE).problem(reason, "write segmentsConfig: {timeColumnName: <column>}")
 
 
-def pruning_notes(root: DocumentNode, layout: LayoutSettings, table: DocumentNode) -> Iterator[Note]:
+def pruning_notes(
+    root: DocumentNode, layout: LayoutSettings, schema: DocumentNode, table: DocumentNode
+) -> Iterator[Note]:
     """Yield a note for each reason for which brokers ask all segments of a table.
 
     :param root: the table spec.
     """
-    columns = _partitioned(table)
+    columns = _partitioned(table, schema)
     for column in columns if not layout.partition else ():
         how = "write layout: {pack: true, partition: true} beside fileIngestion"
         if len(columns) > 1:

@@ -149,7 +149,7 @@ class FileCheck:
             return None
         audit = self._audit(root, *sound, ingestion)
         layout = self._layout(root, *sound, ingestion)
-        self.notes += pruning_notes(root, layout, sound[1])
+        self.notes += pruning_notes(root, layout, *sound)
         if ingestion is not None:
             self.problems += pinot_json.transform_problems(block, sound[0], ingestion.transforms)
             unwritable, left_to_server = pinot_json.writer_findings(*sound, ingestion.target)
@@ -248,7 +248,7 @@ class FileCheck:
         self.problems += wrong
         if ingestion is not None and not wrong:
             self.problems += layout_problems(root.at(_LAYOUT), layout, schema, table, ingestion)
-            self.problems += cell_problems(root.at(_LAYOUT), layout, table)
+            self.problems += cell_problems(root.at(_LAYOUT), layout, schema, table)
         return layout
 
     def _dagster(self, root: DocumentNode, kind: str) -> DagsterSettings:

@@ -153,3 +153,30 @@ def test_a_chunk_that_was_changed_is_never_built_of(order: BuildSpec, tmp_path: 
         path.write_bytes(lost)
         with pytest.raises((SnapshotCorrupt, SourceError)):
             read_rows(area_of(order), chunk)
+
+
+def test_a_receipt_never_lists_more_pieces_than_can_be_read(
+    order: BuildSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_files, "MOST_PIECES", 6)
+    for n in range(5):
+        write_names(tmp_path / "in" / f"{n}.csv", 3, first=10 * n)
+    write(tmp_path / "in" / "5.csv", *[(n % 3, f"2020-01-0{1 + n % 4}T00:00:00Z") for n in range(20)])
+    results = read(order, tasks_of(order))
+    [failure] = [result for result in results if isinstance(result, Failure)]
+    assert failure.ordinal == 5
+    assert "rows of too many partitions and time slices" in failure.reason
+    folder = open_store(order.staging_uri, {}, order.policy)
+    batches = [BatchReceipt.from_bytes(folder.read(info.key)) for info in folder.list("batches")]
+    assert sorted(one.ordinal for batch in batches for one in batch.files) == [0, 1, 2, 3, 4]
+    assert all(sum(len(one.pieces) for one in batch.files) <= 6 for batch in batches)
+
+
+def test_cells_that_the_columns_do_not_give_fail_the_file(order: BuildSpec, tmp_path: Path) -> None:
+    write_names(tmp_path / "in" / "0.csv", 3)
+    indexing = {**order.table_config["tableIndexConfig"], "segmentPartitionConfig": None}
+    [result] = read(
+        replace(order, table_config={**order.table_config, "tableIndexConfig": indexing}), tasks_of(order)
+    )
+    assert isinstance(result, Failure)
+    assert "0 partitioned columns and 1 time columns decide about them" in result.reason

@@ -81,6 +81,29 @@ def test_both_together_are_ordered_by_slice_first() -> None:
     assert [*both.names] == sorted(both.names)
 
 
+def test_only_cells_with_a_row_are_named() -> None:
+    many = np.arange(4000, dtype=np.int64)
+    days = slice_cells(TimeSlice.DAY, many * 86_400_000)
+    both = crossed([days, partition_cells("c", Partitioning(PartitionFunction.MODULO, 4000), many)])
+    assert len(both.names) == 4000
+    assert both.codes.tolist() == many.tolist()
+
+
+def test_the_order_of_settings_makes_no_other_cell() -> None:
+    config = (("columnValues", "a|b"), ("columnValuesDelimiter", "|"))
+    names = set()
+    for settings in (config, tuple(reversed(config))):
+        how = Partitioning(PartitionFunction.BOUNDED_COLUMN_VALUE, 3, settings)
+        names.add(partition_cells("c", how, np.array([1])).names)
+    assert len(names) == 1
+
+
+def test_a_time_that_is_too_far_off_is_in_no_ordinary_slice() -> None:
+    seconds = np.array([1_700_000_000, 1_700_000_000 + 2**61, -(2**62)])
+    cells = slice_cells(TimeSlice.DAY, times_ms("t", parse_format("1:SECONDS:EPOCH"), seconds))
+    assert len(cells.names) == 3
+
+
 @pytest.mark.parametrize(
     ("pattern", "values", "ms"),
     [

@@ -3,8 +3,11 @@ from __future__ import annotations
 import math
 import random
 from statistics import median
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pinot_assets.session.values.merges import (
     Group,
@@ -99,3 +102,45 @@ def test_what_is_written_again_stays_within_its_bound_and_few_packs_stay_open(se
     counted = sum(max(size, least) for size in came)
     usual = max(median(came), least)
     assert written <= 4 * counted * (1 + math.log(max(TARGET / usual, 1), 4))
+
+
+def one_by_one(packs: list[OpenPack], target: int, budget: MergeBudget) -> list[Group]:
+    """The definition of `merges_of`: the two oldest of the lowest level that has two, again and again."""
+    groups: list[Group] = [(pack,) for pack in packs if is_open(pack.bytes, target)]
+    bytes_left, names_left, stopped = budget.bytes, budget.names, set[Any]()
+    while True:
+        places: dict[Any, list[Group]] = {}
+        for group in groups:
+            place = (level_of(size_of(group), target), group[0].kind)
+            if is_open(size_of(group), target) and place not in stopped:
+                places.setdefault(place, []).append(group)
+        if not (full := [place for place, of_place in places.items() if len(of_place) > 1]):
+            return [group for group in groups if len(group) > 1]
+        first, second = places[min(full)][:2]
+        alone = [group[0] for group in (first, second) if len(group) == 1 and group[0].name]
+        cost = sum(pack.bytes for pack in alone)
+        if cost > bytes_left or len(alone) > names_left:
+            stopped.add(min(full))
+            continue
+        bytes_left, names_left = bytes_left - cost, names_left - len(alone)
+        groups = [(*first, *second) if group is first else group for group in groups if group is not second]
+
+
+@given(
+    packs=st.lists(
+        st.tuples(
+            st.integers(1, 2_000), st.sampled_from("ab"), st.sampled_from(["", "x", "y"]), st.booleans()
+        ),
+        max_size=40,
+    ),
+    budget=st.builds(MergeBudget, st.integers(0, 5_000), st.integers(0, 12)),
+)
+def test_merges_are_those_of_their_definition(
+    packs: list[tuple[int, str, str, bool]], budget: MergeBudget
+) -> None:
+    given_packs = [
+        OpenPack(f"p{n}" if published else "", size, read, (), cell)
+        for n, (size, read, cell, published) in enumerate(packs)
+    ]
+    for target in (1_000, 20_000):
+        assert merges_of(given_packs, target, budget) == one_by_one(given_packs, target, budget)

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.packs import Member, MemberList, PublishedPack, members_key
 from pinot_assets.snapshot.published_files import PublishedFile
-from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt
+from pinot_assets.snapshot.receipt import FilePiece, Fingerprint, Output, Receipt, RowsChunk
 from pinot_assets.snapshot.recipes import StoredRecipe
 
 READ, OTHER = (StoredRecipe(0, {"columns": {}, "filter": text}, {"columns": {}}) for text in "ab")
@@ -92,7 +93,7 @@ class Table:
         wanted: list[Content] = []
         if self.snapshot is not None:
             dirty = {pack.name: self.lists[pack.name] for pack in dirty_packs(plan, self.snapshot)}
-            wanted = [*in_old_places(dirty, plan, self.snapshot, accepted, read)]
+            wanted = [*in_old_places(dirty, plan, self.snapshot, accepted, read, self.target)]
         placed = {one.member for content in wanted for one in content.members}
         waiting = (one for one in accepted if one.member not in placed)
         wanted += [Content(m, read, m[0].cell) for m in cut_at(self.target, waiting)]
@@ -233,3 +234,36 @@ def test_a_file_without_a_pack_makes_none_dirty() -> None:
     plan = Plan("cp2-00000a", 0, Mode.SYNC, (), ("a",), {}, "", format=WITH_PACKS)
     assert dirty_packs(plan, now) == ()
     assert dirty_packs(replace(plan, removals=("b",)), now) == (pack,)
+
+
+def test_rows_of_a_large_file_take_old_places_only_up_to_the_target() -> None:
+    """A worker has the rows of a pack in memory."""
+    table = Table(Mode.SYNC, target=300)
+    cell = "YEAR 2026"
+    table.session({"big": 1, "small": 2}, cells=lambda _: (cell,))
+    again = [replace(member("big", 9, "cp2-00000a", cell), rows_object=f"{n}" * 64) for n in range(4)]
+    row = Row("big", 0, version(9), RowStatus.DONE, "b", is_small=True)
+    plan = Plan("cp2-00000a", 0, Mode.SYNC, (row,), (), {}, "")
+    lists = {pack.name: table.lists[pack.name] for pack in dirty_packs(plan, table.now)}
+    accepted = [Accepted(one, 150, cell) for one in again]
+    [content] = in_old_places(lists, plan, table.now, accepted, read_digest(READ), table.target)
+    assert [one.member for one in content.members] == again[:2], "the others go into new packs"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"rows": 0},
+        {"rows": 8},
+        {"outputs": (output("s"),)},
+        {"pieces": (FilePiece(RowsChunk("c", "a" * 64, -1, 5, 1), 0, 7),)},
+        {"pieces": (FilePiece(RowsChunk("c", "a" * 64, 0, 5, -1), 0, 7),)},
+        {"pieces": (FilePiece(RowsChunk("c", "a" * 64, 0, 5, 1), -2, 7),)},
+        {"pieces": (FilePiece(RowsChunk("c", "a" * 64, 0, 5, 1), 0, 0),), "rows": 0},
+    ],
+)
+def test_a_receipt_whose_rows_cannot_be_where_it_says(wrong: dict[str, Any]) -> None:
+    pieces = (FilePiece(RowsChunk("c", "a" * 64, 0, 5, 1), 2, 7),)
+    good = replace(_receipt("a", 0, version(1), 7), pieces=pieces)
+    assert good.is_placed
+    assert not replace(good, **wrong).is_placed

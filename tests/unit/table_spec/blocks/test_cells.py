@@ -9,6 +9,7 @@ TWO = {
     "columnPartitionMap": PARTITIONS["columnPartitionMap"]
     | {"distance": {"functionName": "Murmur", "numPartitions": 2}}
 }
+NOT_THERE = {"columnPartitionMap": {"carier": {"functionName": "Murmur", "numPartitions": 4}}}
 OF_PARTITIONS = "table.tableIndexConfig.segmentPartitionConfig.columnPartitionMap.carrier"
 
 
@@ -48,6 +49,7 @@ def test_what_decides_which_rows_share_a_segment(folder, block, cells):
     ("block", "partitions", "segments", "key", "reason"),
     [
         ({"partition": True}, None, {}, "partition", "needs a partitioned column"),
+        ({"partition": True}, NOT_THERE, {}, "partition", "needs a partitioned column"),
         ({"partition": True}, TWO, {}, "partition", "the table config has carrier, distance"),
         ({"timeSlice": "DAY"}, None, {"timeColumnName": None}, "timeSlice", "needs a time column"),
         ({"timeSlice": "HOUR"}, None, {}, "timeSlice", "is not one of DAY, WEEK, MONTH, YEAR"),
