@@ -31,7 +31,7 @@ REBUILD_CONFIG: Final = {
 }
 
 
-def compact(driver: Driver, config: JsonMapping, log: dg.DagsterLogManager) -> str:
+def act_compact(driver: Driver, config: JsonMapping, log: dg.DagsterLogManager) -> str:
     """Merge the small segments of the table, in rounds; return what happened."""
 
     def act(plan_hash: str, on_findings: Callable[[Sequence[Finding]], None]) -> RunOutcome:
@@ -40,7 +40,7 @@ def compact(driver: Driver, config: JsonMapping, log: dg.DagsterLogManager) -> s
     return _asked(driver, CompactRequest(), lambda plan: plan.compacts, act, config, log)
 
 
-def rebuild(driver: Driver, config: JsonMapping, log: dg.DagsterLogManager) -> str:
+def act_rebuild(driver: Driver, config: JsonMapping, log: dg.DagsterLogManager) -> str:
     """Build published files again that the table spec would build otherwise; return what happened."""
     request = RebuildRequest(config["files"])
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
-from pinot_assets.assets.asked_jobs import COMPACT_CONFIG, REBUILD_CONFIG, compact, rebuild
+from pinot_assets.assets.asked_jobs import COMPACT_CONFIG, REBUILD_CONFIG, act_compact, act_rebuild
 from pinot_assets.assets.health import AssetEvent
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of
@@ -149,7 +149,7 @@ _COMPACT = _JobWork(
     "its own. It publishes what changed in the source, too. The job acts when it is launched; with "
     "`dry_run: true` it only shows in the log what it would do.",
     lambda _: "",  # who asks for it again wants the rest
-    compact,
+    act_compact,
     COMPACT_CONFIG,
 )
 _REBUILD = _JobWork(
@@ -158,7 +158,7 @@ _REBUILD = _JobWork(
     "and a switch. It publishes what changed in the source, too. The job acts when it is launched; with "
     "`dry_run: true` it only shows in the log what it would do.",
     lambda _: "",
-    rebuild,
+    act_rebuild,
     REBUILD_CONFIG,
 )
 

@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -322,8 +323,14 @@ def _touches_never_read(path: str) -> bool:
     """Whether a path is in a folder of `NEVER_READ`, or holds one."""
     if _within(path, _SHARED_MEMORY):
         return False
-    folders = {*NEVER_READ, *map(os.path.realpath, NEVER_READ)}
-    return any(_within(path, folder) or _within(folder, path) for folder in folders)
+    return any(_within(path, folder) or _within(folder, path) for folder in _never_read())
+
+
+@cache
+def _never_read() -> frozenset[str]:
+    """Return `NEVER_READ` with what these names lead to. It is asked for each file, and the names are the
+    system's own."""
+    return frozenset((*NEVER_READ, *map(os.path.realpath, NEVER_READ)))
 
 
 def _within(path: str, folder: str) -> bool:

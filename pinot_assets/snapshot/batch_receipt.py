@@ -78,11 +78,10 @@ class BatchReceipt(Stored):
         """Return the rows objects that have the rows of its files."""
         return (StoredRows(self.digest, self.size, self.token),) if self.digest else self.objects
 
-    @property
-    def key(self) -> str:
-        """Return its name below the session's folder."""
-        sha256 = hashlib.sha256(self.to_bytes()).hexdigest()
-        return f"{BATCHES}/{self.files[0].attempt}-{sha256}.json"
+    def stored(self) -> tuple[str, bytes]:
+        """Return its name below the session's folder, and its bytes."""
+        data = self.to_bytes()
+        return f"{BATCHES}/{self.files[0].attempt}-{hashlib.sha256(data).hexdigest()}.json", data
 
     def to_bytes(self) -> bytes:
         """Return JSON text with sorted keys. A piece names its chunk by its number in a common list."""

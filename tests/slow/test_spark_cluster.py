@@ -28,6 +28,7 @@ import pytest
 from unit.ingest.packs.test_kept_rows import area_of, lists_of
 
 import pinot_assets
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.stored_format import WITH_PACKS
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, PackSettings, Query, TaskKind
 from pinot_assets.local.processes import free_port
@@ -314,7 +315,7 @@ def packing(request: pytest.FixtureRequest, fakes: ModuleType, tmp_path: Path) -
 
 def built_while_an_executor_dies(
     master: str, order: BuildSpec, tasks: Sequence[FileTask], folder: Path, pattern: str
-) -> Any:
+) -> JsonObject:
     """What a build comes to whose first executor with such a file is killed."""
     with driver(master, order, tasks, folder, _PROPERTIES) as started:
         executors: list[psutil.Process] = []
@@ -327,7 +328,7 @@ def built_while_an_executor_dies(
 
         until(is_amid, f"an executor with {pattern}")
         executors[0].kill()
-        run_outcome = outcome(started, folder)
+        run_outcome: JsonObject = outcome(started, folder)
     assert [task for task in run_outcome["tasks"] if task["status"] == "FAILED"]
     return run_outcome
 

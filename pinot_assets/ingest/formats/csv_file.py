@@ -241,7 +241,7 @@ def _header(start: bytes, settings: CsvSettings) -> tuple[list[str], int, int]:
             if len(start) > most < _HEADER_BYTES:
                 continue
             raise Unreadable("the file has no header that can be read", why=one_line(error)) from error
-        if count < len(lines):  # else it may go on behind these bytes
+        if count < len(lines):  # else it may end behind these bytes
             break
     offset = sum(len(line) for line in lines[:count])
     return [name.strip() for name in settings.header or first], 1, offset

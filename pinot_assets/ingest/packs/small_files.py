@@ -198,7 +198,7 @@ class _Buffer:
             batch = BatchReceipt("", 0, "", tuple(receipts), tuple(objects), format=number)
         else:
             batch = BatchReceipt(*(objects[0] if objects else ("", 0, "")), tuple(receipts), format=number)
-        stores_of(self._build_spec).staging.put_if_absent(batch.key, batch.to_bytes())
+        stores_of(self._build_spec).staging.put_if_absent(*batch.stored())
         return [*receipts]
 
     def _final(self, tables: Iterable[pa.Table]) -> FinalRows | None:

@@ -161,7 +161,7 @@ def _put_rows(
         else:
             receipt = replace(receipt, rows_object=stored.digest)
             batch = BatchReceipt(*stored, (receipt,), format=build_spec.format)
-    open_memory(build_spec.staging_uri).put_if_absent(batch.key, batch.to_bytes())
+    open_memory(build_spec.staging_uri).put_if_absent(*batch.stored())
     return receipt
 
 

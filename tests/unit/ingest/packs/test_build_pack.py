@@ -83,7 +83,7 @@ def test_one_receipt_lists_all_files_of_a_batch(order: BuildSpec, tmp_path: Path
     [info] = folder.list("batches")
     batch = BatchReceipt.from_bytes(folder.read(info.key))
     assert [*batch.files] == receipts
-    assert info.key.endswith(batch.key)
+    assert info.key.endswith(batch.stored()[0])
     assert not [*folder.list("files")]
 
 
