@@ -83,3 +83,10 @@ def time_boundary_ms(config: JsonMapping, ends_ms: Iterable[int | None]) -> int 
     if frequency is None:
         frequency = setting(config, "segmentsConfig", "segmentPushFrequency")
     return max(ends) - (HOUR_MS if str(frequency).upper() == "HOURLY" else DAY_MS)
+
+
+def prunes_segments(config: JsonMapping) -> bool:
+    """Whether brokers leave out segments that cannot match a query, by partition or time."""
+    return bool(
+        setting(config, "routing", "segmentPrunerTypes") or setting(config, "routing", "segmentPrunerType")
+    )

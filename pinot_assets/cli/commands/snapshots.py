@@ -37,7 +37,7 @@ from pinot_assets.cli.snapshot_list import (
 )
 from pinot_assets.cli.terminal import command_line, new_console, show_answer, unanswered
 from pinot_assets.core.exit_codes import ExitCode
-from pinot_assets.core.json_object import JsonMapping, JsonObject
+from pinot_assets.core.json_object import JsonMapping, JsonObject, JsonValue
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import PinotError, SessionError, SpecError
 from pinot_assets.session.driver import Driver
@@ -82,7 +82,10 @@ def why(
         )
     stay, packed = stays[0], sorted({one.file.uri for one in stays if one.file.packs})
     output = stay.output(segment)
+    pack = next((p for p in stay.since.packs if segment in (one.segment for one in p.outputs)), None)
     values = _stay_values(stay) | {
+        **({"pack": pack.name} if pack is not None else {}),
+        **({"cell": pack.cell} if pack is not None and pack.cell else {}),
         "segment": segment,
         "segmentRows": output.rows,
         "crc": output.crc,
@@ -114,7 +117,10 @@ def where(
             hint=f"give its URI, or the end of it, beginning after a /; `pinot-assets status {table}` "
             "shows what waits to be published",
         )
-    rows = [_stay_values(stay) | {"segments": [one.segment for one in stay.outputs]} for stay in stays]
+    rows = [
+        _stay_values(stay) | _packs_of(stay.file) | {"segments": [one.segment for one in stay.outputs]}
+        for stay in stays
+    ]
     shown = (row | _times_in_words(stay) for row, stay in zip(rows, stays, strict=True))
     lines = chain.from_iterable(["", *_labelled(row)] for row in shown)
     next(lines)  # no blank line before the first one
@@ -227,12 +233,18 @@ def _stay_values(stay: Stay) -> JsonObject:
         "sha256": file.sha256,
         "rows": file.rows,
         "badRows": file.bad_rows,
-        **({"pack": ", ".join(file.packs)} if file.packs else {}),
         "publishedBy": file.session,
         "since": utc_iso(stay.since.published_ms),
         "until": None if stay.until is None else utc_iso(stay.until.published_ms),
         "replacedBy": None if stay.until is None else f"{stay.until.session} ({stay.until.mode})",
     }
+
+
+def _packs_of(file: PublishedFile) -> JsonObject:
+    """Return the packs that have rows of a file: one, or with cells several."""
+    if len(file.packs) > 1:
+        return {"packs": [*file.packs]}
+    return {"pack": file.packs[0]} if file.packs else {}
 
 
 def _times_in_words(stay: Stay) -> JsonObject:
@@ -273,8 +285,15 @@ def _listed(mark: str, listed: Sequence[PublishedFile]) -> Iterator[str]:
 def _labelled(values: JsonMapping) -> Iterator[str]:
     for label, value in values.items():
         if value is not None and value != []:
-            text = ", ".join(value) if isinstance(value, list) else str(value)
-            yield f"[bold]{label:<12}[/]  {escape(text)}"
+            yield f"[bold]{label:<12}[/]  {escape(_text(value))}"
+
+
+def _text(value: JsonValue) -> str:
+    """Return a value for people: of a long list the first ones, and how many more there are."""
+    if not isinstance(value, list):
+        return str(value)
+    more = f", and {len(value) - SHOWN:,} more; --json lists all" if len(value) > SHOWN else ""
+    return ", ".join(map(str, value[:SHOWN])) + more
 
 
 # --- the way back ---------------------------------------------------------------------------------

@@ -409,8 +409,8 @@ def way_lines(way: RollbackPlan, now_ms: int) -> Iterator[tuple[str, str]]:
     elif way.way is RollbackWay.REPUBLISH:
         size = f"{sum(o.tar_bytes for o in way.comes) / 1024**2:,.1f} MB"
         yield "way", f"re-publish of {len(way.comes):,} staged segments ({size}) under new names, no Spark"
-        if way.no_revert:
-            yield "", f"no revert: {way.no_revert}"
+        no_revert = way.no_revert or "brokers prune segments, and would show too few rows for a moment"
+        yield "", f"no revert: {no_revert}"
     else:
         yield "way", f"none; {way.why_not}"
     if way.drops is not None and way.way is not None:

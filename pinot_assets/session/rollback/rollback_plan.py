@@ -17,6 +17,7 @@ from pinot_assets.errors import RollbackRefused
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PinotClient
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState, why_not_revert
+from pinot_assets.pinot.table_config import prunes_segments
 from pinot_assets.session.recover.lost_pointer import adopted, ledger_to_leave
 from pinot_assets.session.rollback.spec_of_target import SpecOfTarget, spec_of_target
 from pinot_assets.session.stores.clients import TableClients
@@ -108,6 +109,8 @@ class RollbackFacts:
     :ivar tars: key → bytes of the staged segments.
     :ivar window_ms: how long after a switch that replaced something it may be reverted.
     :ivar takes_empty_outputs: whether this Pinot can switch to nothing.
+    :ivar prunes: whether brokers prune the table's segments. Then a revert shows too few rows for some ten
+        milliseconds (docs/design/lineage.md#the-gap-of-a-revert), which a switch does not.
     """
 
     table: str
@@ -119,12 +122,16 @@ class RollbackFacts:
     window_ms: int
     takes_empty_outputs: bool
     now_ms: int
+    prunes: bool = False
 
     def plan(self, current: StoredSnapshot, target: StoredSnapshot) -> RollbackPlan:
         """The way from one snapshot to another."""
         no_revert, until_ms = self.revert(current.snapshot, target.snapshot)
         no_republish = self._republish(current, target)
-        way = RollbackWay.REVERT if not no_revert else RollbackWay.REPUBLISH if not no_republish else None
+        can_revert, can_republish = not no_revert, not no_republish
+        way = RollbackWay.REVERT if can_revert else RollbackWay.REPUBLISH if can_republish else None
+        if self.prunes and can_republish:
+            way = RollbackWay.REPUBLISH
         return RollbackPlan(
             current=current,
             target=target,
@@ -190,7 +197,7 @@ def rollback_facts(spec: TableSpec, clients: TableClients) -> RollbackFacts:
 
 
 def _facts(spec: TableSpec, pinot: PinotClient, tars: Mapping[str, int], now_ms: int) -> RollbackFacts:
-    version = pinot.version()
+    version, config = pinot.version(), held_table_config(spec, pinot)
     return RollbackFacts(
         table=spec.name,
         mode=Mode(spec.mode.upper()),
@@ -198,9 +205,10 @@ def _facts(spec: TableSpec, pinot: PinotClient, tars: Mapping[str, int], now_ms:
         segments=pinot.all_segments(spec.name),
         visible=pinot.visible_segments(spec.name),
         tars=tars,
-        window_ms=versions.way_back_ms(version, held_table_config(spec, pinot)),
+        window_ms=versions.way_back_ms(version, config),
         takes_empty_outputs=versions.takes_empty_outputs(version),
         now_ms=now_ms,
+        prunes=prunes_segments(config),
     )
 
 
