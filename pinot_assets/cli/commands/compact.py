@@ -13,8 +13,8 @@ from pinot_assets.session.asked_run import compact_in_rounds, run_planned
 from pinot_assets.session.values.outdated import CompactRequest
 
 _NOTHING: Final = (
-    "nothing to merge: no two packs fit into one within maxMergeBytes, and no small file has segments of "
-    "its own"
+    "nothing to merge: no two packs of one cell fit into one within maxMergeBytes, and no file that belongs "
+    "into packs has segments of its own"
 )
 
 
@@ -30,9 +30,9 @@ def compact(
     """Merge the small segments of TABLE, so that it has fewer and larger ones.
 
     Needs `layout.pack`. Packs below the target are merged from their kept rows; no file of them is read.
-    Published small files with segments of their own are read again into packs. It goes in rounds of up to
-    `maxMergeBytes`. Each round is a run: it publishes what changed in the source, too, passes the gate, and
-    switches at one instant; a rollback leads back one round.
+    Published files that belong into packs, and have segments of their own, are read again. It goes in rounds
+    of up to `maxMergeBytes`. Each round is a run: it publishes what changed in the source, too, passes the
+    gate, and switches at one instant; a rollback leads back one round.
 
     Shows first what it would do, and asks; with --yes it does neither. With --plan it does one round. With
     --json it cannot ask: add --yes, --plan or --dry-run. Exits as `run` does; 0 when there was nothing to

@@ -109,8 +109,10 @@ class _PackRows:
                 if member.first + member.rows > table.num_rows:
                     raise SnapshotCorrupt(
                         f"rows object {chunk.rows_object} lacks rows of {member.uri}",
-                        why=f"it has {table.num_rows:,} rows",
-                        hint="clear the session, which then reads the file again",
+                        why=f"it has {table.num_rows:,} rows, and the member list names rows up to "
+                        f"{member.first + member.rows:,}",
+                        hint="if the open session read it, `pinot-assets session clear` lets the next run read "
+                        "it again; otherwise a swap (consistentPushSwapEnabled) builds every file again",
                     )
                 tables.append(table.slice(member.first, member.rows))
                 none = np.zeros(member.rows, bool)

@@ -1,6 +1,6 @@
 """Packs of a session as values: which members go into which pack, and which packs a snapshot has.
 
-`session/build_packs.py` reads and stores what this needs. No I/O here.
+`session/pack_decision.py` and `session/close.py` read and store what this needs. No I/O here.
 Source: docs/design/layout.md#session.
 """
 

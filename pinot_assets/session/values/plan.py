@@ -59,7 +59,8 @@ class Row(Open):
     :ivar ordinal: number of the row; a session never gives the same number twice (R16).
     :ivar receipt: key of the one receipt that this plan accepts (R11). A row to build has the key of the
         newest revoked receipt instead (R14), or "".
-    :ivar is_small: whether the file's rows go into packs. It is decided once for each version of a file.
+    :ivar is_small: whether the file's rows go into packs: a small file, or with cells any file. It is decided
+        once for each version of a file.
     """
 
     uri: str

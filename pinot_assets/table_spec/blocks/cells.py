@@ -61,8 +61,8 @@ def pruning_notes(
         if len(columns) > 1:
             how = f"deliver files that each have the rows of one partition of {column}"
         yield table.at(*_PARTITIONS, column).note(
-            f"{_routing(table, 'partition', ' in the table config, and ')}{how}: now a segment has rows of "
-            f"every partition of {column}, and queries never skip one"
+            f"{_routing(table, 'partition', ' in the table config, and ')}{how}: a segment has rows of "
+            f"all partitions of {column} that its file has, and queries skip it only if that is one"
         )
     is_set = {PARTITION: layout.partition, TIME_SLICE: layout.time_slice}
     for key, pruner in ((PARTITION, "partition"), (TIME_SLICE, "time")):

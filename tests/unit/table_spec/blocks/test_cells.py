@@ -81,7 +81,7 @@ def test_what_cannot_be_is_refused_at_its_key(folder, block, partitions, segment
 def test_partitions_that_no_segment_has_alone_name_what_mends_it(folder, pruners, first):
     note = folder.notes(change=layout({"pack": True}, PARTITIONS, pruners))[OF_PARTITIONS]
     assert note.startswith(first)
-    assert "every partition of carrier" in note
+    assert "all partitions of carrier" in note
 
 
 def test_of_two_partitioned_columns_the_files_decide(folder):
