@@ -111,8 +111,8 @@ class _PackRows:
                         f"rows object {chunk.rows_object} lacks rows of {member.uri}",
                         why=f"it has {table.num_rows:,} rows, and the member list names rows up to "
                         f"{member.first + member.rows:,}",
-                        hint="if the open session read it, `pinot-assets session clear` lets the next run read "
-                        "it again; otherwise a swap (consistentPushSwapEnabled) builds every file again",
+                        hint="if the open session read it, `pinot-assets session clear` lets the next run "
+                        "read it again; otherwise a swap (consistentPushSwapEnabled) builds every file again",
                     )
                 tables.append(table.slice(member.first, member.rows))
                 none = np.zeros(member.rows, bool)
