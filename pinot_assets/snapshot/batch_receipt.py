@@ -56,8 +56,8 @@ class StoredRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BatchReceipt(Stored):
-    """The files whose rows are in the same rows objects: several small files, or one large file of a table with
-    cells. Small files that wait in memory get a later receipt.
+    """The files whose rows are in the same rows objects: several small files, or one large file of a table
+    with cells. Small files that wait in memory get a later receipt.
 
     :ivar digest: hex digest of the rows object; "" if no file has a row.
     :ivar size: its bytes.

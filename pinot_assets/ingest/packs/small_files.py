@@ -1,8 +1,9 @@
 """Read files one after the other, and keep their rows for packs.
 
 A small file is buffered, and stays if it is good. Now and then the task writes what it has as one rows
-object, then one receipt that lists its files: what is in a receipt need not be read again, whatever happens to
-the task. In a table with cells a large file comes as well: it is written while it is read, in several objects.
+object, then one receipt that lists its files: what is in a receipt need not be read again, whatever happens
+to the task. In a table with cells a large file comes as well. It is written while it is read, in several
+objects.
 No segment is built here (docs/design/layout.md#session).
 """
 

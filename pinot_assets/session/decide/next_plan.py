@@ -87,7 +87,7 @@ def reconcile(plan: Plan, changes: Changes, receipts: Receipts, small_below: int
 
 
 def _pack(row: Row, receipts: Receipts) -> Row:
-    """A pack before its members are looked at again, in `session/pack_decision.py`, when all files are read."""
+    """A pack before its members are looked at again (`session/pack_decision.py`), when all files are read."""
     if row.status is RowStatus.GONE:
         return row
     if (valid := receipts.get(row.ordinal)) is not None:
