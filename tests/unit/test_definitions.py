@@ -43,7 +43,8 @@ def test_every_table_becomes_assets_a_job_and_a_sensor(definitions: dg.Definitio
     own = {f"{t}/{name}" for t in tables for name in ("source_files", "segments", "snapshot", "waiting")}
     assert keys == own | set(tables) | {"pinot_assets/tables"}
     jobs = {job.name: job for job in repository.get_all_jobs() if not job.name.startswith("__")}
-    shared = {f"pinot_{name}" for name in ("rollback", "resume", "clear", "gc", "plan", "health")}
+    operations = ("rollback", "resume", "clear", "gc", "compact", "rebuild", "plan", "health")
+    shared = {f"pinot_{name}" for name in operations}
     assert set(jobs) == shared | {f"{table}_ingest" for table in tables}
     assert jobs["web_hits_ingest"].tags[TABLE_TAG] == "web-hits"
     sensors = {sensor.name: sensor for sensor in repository.sensor_defs}
