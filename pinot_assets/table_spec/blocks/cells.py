@@ -6,7 +6,7 @@ Source: docs/tables.md#layout.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from pinot_assets.pinot.table_config import setting
@@ -61,22 +61,26 @@ def pruning_notes(
         if len(columns) > 1:
             how = f"deliver files that each have the rows of one partition of {column}"
         yield table.at(*_PARTITIONS, column).note(
-            f"{_routing(table, 'partition', ' in the table config, and ')}{how}: a segment has rows of "
+            f"{_routing(table, ['partition'], ' in the table config, and ')}{how}: a segment has rows of "
             f"all partitions of {column} that its file has, and queries skip it only if that is one"
         )
-    is_set = {PARTITION: layout.partition, TIME_SLICE: layout.time_slice}
-    for key, pruner in ((PARTITION, "partition"), (TIME_SLICE, "time")):
-        if is_set[key] and (routing := _routing(table, pruner, " in the table config")):
+    wanted = {PARTITION: "partition"} if layout.partition else {}
+    wanted |= {TIME_SLICE: "time"} if layout.time_slice else {}
+    routing = _routing(table, [*wanted.values()], " in the table config")
+    for key, pruner in wanted.items():
+        if _routing(table, [pruner], ""):
             yield root.at("layout", key).note(f"{routing}, or brokers ask all segments")
 
 
-def _routing(table: DocumentNode, pruner: str, after: str) -> str:
-    """Return what to write so that brokers have a pruner; nothing if they have it.
+def _routing(table: DocumentNode, wanted: Sequence[str], after: str) -> str:
+    """Return what to write so that brokers have these pruners; nothing if they have them.
 
     :param after: what follows then.
     """
     named = setting(table.value, *_PRUNERS)
     pruners = [str(name) for name in named] if isinstance(named, list) else []
-    if pruner in (name.lower() for name in pruners):
+    known = {name.lower() for name in pruners}
+    if known.issuperset(wanted):
         return ""
-    return f"write routing: {{segmentPrunerTypes: [{', '.join([*pruners, pruner])}]}}{after}"
+    types = ", ".join([*pruners, *(name for name in wanted if name not in known)])
+    return f"write routing: {{segmentPrunerTypes: [{types}]}}{after}"

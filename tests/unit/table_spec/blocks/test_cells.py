@@ -98,5 +98,7 @@ def test_cells_without_a_pruner_name_it(folder):
         "layout.timeSlice": "write routing: {segmentPrunerTypes: [partition, time]} in the table config, or "
         "brokers ask all segments"
     }
-    assert [*folder.notes(change=layout(both, PARTITIONS))] == ["layout.partition", "layout.timeSlice"]
+    both_lack = folder.notes(change=layout(both, PARTITIONS))
+    assert [*both_lack] == ["layout.partition", "layout.timeSlice"]
+    assert all("segmentPrunerTypes: [partition, time]}" in note for note in both_lack.values())
     assert not folder.notes(change=layout(both, PARTITIONS, ["PARTITION", "time"]))
