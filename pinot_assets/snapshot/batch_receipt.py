@@ -123,17 +123,17 @@ class BatchReceipt(Stored):
 
 
 def _with_whole_pieces(said: JsonObject) -> JsonObject:
-    """Return the fields with each chunk where a piece has its number.
+    """Return the fields with each chunk where a piece has its number; a file without rows has no pieces.
 
     :raises ValueError: a number is none of a chunk.
     """
-    chunks = said.pop(_CHUNKS, None)
     try:
+        chunks = dict(enumerate(said.pop(_CHUNKS)))
         files = [
-            {**file, "pieces": [[chunks[number], first, rows] for number, first, rows in file["pieces"]]}
+            {**file, "pieces": [[chunks[number], *at] for number, *at in file.get("pieces", ())]}
             for file in said["files"]
         ]
-    except (KeyError, IndexError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("its pieces name chunks that it does not list") from error
     return {**said, "files": files}
 

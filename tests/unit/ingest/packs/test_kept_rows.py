@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tarfile
 from collections import defaultdict
@@ -97,13 +98,29 @@ def test_each_pack_has_one_partition_and_one_day(order: BuildSpec, tmp_path: Pat
 def test_the_receipt_of_a_batch_says_where_the_rows_are(order: BuildSpec, tmp_path: Path) -> None:
     for n in range(4):
         write_names(tmp_path / "in" / f"{n}.csv", 5, first=10 * n)
+    write(tmp_path / "in" / "4.csv")  # has no row, and so no piece
     receipts = receipts_of(read(order, tasks_of(order)))
+    assert [len(one.pieces) > 0 for one in receipts] == [True] * 4 + [False]
     folder = open_store(order.staging_uri, {}, order.policy)
     [info] = folder.list("batches")
     data = folder.read(info.key)
     assert [*BatchReceipt.from_bytes(data).files] == receipts
     assert BatchReceipt.from_bytes(data).to_bytes() == data
     assert data.count(receipts[0].pieces[0].chunk.rows_object.encode()) == 4, "once, and in each chunk"
+
+
+@pytest.mark.parametrize("number", [-1, 99, "0", None, [0]])
+def test_a_piece_of_a_chunk_that_is_not_listed_is_none(
+    order: BuildSpec, tmp_path: Path, number: object
+) -> None:
+    write_names(tmp_path / "in" / "0.csv", 5)
+    read(order, tasks_of(order))
+    folder = open_store(order.staging_uri, {}, order.policy)
+    [info] = folder.list("batches")
+    said = json.loads(folder.read(info.key))
+    said["files"][0]["pieces"][0][0] = number
+    with pytest.raises(ValueError, match="name chunks that it does not list"):
+        BatchReceipt.from_bytes(json.dumps(said).encode())
 
 
 def test_a_large_file_is_kept_in_several_objects_that_differ(
