@@ -2,7 +2,7 @@
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import dagster as dg
@@ -12,10 +12,9 @@ from pinot_assets.audit.checks import Finding
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
-from pinot_assets.session.asked_run import compact_in_rounds, run_planned
+from pinot_assets.session.asked_run import is_asked_in, run_asked
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.plan_report.plan_report import PlanReport, headline
-from pinot_assets.session.values.outcome import RunOutcome
+from pinot_assets.session.plan_report.plan_report import headline
 from pinot_assets.session.values.outdated import CompactRequest, RebuildRequest, Request
 
 DRY_RUN: Final = dg.Field(bool, default_value=False, description="Only show in the log what would be done.")
@@ -25,7 +24,7 @@ REBUILD_CONFIG: Final = {
         str,
         default_value="",
         description="Only files of this pattern, like `day=2026-01-*/*.parquet`. If empty: all that the "
-        "table spec would build otherwise.",
+        "table spec would build differently.",
     ),
     "dry_run": DRY_RUN,
 }
@@ -33,40 +32,23 @@ REBUILD_CONFIG: Final = {
 
 def act_compact(driver: Driver, config: JsonMapping, log: dg.DagsterLogManager) -> str:
     """Merge the small segments of the table, in rounds; return what happened."""
-
-    def act(plan_hash: str, on_findings: Callable[[Sequence[Finding]], None]) -> RunOutcome:
-        return compact_in_rounds(driver, plan_hash, on_findings)
-
-    return _asked(driver, CompactRequest(), lambda plan: plan.compacts, act, config, log)
+    return _act(driver, CompactRequest(), config, log)
 
 
 def act_rebuild(driver: Driver, config: JsonMapping, log: dg.DagsterLogManager) -> str:
-    """Build published files again that the table spec would build otherwise; return what happened."""
-    request = RebuildRequest(config["files"])
-
-    def act(plan_hash: str, on_findings: Callable[[Sequence[Finding]], None]) -> RunOutcome:
-        return run_planned(driver, plan_hash, request, on_findings)
-
-    return _asked(driver, request, lambda plan: bool(plan.rebuilds), act, config, log)
+    """Build published files again that the table spec would build differently; return what happened."""
+    return _act(driver, RebuildRequest(config["files"]), config, log)
 
 
-def _asked(
-    driver: Driver,
-    request: Request,
-    is_in: Callable[[PlanReport], bool],
-    act: Callable[[str, Callable[[Sequence[Finding]], None]], RunOutcome],
-    config: JsonMapping,
-    log: dg.DagsterLogManager,
-) -> str:
+def _act(driver: Driver, request: Request, config: JsonMapping, log: dg.DagsterLogManager) -> str:
     """Show the plan, and do it.
 
-    :param is_in: whether a plan does what is asked for.
     :raises dagster.Failure: the run did not publish everything.
     """
     plan = driver.plan(request)
     for line in lines_of(plan):
         log.info(line)
-    if not is_in(plan):
+    if not is_asked_in(plan, request):
         return f"nothing is done: a run {headline(plan)}"
     if config["dry_run"]:
         return "nothing was done: dry_run is set"
@@ -76,7 +58,7 @@ def _asked(
             write = finding.pick(log.info, log.warning, log.error)
             write(f"{finding.name}: {finding.message}")
 
-    outcome = act(plan.planned.plan_basis.hash, show)
+    outcome = run_asked(driver, plan.planned.plan_basis.hash, request, show)
     if outcome.exit_code is not ExitCode.DONE:
         why = str(outcome.refusal) if outcome.refusal is not None else outcome.report.summary
         raise dg.Failure(f"not everything was published: {why}", allow_retries=False)

@@ -154,8 +154,8 @@ _COMPACT = _JobWork(
 )
 _REBUILD = _JobWork(
     "rebuild",
-    "Builds published files again that the changed table spec would build otherwise, in one run with a gate "
-    "and a switch. It publishes what changed in the source, too. The job acts when it is launched; with "
+    "Builds published files again that the changed table spec would build differently, in one run with a "
+    "gate and a switch. It publishes what changed in the source, too. The job acts when it is launched; with "
     "`dry_run: true` it only shows in the log what it would do.",
     lambda _: "",
     act_rebuild,

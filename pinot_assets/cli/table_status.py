@@ -189,10 +189,8 @@ def _open_packs(snapshot: Snapshot, spec: TableSpec) -> int:
 
 def _packs(snapshot: Snapshot, spec: TableSpec) -> str:
     """Return the packs of a table as a sentence."""
-    packed, cells = (
-        sum(bool(file.packs) for file in snapshot.files),
-        {pack.cell for pack in snapshot.packs} - {""},
-    )
+    packed = sum(bool(file.packs) for file in snapshot.files)
+    cells = {pack.cell for pack in snapshot.packs} - {""}
     what = f"{plural(len(snapshot.packs), 'pack')} of {plural(packed, 'file')}"
     if cells:
         what += f", in {plural(len(cells), 'cell')}"

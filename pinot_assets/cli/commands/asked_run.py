@@ -12,6 +12,7 @@ from rich.markup import escape
 from pinot_assets.cli.commands.plan import report_lines
 from pinot_assets.cli.terminal import new_console, show_answer
 from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.session.asked_run import is_asked_in
 from pinot_assets.session.decide.run_decision import PlannedAction
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.plan_report import PlanReport, headline, plan_values
@@ -31,14 +32,12 @@ class AskedRun:
     """What a person asks for.
 
     :ivar question: asked before it is done.
-    :ivar is_in: whether a plan does it at all.
     :ivar why_not: why a plan does not, as a sentence.
     :ivar done: `built again`.
     """
 
     request: Request
     question: str
-    is_in: Callable[[PlanReport], bool]
     why_not: Callable[[PlanReport], str]
     done: str
 
@@ -49,7 +48,7 @@ def agreed_plan(driver: Driver, asked: AskedRun, *, dry_run: bool, yes: bool, as
     if dry_run:
         show_answer(as_json, plan_values(planned), report_lines(planned))
         raise typer.Exit(ExitCode.DONE)
-    if not asked.is_in(planned):
+    if not is_asked_in(planned, asked.request):
         table, is_late = planned.planned.table, planned.decision.step in _NOT_NOW
         why = asked.why_not(planned)
         if is_late:

@@ -9,7 +9,7 @@ from pinot_assets.cli.commands.run import checks_shown, end_run
 from pinot_assets.cli.driver import open_driver
 from pinot_assets.cli.options import AsJson, DryRun, TableName, TablesOption, Yes, one_table
 from pinot_assets.cli.terminal import unanswered
-from pinot_assets.session.asked_run import compact_in_rounds, run_planned
+from pinot_assets.session.asked_run import run_asked, run_planned
 from pinot_assets.session.values.outdated import CompactRequest
 
 _NOTHING: Final = (
@@ -42,13 +42,10 @@ def compact(
         raise unanswered()
     spec, request, is_one_round = one_table(table, tables), CompactRequest(), plan is not None
     question = f"Merge these segments of {table}?"
-    asked = AskedRun(request, question, lambda planned: planned.compacts, lambda _: _NOTHING, "merged")
+    asked = AskedRun(request, question, lambda _: _NOTHING, "merged")
     with open_driver(spec, "compact") as driver:
         if plan is None:
             plan = agreed_plan(driver, asked, dry_run=dry_run, yes=yes, as_json=as_json)
-        show = checks_shown(verbose, as_json)
-        if is_one_round:
-            outcome = run_planned(driver, plan, request, show)
-        else:
-            outcome = compact_in_rounds(driver, plan, show)
+        run = run_planned if is_one_round else run_asked
+        outcome = run(driver, plan, request, checks_shown(verbose, as_json))
     end_run(spec, outcome, as_json)

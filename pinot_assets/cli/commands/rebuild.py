@@ -11,7 +11,7 @@ from pinot_assets.cli.commands.run import checks_shown, end_run
 from pinot_assets.cli.driver import open_driver
 from pinot_assets.cli.options import AsJson, DryRun, TableName, TablesOption, Yes, one_table
 from pinot_assets.cli.terminal import unanswered
-from pinot_assets.session.asked_run import run_planned
+from pinot_assets.session.asked_run import run_asked
 from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.values.outdated import RebuildRequest
 
@@ -46,11 +46,11 @@ def rebuild(
         raise unanswered()
     spec, request = one_table(table, tables), RebuildRequest(files)
     question = f"Build these files of {table} again?"
-    asked = AskedRun(request, question, lambda planned: bool(planned.rebuilds), _why_not, "built again")
+    asked = AskedRun(request, question, _why_not, "built again")
     with open_driver(spec, "rebuild") as driver:
         if plan is None:
             plan = agreed_plan(driver, asked, dry_run=dry_run, yes=yes, as_json=as_json)
-        outcome = run_planned(driver, plan, request, checks_shown(verbose, as_json))
+        outcome = run_asked(driver, plan, request, checks_shown(verbose, as_json))
     end_run(spec, outcome, as_json)
 
 

@@ -238,8 +238,8 @@ def _header(start: bytes, settings: CsvSettings) -> tuple[list[str], int, int]:
         try:
             first, count = settings.first_row(text)
         except csv.Error as error:
-            if len(start) > most < _HEADER_BYTES:
-                continue
+            if most == _FIRST_BYTES < len(start):
+                continue  # it may begin behind these bytes
             raise Unreadable("the file has no header that can be read", why=one_line(error)) from error
         if count < len(lines):  # else it may end behind these bytes
             break

@@ -97,9 +97,8 @@ class _PackRows:
     def __init__(self, store: ObjectStore, members: MemberList, signs: Heartbeat) -> None:
         tables: list[pa.Table] = []
         masks: list[Mask] = []
-        read: dict[
-            RowsChunk, tuple[pa.Table, Mask | None]
-        ] = {}  # members of one chunk need not be neighbours
+        # The members of a chunk need not be neighbours, so each chunk is remembered.
+        read: dict[RowsChunk, tuple[pa.Table, Mask | None]] = {}
         for chunk, of_chunk in groupby(members.members, attrgetter("chunk")):
             if chunk not in read:
                 read[chunk] = read_rows(store, chunk)

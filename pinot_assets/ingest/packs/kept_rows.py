@@ -4,7 +4,8 @@ rows are."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ def keep(
     if rows.cells is None:
         stored = put_rows(store, rows)
         chunk, ends = RowsChunk("", stored.digest), accumulate(counts)
-        places = [FilePiece(chunk, end - rows, rows) for end, rows in zip(ends, counts, strict=True)]
+        places = [FilePiece(chunk, end - count, count) for end, count in zip(ends, counts, strict=True)]
         return stored, [(place,) if place.rows else () for place in places]
     runs = [*_runs(rows.cells, counts)]
     # Rows of one cell keep their order, and so lie file by file.
@@ -79,13 +80,7 @@ def _by_cell(rows: FinalRows, cells: Cells, runs: Sequence[_Run]) -> Iterator[Ce
     :param rows: in the order of their cells.
     """
     first = 0
-    for code, count in _totals(runs):
+    for code, of_cell in groupby(runs, attrgetter("code")):
+        count = sum(run.rows for run in of_cell)
         yield CellRows(cells.names[code], rows.slice(first, count))
         first += count
-
-
-def _totals(runs: Sequence[_Run]) -> Iterator[tuple[int, int]]:
-    totals: dict[int, int] = {}
-    for run in runs:
-        totals[run.code] = totals.get(run.code, 0) + run.rows
-    yield from totals.items()

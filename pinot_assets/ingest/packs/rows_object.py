@@ -34,9 +34,7 @@ def put_rows(store: ObjectStore, rows: FinalRows) -> StoredRows:
 
     :param store: the table's folder in the staging area.
     """
-    into = io.BytesIO()
-    _write(rows, into)
-    return _put(store, into)
+    return _put(store, _parquet(rows))
 
 
 class CellRows(NamedTuple):
@@ -51,19 +49,17 @@ def put_cells(store: ObjectStore, cells: Iterable[CellRows], part: int) -> tuple
 
     :param part: see `keep`; objects of several parts are never the same object.
     """
-    into, places = io.BytesIO(), list[tuple[str, int, int, int]]()
+    content, places = bytearray(), list[tuple[str, int, int, int]]()
     for cell, rows in cells:
-        chunk = io.BytesIO()
-        _write(rows, chunk, part)
-        data = chunk.getvalue()
-        places.append((cell, into.tell(), len(data), zlib.crc32(data)))
-        into.write(data)
-    stored = _put(store, into)
+        data = _parquet(rows, part)
+        places.append((cell, len(content), len(data), zlib.crc32(data)))
+        content += data
+    stored = _put(store, bytes(content))
     return stored, [RowsChunk(cell, stored.digest, *at) for cell, *at in places]
 
 
-def _write(rows: FinalRows, into: io.BytesIO, part: int = 0) -> None:
-    table = rows.table
+def _parquet(rows: FinalRows, part: int = 0) -> bytes:
+    table, into = rows.table, io.BytesIO()
     if rows.null_times is not None:
         table = table.append_column(_NULL_TIME, pa.array(rows.null_times))
     said = {"part": str(part)} if part else {}
@@ -76,10 +72,10 @@ def _write(rows: FinalRows, into: io.BytesIO, part: int = 0) -> None:
         use_dictionary=False,  # zstd makes less of it, in half the time
         write_statistics=False,
     )
+    return into.getvalue()
 
 
-def _put(store: ObjectStore, content: io.BytesIO) -> StoredRows:
-    data = content.getvalue()
+def _put(store: ObjectStore, data: bytes) -> StoredRows:
     digest = hashlib.sha256(data).hexdigest()
     key = rows_key(digest)
     store.put_if_absent(key, data)
@@ -109,7 +105,10 @@ def _bytes_of(store: ObjectStore, chunk: RowsChunk) -> bytes:
     key = rows_key(chunk.rows_object)
     if chunk.length:
         data = store.read_range(key, chunk.offset, chunk.length)
-        is_whole, why = zlib.crc32(data) == chunk.crc, "the CRC of a part differs from its receipt's"
+        is_whole, why = (
+            zlib.crc32(data) == chunk.crc,
+            "the CRC of a chunk differs from its member list's",
+        )
     else:
         data = store.read(key)
         is_whole = hashlib.sha256(data).hexdigest() == chunk.rows_object

@@ -130,7 +130,7 @@ def _rows_before(
     rows = Counter[FileKey]()
     for one in in_threads(staging.members, celled, THREADS, "member lists"):
         for member in one.members:
-            rows[member.file] += member.rows if member.file in keys else 0
+            rows[member.file] += member.rows
     return {key: rows[key] for key in keys}
 
 
