@@ -15,6 +15,8 @@ from model.world.restored import rows, snapshot
 from model.world.table import MODES, TABLE, ModelTable, rebuild, run
 
 from pinot_assets.session.checks import pack_segments
+from pinot_assets.session.plan_report.plan_report import PlanReport
+from pinot_assets.session.plan_report.rendering import risk_lines
 
 EVEN, ODD = "HashCode(v)=0/2", "HashCode(v)=1/2"
 
@@ -225,6 +227,22 @@ def test_a_lost_list_of_another_cell_stops_nothing() -> None:
     table.source.write("D", b"D5")
     assert table.start(run).process.error is None
     assert rows(table) == all_rows("ABC") + Counter(["D5"])
+
+
+def test_the_plan_promises_no_revert_and_no_slices_that_are_not_there() -> None:
+    table = published()
+    table.source.write("D", b"D1")
+    plans: list[PlanReport] = []
+    table.start(lambda driver: plans.append(driver.plan()))
+    [plan] = plans
+    assert plan.packs.new is not None
+    assert plan.packs.new.text.endswith(
+        "one segment or more for each of 2 partitions of which they have rows"
+    )
+    assert plan.revert_until_ms is None
+    text = "\n".join(line.text for line in risk_lines(plan))
+    assert "no revert, because brokers prune segments" in text
+    assert "by one revert" not in text
 
 
 def test_the_plan_of_a_compaction_counts_cells() -> None:

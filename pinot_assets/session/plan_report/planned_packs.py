@@ -85,6 +85,7 @@ class ExpectedPacks:
     target: int
     partitions: int = 1
     has_cells: bool = False
+    has_slices: bool = False
 
     @property
     def packs(self) -> int:
@@ -95,10 +96,12 @@ class ExpectedPacks:
     def text(self) -> str:
         """Return the estimate as a sentence."""
         if self.has_cells:
-            partitions = f"each of {plural(self.partitions, 'partition')} and " if self.partitions > 1 else ""
+            parts = ["each time slice"] if self.has_slices else []
+            if self.partitions > 1 or not parts:
+                parts.insert(0, f"each of {plural(self.partitions, 'partition')}")
             return (
-                f"the rows of {plural(self.files, 'file')}: one segment or more for {partitions}each time "
-                "slice of which they have rows"
+                f"the rows of {plural(self.files, 'file')}: one segment or more for {' and '.join(parts)} "
+                "of which they have rows"
             )
         return (
             f"the rows of {plural(self.files, 'small file')} in about {plural(self.packs, 'segment')} "
@@ -229,8 +232,10 @@ def planned_packs(context: TriggerContext, planned: PlannedRun) -> PlannedPacks:
     loaded = sum(o.loaded_bytes for o in current.segments.values()) if current is not None else 0
     times = loaded / source if loaded and source else 1.0
     partitions = partitions_of(context.recipe.write) if context.recipe is not None else 1
-    has_cells = context.spec.layout.cells is not None
-    new = ExpectedPacks(len(small), round(sum(small) * times), target, partitions, has_cells)
+    cells = context.spec.layout.cells
+    has_slices = cells is not None and cells.time_slice is not None
+    expected = round(sum(small) * times)
+    new = ExpectedPacks(len(small), expected, target, partitions, cells is not None, has_slices)
     return PlannedPacks(changed, new, merged, of_cells)
 
 

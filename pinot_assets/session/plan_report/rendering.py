@@ -308,6 +308,8 @@ def _way_back(plan: PlanReport, switch: SwitchCost) -> str:
     republish = "later by publishing the kept tars again"
     if plan.planned.push is PushKind.PLAIN:
         return f"afterwards: no revert, because files become visible one by one; {republish}"
+    if switch.prunes:
+        return "after the switch: publish the kept tars again; no revert, because brokers prune segments"
     if not switch.revert_ms:
         return f"after the switch: no revert, because Pinot deletes at once what is replaced; {republish}"
     hours = f"{switch.revert_ms / HOUR_MS:g} h"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pinot_assets.errors import PinotAssetsError, PinotError
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import ServerDisk
+from pinot_assets.pinot.table_config import prunes_segments
 from pinot_assets.session.checks.capacity import (
     IdealState,
     beside,
@@ -68,6 +69,7 @@ class SwitchCost:
     :ivar unread: whether there are such files: each may become more segments, or none.
     :ivar lineage_bytes: the node with the new entry, `entry_bytes` of it for that.
     :ivar revert_ms: for how long after the switch a revert leads back, 0 for not at all.
+    :ivar prunes: whether brokers prune the table's segments: then a rollback does not revert.
     """
 
     added: tuple[str, ...]
@@ -80,6 +82,7 @@ class SwitchCost:
     ideal_state: IdealState
     force_cleanup_loss: ForceCleanupLoss
     revert_ms: int
+    prunes: bool = False
 
 
 def switch_cost_of(context: TriggerContext, planned: PlannedRun, packs: PlannedPacks) -> SwitchCost:
@@ -119,6 +122,7 @@ def switch_cost_of(context: TriggerContext, planned: PlannedRun, packs: PlannedP
         ),
         force_cleanup_loss=doomed,
         revert_ms=_revert_ms(context, planned, added),
+        prunes=prunes_segments(context.read_table_config()),
     )
 
 

@@ -217,10 +217,11 @@ def revert_until_ms(
 ) -> int | None:
     """Until when one revert leads from a snapshot to the one before.
 
-    :returns: epoch milliseconds, None when it does not.
+    :returns: epoch milliseconds, None when it does not, or when a rollback publishes again in its place.
     """
-    no_revert, until_ms = _facts(spec, pinot, {}, now_ms).revert(current, before)
-    return None if no_revert else until_ms
+    facts = _facts(spec, pinot, {}, now_ms)
+    no_revert, until_ms = facts.revert(current, before)
+    return None if no_revert or facts.prunes else until_ms
 
 
 def coming(visible: frozenset[str], target: Snapshot) -> tuple[Output, ...]:
